@@ -8,7 +8,8 @@ const messagePage = (status: PageStatus, title: string, sentence: string, isLive
     section: null,
     isLive,
     body: html`<h1>${title}</h1>
-      <p>${sentence}</p>`
+      <p>${sentence}</p>
+      ${isLive ? "" : html`<p><a href="/">Overview</a></p>`}`
   })
 
 /** An error page that the browser refreshes until the requested page can be shown. */

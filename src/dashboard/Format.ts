@@ -65,7 +65,7 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   if (task.nextAt.getTime() <= now.getTime()) return html`due`
   const why =
     task.failures > 0 ? "a retry" : task.deferredFrom !== null ? "deferred while events prove freshness" : null
-  return html`${ago(task.nextAt, now)}${why === null ? "" : html`<span class="detail">${why}</span>`}`
+  return html`${ago(task.nextAt, now)}${why === null ? "" : html` <span class="detail">${why}</span>`}`
 }
 
 /** The row count, marked where it is an estimate. */

@@ -1,4 +1,5 @@
 /** The read model of invariants: their states over all companies, and their violations. */
+import * as Effect from "effect/Effect"
 import type { Severity } from "../invariants/Invariant.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -84,6 +85,18 @@ export const violations = (
 /** The command that lists the violations of a rule. */
 export const listCommand = (invariant: string): string =>
   `npx tributary query "select company_id, resource, record_id, detail from tributary.violations where invariant = '${invariant}' and ended_at is null"`
+
+export const unconfirmedStatement = Statement.make({
+  name: "count unconfirmed violations",
+  params: ["text[]"],
+  columns: { violations: "float8" },
+  text: `select coalesce(sum(s.violations - s.open_violations), 0)::float8 as violations
+    from tributary.invariant_states s join tributary.companies c on c.company_id = s.company_id where c.company = any ($1)`
+})
+
+/** How many current violations of these companies are not confirmed yet. */
+export const unconfirmed = (companies: ReadonlyArray<string>): Sql.Query<number> =>
+  Effect.map(Statement.run(unconfirmedStatement, [companies]), ([row]) => row?.violations ?? 0)
 
 const violatedMax = 1_000
 

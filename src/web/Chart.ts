@@ -112,7 +112,7 @@ export const hoursUntil = (now: Date, hours: number): ReadonlyArray<Date> => {
 /** Marks at every so many hours of the day, and at the current time. */
 export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> => [
   ...hours.flatMap((at, index) =>
-    at.getUTCHours() % every === 0 && index < hours.length * 0.9
+    at.getUTCHours() % every === 0 && index < hours.length * 0.85
       ? [{ share: index / hours.length, label: clock(at) }]
       : []
   ),

@@ -111,7 +111,7 @@ const actions: ReadonlyArray<TaskAction> = [
   {
     name: "full",
     of: "resource",
-    heading: (target) => `Read all of ${named(target)}?`,
+    heading: (target) => `Full scan of ${named(target)}?`,
     consequences: () => [
       "Every record is read again, and rows whose record is gone at the source are marked as deleted.",
       "This takes one request for each page. Nothing is removed from the history."

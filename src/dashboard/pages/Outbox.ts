@@ -73,9 +73,12 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
           ])
       )
 
+const finishedBadge = (refused: number): Html =>
+  refused > 0 ? badge("warn", "finished, not all") : badge("good", "finished")
+
 const pushState = ({ finishedAt, waiting, sending, refused }: Outbox.PushSummary, now: Date): Html =>
   finishedAt !== null
-    ? html`${refused > 0 ? badge("warn", "finished, not all") : badge("good", "finished")} ${ago(finishedAt, now)}`
+    ? html`${finishedBadge(refused)} ${ago(finishedAt, now)}`
     : html`${badge("busy", "unfinished")} ${count(waiting)} waiting, ${count(sending)} being sent`
 
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
@@ -218,7 +221,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
     body: html`<p><a href="${back}">Outbox</a></p>
       <h1>Push ${id}: ${push.operation} ${visible(push.resource)} of ${visible(push.company)}</h1>
       ${facts([
-        ["State", badge(isOpen ? "busy" : "good", push.state)],
+        ["State", isOpen ? badge("busy", push.state) : finishedBadge(push.refusedBy.length)],
         ["From", html`<code>${visible(push.source)}</code>`],
         ["Began", ago(new Date(now.getTime() - push.ageMs), now)],
         ["Finished", ago(push.finishedAt === null ? null : new Date(push.finishedAt), now, "not yet")],

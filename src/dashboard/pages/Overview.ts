@@ -30,6 +30,8 @@ const dayMs = 24 * hourMs
 
 /** What a page of these companies is made from. */
 interface Reading extends Findings {
+  /** Violations that are not confirmed yet. */
+  readonly unconfirmed: number
   readonly hours: ReadonlyArray<Activity.Hour>
   /** The end of the last minute of the day in which something failed, was late or had a gap; null without one. */
   readonly lastTrouble: Date | null
@@ -63,6 +65,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
     failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
     attention: yield* Attention.read(companies),
     violated: yield* Invariants.violated(names),
+    unconfirmed: yield* Invariants.unconfirmed(names),
     failedInvariants: isAll ? yield* Invariants.failed : [],
     endpoints: isAll ? yield* Attention.readEndpoints : [],
     pushPause: isAll ? yield* PushPause.read : null,
@@ -130,7 +133,7 @@ const tile = (number: number, one: string, several: string, tone: Tone, to: stri
 
 /** Each resource is counted in its worst state. */
 const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<NumberTile> => {
-  const { states, attention, violated, lostProcesses } = reading
+  const { states, attention, violated, unconfirmed, lostProcesses } = reading
   const of = (state: Resources.HealthState) => {
     const [tone, word] = stateWords[state]
     const number = states.filter(({ health }) => health.state === state).length
@@ -149,7 +152,9 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
     tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
-    tile(violations, "violation", "violations", "bad", "/invariants"),
+    violations === 0 && unconfirmed > 0
+      ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
+      : tile(violations, "violation", "violations", "bad", "/invariants"),
     ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
     of("never-synced"),
     of("paused")

@@ -20,7 +20,7 @@ const failuresOf = (runs: ReadonlyArray<Run>): ReadonlyArray<Run> => {
 }
 
 const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
-  html`<p class="note">
+  html`<p class="problem warn">
     <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be landed
     and ${quarantined === 1 ? "is" : "are"} in quarantine. <strong>What to do:</strong> correct the value at the source;
     the next scan lands the record.
@@ -178,7 +178,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     shown.map((run): Slot => {
       const value = valueOf(run)
       return {
-        words: `Run ${run.id}, ${minute(run.beganAt)}`,
+        words: `${run.quietRuns > 1 ? `${count(run.quietRuns)} runs without a change, run` : "Run"} ${run.id}, ${minute(run.beganAt)}`,
         to: runAddress(run.id),
         values: value === null ? null : statuses.map((status) => (status === run.status ? value : 0)),
         ...(isFailed(run) ? { sign: "✕" } : {})
@@ -195,13 +195,16 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   }
   const longest = Math.max(...shown.map((run) => tookOf(run, now) ?? 0))
   const sum = shown.reduce((all, run) => all + run.requests, 0)
-  const runsShown = plural(shown.length, "run")
+  const runsShown = plural(
+    shown.reduce((all, { quietRuns }) => all + Math.max(1, quietRuns), 0),
+    "run"
+  )
   return html`${barChart({
     ...shared,
     series: statuses.map((status) => [tones[status], status]),
     id: "durations",
     title: "Duration",
-    unit: "of each run; a bar links to it",
+    unit: "of each row of runs; a bar links to it",
     summary: `at most ${duration(longest)} in the last ${runsShown}.`,
     quantity: "duration",
     slots: slots((run) => tookOf(run, now)),
@@ -212,7 +215,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     series: statuses.map((status) => [tones[status], `sent, ${status}`]),
     id: "requests",
     title: "Requests",
-    unit: "of each run; a bar links to it",
+    unit: "of each row of runs; a bar links to it",
     summary: `${plural(sum, "request")} in the last ${runsShown}.`,
     quantity: "count",
     slots: slots(({ requests }) => requests),

@@ -159,7 +159,7 @@ const head = (read: RunHours.RunHours, now: Date): Html => {
         ? ""
         : html`The most failures:
             <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
-            ${visible(worst.company)}.`
+            ${visible(worst.company)}, ${plural(sum(worst.hours, RunHours.failuresOf), "run")}.`
     }`,
     actions: null,
     trend: null
