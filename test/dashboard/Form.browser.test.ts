@@ -149,12 +149,7 @@ describe("an open page", () => {
     const statuses: Array<number> = []
     page.on("response", (response) => statuses.push(response.status()))
     // The first answer replaces the page; later ones find it unchanged.
-    await until(
-      "the first refresh",
-      async () => statuses,
-      (all) => all.length > 0,
-      10
-    )
+    await page.evaluate(`new Promise((done) => document.addEventListener("htmx:afterSettle", done, { once: true }))`)
     // Half a minute ago, so that the age has seconds whatever the speed of this machine is.
     await page.evaluate(`(() => {
       const time = document.querySelector("main time")
