@@ -63,8 +63,7 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
   if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
   if (task.nextAt.getTime() <= now.getTime()) return html`due`
-  const why =
-    task.failures > 0 ? "a retry" : task.deferredFrom !== null ? "deferred while events prove freshness" : null
+  const why = task.failures > 0 ? "retry" : task.deferredFrom !== null ? "deferred while events prove freshness" : null
   return html`${ago(task.nextAt, now)}${why === null ? "" : html` <span class="detail">${why}</span>`}`
 }
 

@@ -153,7 +153,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
     tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
     violations === 0 && unconfirmed > 0
-      ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
+      ? tile(unconfirmed, "unconfirmed", "unconfirmed", "busy", "/invariants")
       : tile(violations, "violation", "violations", "bad", "/invariants"),
     ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
     of("never-synced"),
