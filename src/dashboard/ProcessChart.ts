@@ -4,11 +4,10 @@ import type { ListedProcess } from "../status/Processes.ts"
 import { laneChart } from "../web/Chart.ts"
 import { duration, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
-import { clock } from "../web/Times.ts"
+import { clock, dayMs } from "../web/Times.ts"
 import { processAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const dayMs = 24 * 3_600_000
 /** Lanes that are drawn; further processes are in the list. */
 const lanesMax = 12
 const hoursBetween = 6

@@ -5,20 +5,19 @@
  * no bar.
  */
 import type { ResourceHour } from "../status/Activity.ts"
+import { hoursUntil, percent } from "../web/Chart.ts"
 import { count, duration } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
-const hourMs = 3_600_000
 const hoursShown = 25
 const [step, height] = [4, 18]
 const width = hoursShown * step
 
 /** The last 24 hours and the current one, oldest first; null without data. */
 const slotsOf = (hours: ReadonlyArray<ResourceHour>, now: Date): ReadonlyArray<ResourceHour | null> => {
-  const last = Math.floor(now.getTime() / hourMs) * hourMs
   const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return Array.from({ length: hoursShown }, (_, index) => byTime.get(last - (hoursShown - 1 - index) * hourMs) ?? null)
+  return hoursUntil(now, hoursShown - 1).map((at) => byTime.get(at.getTime()) ?? null)
 }
 
 /** Bars as one path of vertical strokes. A value above 0 has at least one unit. */
@@ -51,7 +50,6 @@ export const landedSpark = (hours: ReadonlyArray<ResourceHour>, now: Date): Html
     : html`${count(total)} ${drawing(`at most ${count(most)} in an hour`, path("busy", barsOf(values, most)))}`
 }
 
-const percent = (share: number): string => `${count(Math.round(share * 100))} %`
 /** The end of the axis, as a multiple of the target: a longer age is cut. */
 const shareMax = 2
 

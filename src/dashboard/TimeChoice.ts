@@ -1,11 +1,9 @@
 /** The time of a list: the last hour, 24 hours, yesterday, seven days, or all. Days are those of UTC. */
 import * as Effect from "effect/Effect"
+import { dayMs, hourMs } from "../web/Times.ts"
 import { choiceLinks } from "./ListControls.ts"
 import type { Html, PageError, PageRequest } from "./Page.ts"
 import { choiceOf } from "./Params.ts"
-
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 export const times = ["hour", "day", "yesterday", "week"] as const
 export type Time = (typeof times)[number]

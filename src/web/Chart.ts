@@ -8,9 +8,7 @@
 import { scaleLinear } from "d3-scale"
 import { count, duration, table, type Tone } from "./Components.ts"
 import { html, type Html } from "./Html.ts"
-import { clock } from "./Times.ts"
-
-export const hourMs = 3_600_000
+import { clock, hourMs } from "./Times.ts"
 
 // ------------------------------------------------------------------------------------------------------------- quantities
 

@@ -11,6 +11,9 @@
 import { randomBytes } from "node:crypto"
 import { html, type Html } from "./Html.ts"
 
+export const hourMs = 3_600_000
+export const dayMs = 24 * hourMs
+
 /** A time; the text is RFC 3339, with any number of digits of a second. */
 export type Instant = Date | string
 

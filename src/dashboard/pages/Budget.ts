@@ -5,7 +5,7 @@ import { type BudgetState, readBudgets, worstBudgets } from "../../budget/Budget
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { budgetChart, budgetKeys, refusalsOf } from "../BudgetChart.ts"
-import { clock } from "../../web/Times.ts"
+import { clock, dayMs, hourMs } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
@@ -16,7 +16,6 @@ import { ofQuery } from "../Params.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import { companySearch, textOf } from "./Companies.ts"
 
-const hourMs = 60 * 60_000
 /** Samples are 15 s apart; one may be missing. */
 const gapMs = 40_000
 
@@ -226,7 +225,7 @@ const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArra
 
 /** The last day of these companies, as far as it is stored for each. */
 const readDay = (companies: ReadonlyArray<ShownCompany>) =>
-  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name), 24 * hourMs)
+  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name), dayMs)
 
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */

@@ -16,7 +16,7 @@ import { ago, badge, count, duration, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { lastDay } from "../ActivityCharts.ts"
 import { resourcesAddress } from "../Addresses.ts"
-import { clock, minute, moving, timeElement } from "../../web/Times.ts"
+import { clock, dayMs, hourMs, minute, moving, timeElement } from "../../web/Times.ts"
 import { actionLink, stateWords } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
 import { beganAt, needsOf, needsPart, toneOf, type Findings, type Need } from "../Needs.ts"
@@ -24,9 +24,7 @@ import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
 
-const hourMs = 3_600_000
 const minuteMs = 60_000
-const dayMs = 24 * hourMs
 
 /** What a page of these companies is made from. */
 interface Reading extends Findings {

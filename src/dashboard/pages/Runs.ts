@@ -16,7 +16,7 @@ import {
   facts
 } from "../../web/Components.ts"
 import { actionLink, cursor, errorRequest, errorSentence, runBadge, runKind, withoutRequest } from "../Format.ts"
-import { exactly, minute } from "../../web/Times.ts"
+import { exactly, hourMs, minute } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { companyAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
@@ -132,8 +132,6 @@ const here = ({ company, resource, status, lane, hour, before }: Filter): string
   const from = hour === null ? null : hour.toISOString().replace(":00.000Z", "Z")
   return address("/runs", { company, resource, status, lane, hour: from, before })
 }
-
-const hourMs = 3_600_000
 
 /** The state of the runs of the last day. */
 const head = (read: RunHours.RunHours, now: Date): Html => {
