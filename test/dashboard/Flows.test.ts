@@ -187,7 +187,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       const companies = [unconnected("north"), unconnected("south")]
       yield* sql`
         insert into tributary.inbox (company, event_id, event_type, sent_at, received_at, body, state)
-        select 'south', 'evt_s' || n, 'things.updated', tributary.now(), tributary.now() - make_interval(mins => n * 40), '', 'done'
+        select 'south', 'evt_s' || n, 'things.updated', tributary.now(), tributary.now() - make_interval(mins => n * 41), '', 'done'
           from generate_series(1, 50) n`
       const [events] = yield* sql<{ done: number; dead: number; all: number }>`
         select count(*) filter (where state = 'done' and received_at > tributary.now() - interval '1 day')::int as done,
