@@ -8,7 +8,6 @@ import { clock } from "../web/Times.ts"
 import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const hoursShown = 24
 const labelEvery = 6
 
 /** An hour that is shown; null without data. */
@@ -19,7 +18,7 @@ interface Place {
 
 const placesOf = (hours: ReadonlyArray<Hour>, now: Date): ReadonlyArray<Place> => {
   const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return hoursUntil(now, hoursShown).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
+  return hoursUntil(now).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
 }
 
 const sum = (places: ReadonlyArray<Place>, of: (hour: Hour) => number): number =>

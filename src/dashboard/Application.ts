@@ -18,6 +18,7 @@ import {
   type Exchange,
   type Granted,
   type PageServer,
+  readerZone,
   readForm,
   redirectTo,
   show
@@ -74,6 +75,7 @@ const handleRoute = async (
       query: new URL(exchange.req.url).searchParams,
       form,
       datasets,
+      zone: readerZone(exchange),
       formAccess: formAccessOf(server, admitted)
     }),
     // An action continues when the browser disconnects.

@@ -10,14 +10,13 @@ import { count, duration } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
-const hoursShown = 25
 const [step, height] = [4, 18]
-const width = hoursShown * step
+const width = 24 * step
 
-/** The last 24 hours and the current one, oldest first; null without data. */
+/** The last 24 hours, oldest first; null without data. */
 const slotsOf = (hours: ReadonlyArray<ResourceHour>, now: Date): ReadonlyArray<ResourceHour | null> => {
   const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return hoursUntil(now, hoursShown - 1).map((at) => byTime.get(at.getTime()) ?? null)
+  return hoursUntil(now).map((at) => byTime.get(at.getTime()) ?? null)
 }
 
 /** Bars as one path of vertical strokes. A value above 0 has at least one unit. */

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bucketOf } from "../processes/Ownership.ts"
-import { hoursSince } from "./Activity.ts"
+import { ofLastHours } from "./Activity.ts"
 import type { Lane } from "./Runs.ts"
 
 export const processesStatement = Statement.make({
@@ -154,7 +154,7 @@ export const startsStatement = Statement.make({
                 sum(process_starts)::float8 as starts
            from tributary.activity
           where resolution = 'hour' and company is null and process_starts > 0
-            and ${hoursSince("$1::timestamptz - interval '23 hours'", "$1::timestamptz")}
+            and ${ofLastHours(24, "$1::timestamptz")}
           group by 1 order by 1`
 })
 

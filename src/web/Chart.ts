@@ -18,7 +18,7 @@ export type Quantity = "count" | "duration" | "share"
 export const percent = (share: number): string => `${Math.round(share * 100).toLocaleString("en-US")} %`
 
 const formats: Readonly<Record<Quantity, (value: number) => string>> = {
-  count: (value) => count(Math.round(value)),
+  count: (value) => value.toLocaleString("en-US", { maximumFractionDigits: 1 }),
   duration,
   share: percent
 }
@@ -101,16 +101,19 @@ export const valueAxis = (quantity: Quantity, most: number): { readonly y: (valu
   }
 }
 
-/** The starts of the last hours and of the current one, oldest first. */
-export const hoursUntil = (now: Date, hours: number): ReadonlyArray<Date> => {
+/**
+ * The starts of the last hours of the clock, oldest first; the current one is the last. Every chart and sum of "the last
+ * 24 hours" counts these.
+ */
+export const hoursUntil = (now: Date, hours = 24): ReadonlyArray<Date> => {
   const last = Math.floor(now.getTime() / hourMs) * hourMs
-  return Array.from({ length: hours + 1 }, (_, index) => new Date(last - (hours - index) * hourMs))
+  return Array.from({ length: hours }, (_, index) => new Date(last - (hours - 1 - index) * hourMs))
 }
 
-/** Marks at every so many hours of the day, and at the current time. */
+/** Marks at every so many hours of the day, and at the current time; on a phone there is a gap between two labels. */
 export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> => [
   ...hours.flatMap((at, index) =>
-    at.getUTCHours() % every === 0 && index < hours.length * 0.85
+    at.getUTCHours() % every === 0 && index < hours.length * 0.8
       ? [{ share: index / hours.length, label: clock(at) }]
       : []
   ),

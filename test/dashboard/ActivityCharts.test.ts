@@ -47,7 +47,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         shown.filter(([, runs]) => runs !== "0"),
         expected.map((row) => row.cells)
       )
-      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      const hours = yield* Activity.readHours(["north"])
       const total = hours.reduce((sum, { runs }) => sum + runs, 0)
       assert.strictEqual(total, 10_000)
       assert.include(reply.text, "10,000 runs")

@@ -5,7 +5,7 @@ import { type BudgetState, readBudgets, worstBudgets } from "../../budget/Budget
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { budgetChart, budgetKeys, refusalsOf } from "../BudgetChart.ts"
-import { clock, dayMs, hourMs } from "../../web/Times.ts"
+import { clock, hourMs } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
@@ -182,23 +182,17 @@ interface Totals {
 const isFull = ({ urgentWaits, liveWaits }: BudgetState): boolean => urgentWaits || liveWaits
 
 /** The minutes of each hour in which a source paused requests. */
-const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
-  const current = Math.floor(now.getTime() / hourMs)
-  return trend(
-    hours.map(({ at, paused_ms: ms }) => ({
-      hoursAgo: current - Math.floor(at.getTime() / hourMs),
-      kind: "paused",
-      amount: Math.ceil(ms / 60_000)
-    })),
+const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html =>
+  trend(
+    hours.map(({ at, paused_ms: ms }) => ({ at, kind: "paused", amount: Math.ceil(ms / 60_000) })),
     {
       id: "trend",
       title: "Minutes in which a source paused requests",
       kinds: [["paused", "in all", "warn"]],
       countedMax: null,
-      clockHour: now
+      now
     }
   )
-}
 
 const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
   const paused = states.filter(({ pausedUntil }) => pausedUntil !== null).length
@@ -225,7 +219,7 @@ const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArra
 
 /** The last day of these companies, as far as it is stored for each. */
 const readDay = (companies: ReadonlyArray<ShownCompany>) =>
-  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name), dayMs)
+  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name))
 
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */

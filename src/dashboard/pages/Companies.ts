@@ -13,7 +13,6 @@ import { lastDay } from "../ActivityCharts.ts"
 import { companyNeeds, companyShares } from "../CompanyShares.ts"
 import { stateWords } from "../Format.ts"
 import { choiceLinks } from "../ListControls.ts"
-import { dayMs } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
@@ -224,7 +223,7 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   const isPlain =
     state === null && sign === null && text === null && order === null && ofQuery(request, "after") === null
   const hasTotalsOnly = names.length > seriesMax.hour
-  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names, dayMs) : []
+  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names) : []
   const { first, part } = yield* companyList(request, {
     path: "/",
     filter: { state, text, sign },

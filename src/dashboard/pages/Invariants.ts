@@ -121,7 +121,8 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
         ["unconfirmed", "unconfirmed", "busy"],
         ["open", "open", "bad"]
       ],
-      countedMax: seen.countedMax
+      countedMax: seen.countedMax,
+      now: seen.now
     })
   })
 }

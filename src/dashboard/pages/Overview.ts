@@ -57,7 +57,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
   const names = companies.map(({ name }) => name)
   const states = yield* Resources.read(companies, now)
   const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
-  const hours = yield* Activity.readHours(names, dayMs)
+  const hours = yield* Activity.readHours(names)
   return {
     states,
     failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),

@@ -113,7 +113,8 @@ const head = (
         ["resolved", "resolved", "good"],
         ["open", "open", "warn"]
       ],
-      countedMax: seen.countedMax
+      countedMax: seen.countedMax,
+      now: seen.now
     })
   })
 }

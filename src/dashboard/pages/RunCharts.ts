@@ -8,7 +8,6 @@ import { clock } from "../../web/Times.ts"
 import { resourceAddress, runsOfHour } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 
-const hoursShown = 24
 const labelEvery = 6
 
 /** From the bottom of a bar to its top. */
@@ -102,7 +101,7 @@ const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: 
 
 /** Both charts of the last day. */
 export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boolean): Html => {
-  const hours = hoursUntil(now, hoursShown)
+  const hours = hoursUntil(now)
   const byTime = new Map(read.all.map((hour) => [hour.at.getTime(), hour]))
   const total = (valueOf: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + valueOf(hour), 0)
   return html`<div class="charts">

@@ -210,7 +210,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       )
       yield* setClock(601)
       yield* write
-      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      const hours = yield* Activity.readHours(["north"])
       assert.deepStrictEqual(
         hours.map(({ runs }) => runs),
         [...Array.from({ length: 10 }, () => 12), 1]
