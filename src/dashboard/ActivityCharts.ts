@@ -1,9 +1,10 @@
 /** Charts of the last day by hour, and one table with the same figures. */
 import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
-import { barChart, hourTicks, hoursUntil, laneChart, percent, type Slot } from "../web/Chart.ts"
+import { barChart, hourTicks, percent, placesOf, type Slot } from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
+import { laneChart } from "../web/Lanes.ts"
 import { clock } from "../web/Times.ts"
 import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
@@ -14,11 +15,6 @@ const labelEvery = 6
 interface Place {
   readonly at: Date
   readonly hour: Hour | null
-}
-
-const placesOf = (hours: ReadonlyArray<Hour>, now: Date): ReadonlyArray<Place> => {
-  const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return hoursUntil(now).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
 }
 
 const sum = (places: ReadonlyArray<Place>, of: (hour: Hour) => number): number =>

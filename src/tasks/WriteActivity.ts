@@ -166,8 +166,8 @@ const counts = `
       from tributary.row_counts c join named n using (company_id) cross join span t cross join now
      where $1::text = 'hour' and $4::text = 'resource' and c.counted_at < t.until
        and (t.until > now.at or not exists (
-             select from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource
-                and r.finished_at > c.counted_at and r.finished_at < t.until and r.inserted + r.updated + r.deleted > 0))),
+             select from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource and r.id > c.run_id
+                and r.finished_at < t.until and r.inserted + r.updated + r.deleted > 0))),
   counted as (
     select at, company, resource, coalesce(m.rows, k.rows) as rows
       from measured m

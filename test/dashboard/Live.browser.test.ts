@@ -129,7 +129,7 @@ describe("a live page", () => {
   it("keeps opened details and a form that is being filled in", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
-    await go("/budget")
+    await go("/budget?company=north")
     const details = page.locator("details").first()
     await details.locator("summary").click()
     assert.isNotNull(await details.getAttribute("open"))

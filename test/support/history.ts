@@ -22,6 +22,7 @@ import {
   hourly,
   lateInvoiceStatements,
   movePast,
+  rowCountStatement,
   runStatements,
   sampleStatement,
   surroundingStatements
@@ -204,6 +205,7 @@ const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<v
       Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(databaseUrl)))
     )
   )
+  await query(rowCountStatement)
 }
 
 /** An operator with two days of history, and a running `serve`. */
