@@ -219,7 +219,7 @@ export const budgetLanes = (lanes: ReadonlyArray<BudgetLane>, options: ChartOpti
   const frame = {
     id: options.id,
     title: "The last hour",
-    unit: `Requests a minute; the height of each chart is ${count(most)}.`,
+    unit: `Requests a minute; the top of each chart is ${count(most)}.`,
     summary
   }
   const all = lanes.flatMap(({ points }) => budgetKeys(points, options.gapMs))

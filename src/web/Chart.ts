@@ -231,6 +231,8 @@ export interface BarChart extends Frame {
   readonly ticks: ReadonlyArray<Tick>
   /** The end of the axis, at least. */
   readonly least: number
+  /** False where a sum of the bars has no meaning, as of means. Default: of a count. */
+  readonly hasTotals?: boolean
   /** A line across, such as a target. */
   readonly target?: { readonly value: number; readonly word: string } | null
   /** The meaning of the shade of places with a note. */
@@ -313,10 +315,18 @@ const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarCha
         )
       )
 
-const legendOf = ({ series, slots, quantity, keys = [], target = null, noteWord }: BarChart): ReadonlyArray<Key> => [
+const legendOf = ({
+  series,
+  slots,
+  quantity,
+  hasTotals = quantity === "count",
+  keys = [],
+  target = null,
+  noteWord
+}: BarChart): ReadonlyArray<Key> => [
   ...series.flatMap(([tone, word], kind): ReadonlyArray<Key> => {
     const total = slots.reduce((sum, { values }) => sum + (values?.[kind] ?? 0), 0)
-    return series.length === 1 || total === 0 ? [] : [[tone, quantity === "count" ? `${word} ${count(total)}` : word]]
+    return series.length === 1 || total === 0 ? [] : [[tone, hasTotals ? `${word} ${count(total)}` : word]]
   }),
   ...keys,
   ...(target === null ? [] : [["target", target.word] as const]),

@@ -75,7 +75,7 @@ describe("the budget chart", () => {
         ["39.5", "2"]
       )
       assert.lengthOf(svg.match(/<svg class="axis"/g)!, 1)
-      assert.include(svg, "the height of each chart is 400")
+      assert.include(svg, "the top of each chart is 400")
     })
   )
 

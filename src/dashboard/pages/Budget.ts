@@ -182,7 +182,10 @@ const several = (caption: string, all: ReadonlyArray<Measured>, now: Date): Html
           There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
         </p>`
       : budgetLanes(
-          drawn.map((one) => ({ name: linkOf(one), points: one.points })),
+          drawn.map((one) => ({
+            name: html`${linkOf(one)} <span class="figure">at most ${count(peakOf(one.points))}</span>`,
+            points: one.points
+          })),
           { id: "budgets", ...lastHour(now) },
           chartWords(drawn, all.length - drawn.length)
         )

@@ -251,6 +251,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     unit: `of a run${hasShared ? "; of runs that share a row, the mean" : ""}`,
     summary: `${plural(sum, "request")} in the last ${runWords(shown)}; at most ${most.toLocaleString("en-US", { maximumFractionDigits: 1 })} in a run.`,
     quantity: "count",
+    hasTotals: !hasShared,
     slots: slots(requestsOf, "The mean of"),
     least: 4
   })}`
