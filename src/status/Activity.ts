@@ -38,13 +38,14 @@ const figuresSql = [
 export const ofLastHours = (hours = 24, now = "tributary.now()"): string =>
   `at = any(array(select generate_series(date_trunc('hour', ${now}, 'UTC') - interval '${hours - 1} hours', ${now}, interval '1 hour')))`
 
+/** `offset 0`: whether a row is shown is found once, and not for each sum. */
 export const hoursStatement = Statement.make({
   name: "read the activity by hour",
   params: ["text[]?"],
   columns: { at: "timestamptz", ...figures, process_starts: "float8" },
   text: `select at, ${figuresSql.replaceAll(/\((\w+)\)/g, "($1) filter (where is_shown)")}, coalesce(sum(process_starts), 0)::float8 as process_starts
     from (select *, $1::text[] is null or company in (select unnest($1::text[])) as is_shown from tributary.activity
-           where resolution = 'hour' and ${ofLastHours()}) a
+           where resolution = 'hour' and ${ofLastHours()} offset 0) a
    group by at order by at`
 })
 /** The activity of an hour; at is its start. The last hour is not over. */

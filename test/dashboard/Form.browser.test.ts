@@ -2,22 +2,13 @@
  * The form of the pages: the reader's time zone, exact instants by keyboard and touch, moving ages, the cost of an open
  * page, header, print, and a screen without motion.
  */
-import type { Browser, Page } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { narrow, openBrowser, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
-import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
+import type { Page } from "playwright-core"
+import { assert, describe, it } from "vitest"
+import { narrow, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
+import { openOperatorWithServe } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
-})
-afterAll(async () => {
-  await browser?.close()
-  await operator?.close()
-})
+const { operator, served, browser } = await openInBrowser(openOperatorWithServe)
 
 const zoneOf = (page: Page) => page.locator("footer").innerText()
 const run = async (): Promise<{ readonly id: string; readonly at: string }> => {
