@@ -1,8 +1,9 @@
 /** Requests outside what the pages link to, and links of a company that was never read. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+import { Duration, Effect, Layer, Logger } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { layerWarehouse } from "../support/postgres.ts"
+import { pageTimeout } from "../../src/dashboard/PageRunner.ts"
 import { acting, ask, post, seed, showing, shownCompany, tokenOf } from "../support/pages.ts"
 
 const companies = [shownCompany("north", 1n), shownCompany("new", 3n)]
@@ -80,6 +81,15 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("a reques
         logged.filter((line) => line.startsWith("The page / failed")),
         1
       )
+    })
+  )
+
+  it.effect("of the script waits longer than a page waits for the warehouse", () =>
+    Effect.gen(function* () {
+      const { text } = yield* ask(yield* showing(companies))
+      const [, timeout] = /name="htmx-config" content="[^"]*timeout&quot;:(\d+)/.exec(text) ?? []
+      // The check of a session and the end of a transaction take up to 5 s each.
+      assert.isAbove(Number(timeout), Duration.toMillis(pageTimeout) + 2 * 5_000)
     })
   )
 })
