@@ -47,7 +47,8 @@ const stateOf = (hour: Hour): readonly [tone: Tone, word: string] =>
 const kinds: ReadonlyArray<Kind> = [
   {
     name: "Freshness and runs",
-    of: () => 1,
+    // Without an age nothing proves that a resource was fresh.
+    of: (hour) => (hour.lateness_max === null && failuresOf(hour) === 0 ? 0 : 1),
     kind: (hour) => stateOf(hour)[0],
     words: (_, hour) => stateOf(hour)[1],
     total: null
@@ -162,10 +163,12 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
   const late = measured.filter(({ hour }) => hour !== null && isLate(hour)).length
   const highest = highestOf(places, ({ lateness_max: share }) => share)
   if (highest === null) return { summary: "no resource has a target and a run yet." }
+  const unread = states.filter(({ health, freshAt }) => health.isLate && freshAt === null).length
   const rest =
-    late === 0
+    (late === 0
       ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
-      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
+      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`) +
+    (unread === 0 ? "" : ` Without ${plural(unread, "late resource")} that no run has read completely.`)
   const oldest = oldestOf(states)
   if (oldest === null) return { summary: rest }
   const name = `${visible(oldest.resource)}, ${visible(oldest.company)}`

@@ -30,6 +30,9 @@ const openPageShareMax = 0.004
 const refreshMsMin = 2_000
 const refreshMsMax = 60_000
 
+/** No text of the warehouse has this character, and Postgres refuses a parameter with it. */
+const hasNul = (values: Iterable<string>): boolean => [...values].some((value) => value.includes("\0"))
+
 /** The minimum time until the next refresh of a page that took this long. */
 const refreshIntervalMs = (elapsedMs: number): number =>
   Math.ceil(Math.min(refreshMsMax, Math.max(refreshMsMin, elapsedMs / openPageShareMax)))
@@ -69,10 +72,15 @@ const handleRoute = async (
   if (isAction && by !== "session") return show(server, exchange, refusal(403, readingOnly[by]), session)
   const form = isAction ? await readForm(server, exchange, session) : new URLSearchParams()
   if (form instanceof Response) return form
+  const path = exchange.req.param()
+  const query = new URL(exchange.req.url).searchParams
+  if (hasNul([...Object.values(path), ...query.values(), ...form.values()])) {
+    return show(server, exchange, refusal(400, "The request has a NUL character, which no name or text has."), session)
+  }
   const answer = await server.run(
     runPage(server.runner, route, {
-      path: exchange.req.param(),
-      query: new URL(exchange.req.url).searchParams,
+      path,
+      query,
       form,
       datasets,
       zone: readerZone(exchange),

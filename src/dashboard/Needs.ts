@@ -305,12 +305,12 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
         next: { text: "correct the record at the source", to: address("/invariants", { invariant }) }
       }
     }),
-    ...failedInvariants.map(({ invariant, error }): Need => ({
+    ...[...Map.groupBy(failedInvariants, ({ error }) => error).values()].map((same): Need => ({
       kind: "unevaluated",
-      subject: visible(invariant),
-      problem: error,
+      subject: same.map(({ invariant }) => visible(invariant)).join(", "),
+      problem: same[0]!.error,
       since: null,
-      next: { text: "correct its SQL, or what the reason names", to: address("/invariants", { invariant }) }
+      next: { text: "correct what the reason names", to: address("/invariants", { invariant: same[0]!.invariant }) }
     })),
     ...lostProcesses.map((one): Need => ({
       kind: "process",

@@ -289,3 +289,49 @@ describe("a page on paper", () => {
     await look.close()
   })
 })
+
+describe("a small screen", () => {
+  const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+  it("is not exceeded by the longest name of a company, nor by the text spacing of a reader", async () => {
+    const look = await visit(browser, served.link, { viewport: { width: 320, height: 640 } })
+    const { page, go } = look
+    for (const path of ["/webhooks", "/webhooks/events", "/outbox/rows", "/quarantine", "/resources"]) {
+      await go(path)
+      await page.evaluate(
+        `for (const place of document.querySelectorAll(".filters a, select option")) place.textContent = "W".repeat(64)`
+      )
+      assert.isAtMost(await page.evaluate<number>(overflow), 0, path)
+    }
+    for (const path of ["/", "/companies/north"]) {
+      await go(path)
+      await page.evaluate(`(() => {
+        const sheet = new CSSStyleSheet()
+        sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important }")
+        document.adoptedStyleSheets = [sheet]
+      })()`)
+      assert.isAtMost(await page.evaluate<number>(overflow), 0, path)
+    }
+    await look.close()
+  })
+
+  it("shows with forced colours which choice and which page is the current one", async () => {
+    const look = await visit(browser, served.link, { forcedColors: "active" })
+    const { page, go } = look
+    await go("/webhooks/events")
+    const styles = (selector: string, property: string) =>
+      page.evaluate<ReadonlyArray<string>>(
+        `[...new Set([...document.querySelectorAll("${selector}")].map((one) => getComputedStyle(one)["${property}"]))]`
+      )
+    assert.deepStrictEqual(await styles(".filters [aria-current]", "outlineStyle"), ["solid"])
+    assert.deepStrictEqual(await styles(".filters a:not([aria-current])", "outlineStyle"), ["none"])
+    const [current, others] = await Promise.all([
+      styles(".menu [aria-current]", "borderBottomColor"),
+      styles(".menu a:not([aria-current])", "borderBottomColor")
+    ])
+    assert.lengthOf(others, 1)
+    assert.notDeepEqual(current, others)
+    assert.deepStrictEqual(others, await styles("body", "backgroundColor"))
+    await look.close()
+  })
+})

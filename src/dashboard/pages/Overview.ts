@@ -105,7 +105,8 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
   const { states } = reading
   if (states.length === 0) {
     return html`<p class="overall quiet">
-      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered.
+      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered and
+      the configuration names a resource.
     </p>`
   }
   const [tone, word] = overallState(needs)
