@@ -123,7 +123,7 @@ const needsOf = (
   },
   {
     tone: "bad",
-    word: amounts.rejected === 1 ? "refused push" : "refused pushes",
+    word: amounts.rejected === 1 ? "refused row of the outbox" : "refused rows of the outbox",
     amount: amounts.rejected,
     companies: companiesWith.rejected,
     to: address("/", { sign: "rejected" }),

@@ -44,7 +44,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
       /2\s+failing/,
       /1\s+paused/,
       /1\s+in quarantine/,
-      /5\s+refused pushes/,
+      /5\s+refused rows/,
       /What needs a person/,
       /Next:\s+report the request id/,
       /Health by company/

@@ -29,7 +29,7 @@ const signWords: Readonly<
   quarantined: ["record in quarantine", "records in quarantine", "/quarantine", {}],
   dead_letters: ["dead event", "dead events", "/webhooks/events", { state: "dead_letter" }],
   gaps: ["gap in the events", "gaps in the events", "/webhooks", {}],
-  rejected: ["refused push", "refused pushes", "/outbox/rows", { state: "rejected" }],
+  rejected: ["refused row", "refused rows", "/outbox/rows", { state: "rejected" }],
   subscriptions_down: ["subscription not active", "subscriptions not active", "/webhooks", {}]
 }
 

@@ -2,15 +2,15 @@
 import * as Effect from "effect/Effect"
 import { readLines } from "../../status/RecordRelations.ts"
 import { findTables, type RecordLine } from "../../status/RecordTables.ts"
-import type { Change } from "../../status/RunDetails.ts"
+import { type Change, eventsShown, type RunEvent } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
 import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
 import { elapsedTicks, figuresBelow, laneChart, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
-import { visible } from "../../web/Escape.ts"
+import { plural, visible } from "../../web/Escape.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
 import { isObject, type JsonObject, parse } from "../../json/Json.ts"
-import { recordAddress, runAddress } from "../Addresses.ts"
+import { eventAddress, recordAddress, runAddress } from "../Addresses.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
 import { lineDetail, shortValue } from "./RecordFields.ts"
 
@@ -40,12 +40,24 @@ const phases: Readonly<Record<PhaseName, readonly [tone: Tone, words: string]>> 
   landing: ["good", "Landing"]
 }
 
+const waitWords = "Waiting for the resource"
+
+/** Why requests were sent again, the most frequent reason first: `500: the service failed, 2 retries`. */
+const retryReasons = ({ answers }: RunPhases): string =>
+  answers
+    .filter(({ retries }) => retries > 0)
+    .toSorted((a, b) => b.retries - a.retries)
+    .map(({ answer, retries }) => `${answerWords(answer)}, ${plural(retries, "retry", "retries")}`)
+    .join("; ")
+
 const lengthOf = ({ took_ms: tookMs }: RunPhases): number => Math.max(tookMs, 1)
 
 /** The times in which a phase was active; neighbours with the same share are one. */
 const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => {
   const slotMs = of.slot_ms
   const lengthMs = lengthOf(of)
+  const reasons = name === "retry" ? retryReasons(of) : ""
+  const why = reasons === "" ? "" : ` (${reasons})`
   const found: Array<{ fromMs: number; toMs: number; shown: string; strength: number }> = []
   for (const [index, ms] of of.phases[name].slots.entries()) {
     if (ms <= 0) continue
@@ -60,7 +72,7 @@ const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => 
     to: Math.min(1, toMs / lengthMs),
     kind: phases[name][0],
     strength,
-    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time`
+    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time${why}`
   }))
 }
 
@@ -68,13 +80,23 @@ const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => 
 const waitOf = ({ beganAt, endedAt }: Run, { took_ms: tookMs }: RunPhases): number =>
   endedAt === null ? 0 : Math.max(0, tookMs - (endedAt.getTime() - beganAt.getTime()))
 
+/** What the run spent the most time on; the lanes have the figures. */
+const longestPhase = (waitMs: number, of: RunPhases): string => {
+  const all = [
+    [waitMs, waitWords] as const,
+    ...phaseNames.map((name) => [of.phases[name].ms, phases[name][1]] as const)
+  ].filter(([ms]) => ms > 0)
+  const [longest] = all.toSorted(([a], [b]) => b - a)
+  return longest === undefined ? "No phase took a millisecond." : `The longest phase: ${longest[1].toLowerCase()}.`
+}
+
 /** The phases of a run, one lane each, on the time since its start. */
 const phaseChart = (run: Run, of: RunPhases): Html => {
   const waitMs = waitOf(run, of)
-  const wait = "Waiting for the resource"
-  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>) => ({
-    name: html`${name} <span class="figure">${duration(ms)}</span>`,
-    summary: `${name}: ${duration(ms)}`,
+  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>, why = "") => ({
+    name: html`${name}
+      <span class="figure">${duration(ms)}</span>${why === "" ? "" : html`<span class="detail">${why}</span>`}`,
+    summary: `${name}: ${duration(ms)}${why === "" ? "" : `, ${why}`}`,
     stretches
   })
   return laneChart(
@@ -82,19 +104,29 @@ const phaseChart = (run: Run, of: RunPhases): Html => {
       id: "phase",
       title: `Phases of ${duration(of.took_ms)}`,
       unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
-      summary: `${duration(waitMs)} waiting for the resource, ${duration(of.took_ms - waitMs)} running: ${phaseNames.map((name) => `${phases[name][1].toLowerCase()} ${duration(of.phases[name].ms)}`).join(", ")}.`,
+      summary: longestPhase(waitMs, of),
       ticks: elapsedTicks(lengthOf(of)),
       figures: figuresBelow("phase", "the phases", phaseTable(waitMs, of))
     },
     [
       laneOf(
-        wait,
+        waitWords,
         waitMs,
         waitMs === 0
           ? []
-          : [{ from: 0, to: waitMs / lengthOf(of), kind: "quiet", strength: 1, text: `${wait}: ${duration(waitMs)}` }]
+          : [
+              {
+                from: 0,
+                to: waitMs / lengthOf(of),
+                kind: "quiet",
+                strength: 1,
+                text: `${waitWords}: ${duration(waitMs)}`
+              }
+            ]
       ),
-      ...phaseNames.map((name) => laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of)))
+      ...phaseNames.map((name) =>
+        laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of), name === "retry" ? retryReasons(of) : "")
+      )
     ]
   )
 }
@@ -105,7 +137,7 @@ const phaseTable = (waitMs: number, { phases: of, took_ms: tookMs }: RunPhases):
       const { ms, times, longest_ms: longestMs } = of[name]
       return [phases[name][1], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
     }),
-    ["Waiting for the resource", duration(waitMs), share(waitMs, tookMs), none(""), none("")]
+    [waitWords, duration(waitMs), share(waitMs, tookMs), none(""), none("")]
   ])
 
 const answerTable = ({ answers }: RunPhases): Html =>
@@ -134,6 +166,61 @@ export const phasesPart = (run: Run, of: RunPhases | null): Html =>
   of === null
     ? section("phases", "Phases", html`<p class="hint">${withoutPhases(run)}</p>`)
     : html`${phaseChart(run, of)} ${section("answers", "Answers of the source", answerTable(of))}`
+
+// -------------------------------------------------------------------------------------------------------------- events
+
+/** Whether events can name the run: one by number, of changed parents, or one whose failure resolved them. */
+export const hasEvents = ({ kind, status }: Run): boolean =>
+  kind === "fetch" || kind === "children" || status === "failed"
+
+const eventState = ({ state }: RunEvent): Html =>
+  badge(state === "dead_letter" ? "bad" : state === "done" ? "good" : "quiet", state.replaceAll("_", " "))
+
+/** The events that name the run; for one by number also that there is none. */
+export const eventsPart = (run: Run, found: ReadonlyArray<RunEvent>): Html => {
+  if (!hasEvents(run) || (found.length === 0 && run.kind !== "fetch")) return html``
+  const { company, deadLetters, status } = run
+  const shown = found.slice(0, eventsShown)
+  const about =
+    shown.length === 0
+      ? html`<p class="hint">
+          No stored event names this run. A person requested its records, another run answered their events, or the
+          events were removed.
+        </p>`
+      : table(
+          found.length > shown.length ? `Events of the run, the newest ${shown.length}` : "Events of the run",
+          "Event, Record, State",
+          shown.map((one) => [
+            company === null
+              ? visible(one.eventType)
+              : html`<a href="${eventAddress(company, one.eventId)}"
+                  >${visible(one.eventType)}<span class="visually-hidden"> ${visible(one.eventId)}</span></a
+                >`,
+            one.recordId === null
+              ? none("the whole resource")
+              : company === null || one.resource === null
+                ? visible(one.recordId)
+                : html`<a href="${recordAddress(company, one.resource, one.recordId)}">${visible(one.recordId)}</a>`,
+            eventState(one)
+          ])
+        )
+  return section(
+    "events",
+    "Events",
+    html`${
+      status === "done" && deadLetters > 0
+        ? html`<div class="problem">
+            <p>
+              The run did not read the records of ${plural(deadLetters, "event")}:
+              ${deadLetters === 1 ? "it is a dead letter" : "they are dead letters"}.
+            </p>
+            <p><strong>What to do:</strong> open the event, remove the cause, then replay it.</p>
+          </div>`
+        : ""
+    }
+    ${about}`
+  )
+}
 
 // ------------------------------------------------------------------------------------------------------------- changes
 
