@@ -74,7 +74,7 @@ export const deadLettersSearched = 20_000
 export const deadLettersStatement = Statement.make({
   name: "count the dead letters of runs",
   params: ["int8[]"],
-  columns: { run: "int8", events: "float8" },
+  columns: { run: "int8?", events: "float8" },
   // The addition keeps the search from reading all events by their numbers.
   text: `select run_id as run, count(*)::float8 as events
     from (select run_id from tributary.inbox where state = 'dead_letter' order by id + 0 desc limit ${deadLettersSearched}) newest
