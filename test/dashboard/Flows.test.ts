@@ -160,7 +160,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       assert.notMatch(page.read, /done company/)
       assert.include(page.text, `href="${eventPath("west", "evt_403").replace("&", "&amp;")}"`)
       assert.notInclude(page.text, "evt_lost_run")
-      assert.match(page.read, /did not read the records of 1 event: it is a dead letter\. What to do:/)
+      assert.match(page.read, /did not read the record of 1 event : it is a dead letter\. What to do:/)
       const good = yield* run(read)
       assert.match(good.read, /done company west/)
       assert.include(good.text, `href="${eventPath("west", "evt_read").replace("&", "&amp;")}"`)

@@ -21,6 +21,19 @@ const failureWords: Readonly<Record<string, string>> = {
   ServerFault: "the service failed",
   Malformed: "the answer is none of this API",
   InProgress: "the first request with this key still runs",
+  SourcePaused: "the source is paused",
+  Unauthorized: "the token is not accepted",
+  Forbidden: "the token may not do this",
+  NotFound: "there is no such record",
+  Refused: "the source refused the request",
+  PageTokenRefused: "the page token is not accepted",
+  PageDrift: "the pages do not fit each other",
+  NotImplemented: "the source does not offer this",
+  TooLarge: "the answer is too large",
+  Redirected: "the source answers at another address",
+  PagingBroken: "the pages do not end",
+  SendCancelled: "the request was not sent",
+  SourceChanged: "another source answers",
   other: "further kinds"
 }
 
@@ -179,9 +192,11 @@ const eventState = ({ state }: RunEvent): Html =>
 /** The events that name the run; for one by number also that there is none. */
 export const eventsPart = (run: Run, found: ReadonlyArray<RunEvent>): Html => {
   if (!hasEvents(run) || (found.length === 0 && run.kind !== "fetch")) return html``
-  const { company, deadLetters, status } = run
+  const { company } = run
   const shown = found.slice(0, eventsShown)
-  const about =
+  return section(
+    "events",
+    "Events",
     shown.length === 0
       ? html`<p class="hint">
           No stored event names this run. A person requested its records, another run answered their events, or the
@@ -204,22 +219,22 @@ export const eventsPart = (run: Run, found: ReadonlyArray<RunEvent>): Html => {
             eventState(one)
           ])
         )
-  return section(
-    "events",
-    "Events",
-    html`${
-      status === "done" && deadLetters > 0
-        ? html`<div class="problem">
-            <p>
-              The run did not read the records of ${plural(deadLetters, "event")}:
-              ${deadLetters === 1 ? "it is a dead letter" : "they are dead letters"}.
-            </p>
-            <p><strong>What to do:</strong> open the event, remove the cause, then replay it.</p>
-          </div>`
-        : ""
-    }
-    ${about}`
   )
+}
+
+/** That a run which ended well did not read the record of an event, and what to do. */
+export const deadLetterProblem = ({ company, deadLetters }: Run, found: ReadonlyArray<RunEvent>): Html => {
+  const [first] = found.filter(({ state }) => state === "dead_letter")
+  const events = plural(deadLetters, "event")
+  const isOne = deadLetters === 1
+  const to = isOne && company !== null && first !== undefined ? eventAddress(company, first.eventId) : "#events"
+  return html`<div class="problem">
+    <p>
+      The run did not read the ${isOne ? "record" : "records"} of <a href="${to}">${events}</a>:
+      ${isOne ? "it is a dead letter" : "they are dead letters"}.
+    </p>
+    <p><strong>What to do:</strong> open the event, remove the cause, then replay it.</p>
+  </div>`
 }
 
 // ------------------------------------------------------------------------------------------------------------- changes

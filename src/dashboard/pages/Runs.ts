@@ -26,7 +26,7 @@ import * as RunHours from "../../status/RunHours.ts"
 import * as Runs from "../../status/Runs.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
-import { changesPart, eventsPart, hasEvents, phasesPart, readChangedLines } from "./RunParts.ts"
+import { changesPart, deadLetterProblem, eventsPart, hasEvents, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 
@@ -303,7 +303,7 @@ const times = (run: Runs.Run, now: Date): Html =>
   ])
 
 /** Why the run is not complete, and what to do; nothing where it is. */
-const outcome = (run: Runs.Run): Html => {
+const outcome = (run: Runs.Run, events: ReadonlyArray<RunDetails.RunEvent>): Html => {
   const { company, error, quarantined, remedy, resource } = run
   if (error !== null) {
     return html`<div class="problem">
@@ -311,6 +311,7 @@ const outcome = (run: Runs.Run): Html => {
       ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
     </div>`
   }
+  if (run.deadLetters > 0) return deadLetterProblem(run, events)
   return quarantined === 0
     ? html``
     : html`<div class="problem warn">
@@ -354,7 +355,7 @@ const single = Effect.fn("page.run")(function* (request: PageRequest) {
         ${run.company === null ? String(run.companyId) : html`<a href="${companyAddress(run.company)}">${visible(run.company)}</a>`},
         ${runKind(run)}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
       </p>
-      ${outcome(run)} ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
+      ${outcome(run, events)} ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
       ${neighbours(run, before, after)} ${times(run, now)} ${phasesPart(run, phases)} ${eventsPart(run, events)}
       ${changesPart(run, changed, lines, view, now)} ${entries}`
   })

@@ -79,10 +79,11 @@ export const eventTable = (
   events: ReadonlyArray<EventSummary>,
   hasCompanies: boolean,
   now: Date
-): Html =>
-  table(
+): Html => {
+  const hasActions = events.some(({ state }) => state === "dead_letter")
+  return table(
     caption,
-    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took, Action`,
+    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took${hasActions ? ", Action" : ""}`,
     events.map((event) => [
       recordOf(event),
       eventOf(event),
@@ -90,9 +91,10 @@ export const eventTable = (
       ...(hasCompanies ? [visible(event.company)] : []),
       stateOf(event, now),
       event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
-      actionOf(event)
+      ...(hasActions ? [actionOf(event)] : [])
     ])
   )
+}
 
 const stateWords: Readonly<Record<EventSummary["state"], string>> = {
   pending: "Pending",
