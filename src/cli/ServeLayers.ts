@@ -105,7 +105,8 @@ export const backgroundWork = Effect.fnUntraced(function* (
     companies().map(({ company, fingerprint }) => ({
       ...company,
       fingerprint,
-      receivesAt: hookUrl(settings.webhooks.publicUrl, company.name)
+      receivesAt: hookUrl(settings.webhooks.publicUrl, company.name),
+      push: settings.push
     }))
   return {
     work: Effect.fnUntraced(function* (companies, processId) {

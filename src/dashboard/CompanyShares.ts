@@ -110,7 +110,7 @@ export const signTexts: Readonly<
     next: html`resume them on <a href="/webhooks">Webhooks</a>`
   },
   rejected: {
-    words: ["refused push", "refused pushes"],
+    words: ["refused row of the outbox", "refused rows of the outbox"],
     tone: "bad",
     path: "/outbox/rows",
     query: { state: "rejected" },

@@ -1,7 +1,7 @@
 /** States, runs and numbers as HTML. */
 import { html, type Html } from "./Page.ts"
 import { ago, badge, count, duration, type Tone } from "../web/Components.ts"
-import { address, visible } from "../web/Escape.ts"
+import { address, plural, truncated, visible } from "../web/Escape.ts"
 import * as Times from "../web/Times.ts"
 import type { State } from "../tasks/CountCompanies.ts"
 import { runAddress } from "./Addresses.ts"
@@ -16,6 +16,10 @@ export const runTones: Readonly<Record<RunStatus, Tone>> = {
 }
 
 export const runBadge = (status: RunStatus): Html => badge(runTones[status], status)
+
+/** The state of a run; one that ended well and left an event unread is not a success. */
+export const runState = ({ status, deadLetters }: { readonly status: RunStatus; readonly deadLetters: number }): Html =>
+  status === "done" && deadLetters > 0 ? badge("bad", plural(deadLetters, "dead letter")) : runBadge(status)
 
 /** The tone and the word of a state of a resource or a company. */
 export const stateWords: Readonly<Record<HealthState | State, readonly [tone: Tone, word: string]>> = {
@@ -119,6 +123,20 @@ export const errorSentence = (error: string): string => {
 export const errorRequest = (error: string): Html => {
   const parts = [...error.matchAll(requestOf)].map(([, request, id]) => visible(request ?? id ?? ""))
   return parts.length === 0 ? html`` : html`<span class="detail"><code>${parts.join(" ")}</code></span>`
+}
+
+/** What happened, and what to do about it where the text has that too. */
+export const partsOf = (reason: string): readonly [error: string, remedy: string] => {
+  const at = reason.indexOf("; ")
+  return at < 0 ? [reason, ""] : [reason.slice(0, at), reason.slice(at + 2)]
+}
+
+/** The reason of an event as a sentence, with what to do and the request muted. */
+export const reason = (text: string, charactersMax: number): Html => {
+  const [error, remedy] = partsOf(text)
+  return html`${truncated(errorSentence(error), charactersMax)}${
+    remedy === "" ? "" : html`<span class="detail">${truncated(errorSentence(remedy), charactersMax)}</span>`
+  }${errorRequest(text)}`
 }
 
 const kindWords: Readonly<Record<string, string>> = {

@@ -271,7 +271,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
       problem: cause === null ? "some events may be missing" : causeSentence(cause),
       since: earliest(same.map(({ gapSince }) => gapSince)),
       next: {
-        text: gapsEnded ? "nothing to do: the next full scan closes it" : "see what closes the gap",
+        text: gapsEnded ? "nothing to do: one more scan closes it" : "see what closes the gap",
         to: address("/webhooks", { company: same.length === 1 ? same[0]!.company : null })
       }
     }

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
-import type { Failure } from "../sync/Outcome.ts"
+import type { Failure, Outcome } from "../sync/Outcome.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
 import * as CompareWithRow from "./CompareWithRow.ts"
 import { fetchDueEvents, parentsOf } from "./DueEvents.ts"
@@ -127,8 +127,8 @@ export const readChanges = Effect.fnUntraced(function* (
   // A full scan takes long. One event does not justify an urgent one.
   const priority = isIncremental(target, position) ? urgent : yield* live
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes", priority)
-  if (outcome.failure !== null) yield* resolveFailedRead(worker, events, outcome.failure, startedAt)
-  else yield* worker.breaker.succeed
+  if (outcome.failure === null) yield* worker.breaker.succeed
+  else yield* resolveFailedRead(worker, events, outcome, startedAt)
 })
 
 /** Reads the children of these parents, for the events that name them. Returns whether the read was complete. */
@@ -146,7 +146,7 @@ export const readChildrenOf = Effect.fnUntraced(function* (
   yield* Statement.runNamed(RefetchRequests.request, [companyId, path, field, values])
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", priority)
   if (!isComplete(outcome)) {
-    if (outcome.failure !== null) yield* resolveFailedRead(worker, events, outcome.failure, startedAt)
+    yield* resolveFailedRead(worker, events, outcome, startedAt)
     return false
   }
   yield* worker.breaker.succeed
@@ -179,9 +179,10 @@ export const resolveListed = (
 const resolveFailedRead = Effect.fnUntraced(function* (
   worker: InboxWorker,
   events: ReadonlyArray<InboxStore.PendingEvent>,
-  failure: Failure,
+  { failure, runId }: Outcome,
   startedAt: number
 ) {
+  if (failure === null) return
   if (failure.kind === "DatabaseError") return yield* failWithDatabase(failure)
   const scope = yield* worker.breaker.classify(failure, startedAt)
   const reason = `${failure.message}; ${failure.remedy}`
@@ -193,7 +194,8 @@ const resolveFailedRead = Effect.fnUntraced(function* (
       if (scope === "record") return retryOrDeadLetter(event, reason)
       if (scope === "blocked") return { id: event.id, state: "dead_letter", reason }
       return { id: event.id, state: "pending", reason, pauseMs: contendedPauseMs }
-    })
+    }),
+    runId
   )
 })
 

@@ -137,7 +137,7 @@ export const resolveStatement = Statement.make({
   name: "resolve events of",
   params: ["text", "int8?"],
   text: `update tributary.inbox i set
-           state = v.state, run_id = coalesce($2::bigint, i.run_id),
+           state = v.state, run_id = coalesce($2::bigint, case when v.state <> 'done' then i.run_id end),
            attempts = i.attempts + case when v.attempt then 1 else 0 end,
            next_attempt_at = case when v.state = 'pending' then tributary.now() + v.pause_ms * interval '1 millisecond' else i.next_attempt_at end,
            resolved_at = case when v.state = 'pending' then null else tributary.now() end,
@@ -163,7 +163,7 @@ const resolveValues = (
   runId
 ]
 
-/** Resolves events. */
+/** Resolves events. The run is the one that read their records, or failed to; null where no run did. */
 export const resolve = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null = null): Statement.Named<void> =>
   resolutions.length === 0
     ? Effect.void

@@ -224,7 +224,7 @@ const landBatch = Effect.fnUntraced(function* (
   const visibleAfterMs = Duration.toMillis(worker.company.engine.overlap)
   const { pages, absent, resolutions } = yield* resolveFetches({ ...target, visibleAfterMs }, results)
   if (pages.length === 0 && absent.length === 0) {
-    yield* InboxStore.resolve(resolutions)
+    yield* InboxStore.resolve(resolutions, state.runId)
     options.onResolved(resolutions, null)
     return
   }

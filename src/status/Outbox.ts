@@ -104,6 +104,20 @@ export const codesStatement = Statement.make({
    group by 1, 2 order by records desc, code`
 })
 
+export const insertedCodesStatement = Statement.make({
+  name: "count rejected rows of no push by code",
+  params: ["text", "text"],
+  columns: { code: "text", records: "float8" },
+  text: `select coalesce(code, 'unknown') as code, count(*)::float8 as records
+    from tributary.outbox where state = 'rejected' and ${isInserted("$1", "$2")} group by 1 order by records desc, code`
+})
+
+/** The number of rejected rows by code, the most frequent first. */
+export const rejectedBy = (rows: Rows): Sql.Query<ReadonlyArray<RejectedBy>> =>
+  "push" in rows
+    ? Statement.run(codesStatement, [[rows.push]])
+    : Statement.run(insertedCodesStatement, [rows.company, rows.resource])
+
 /** A push and its rows. */
 export interface PushStatus extends Statement.RowOf<typeof pushesStatement> {
   readonly refusedBy: ReadonlyArray<RejectedBy>

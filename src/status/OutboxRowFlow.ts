@@ -83,41 +83,63 @@ const listed = {
   resolvedAt: "timestamptz?",
   resolvedMs: "float8?"
 } as const
-const isOf = `($1::text is null or company = $1) and ($2::text is null or resource = $2) and ($3::text is null or state = $3)
-         and ($4::int8 is null or id < $4)`
+const isOf = `($1::text is null or company = $1) and ($2::text is null or resource = $2) and ($3::int8 is null or id < $3)`
 
-const listParams = ["text?", "text?", "text?", "int8?", "int4"] as const
+const listParams = ["text?", "text?", "int8?", "int4"] as const
 
-/** The newest rows of a company ($1), resource ($2) and state ($3) below an id ($4), among those that `from` selects. */
+/** The newest rows of a company ($1) and resource ($2) below an id ($3), among those that `from` selects. */
 const listSql = (from: string): string =>
   `select o.id, o.company, o.resource, o.operation, o.externalid, o.record_id as "recordId", o.push_id as push, o.state,
          o.outcome, o.code, o.field, o.reason, o.created_at as "createdAt", o.resolved_at as "resolvedAt",
          (extract(epoch from o.resolved_at - o.created_at) * 1000)::float8 as "resolvedMs"
     from (${from}) f join tributary.outbox o using (id) order by o.id desc`
-/** By the index of rows in a state: the addition keeps the search from reading all rows by their numbers. */
-const byIndex = (states: string): string =>
-  listSql(`select id from tributary.outbox where ${states} and ${isOf} order by id + 0 desc limit $5::int`)
+
+const newestRows = `(select * from tributary.outbox where id < coalesce($3::int8, ${2n ** 63n - 1n}) order by id desc limit ${searchLimit})`
+
+/**
+ * Rows of one state, however old they are. The newest rows of all states are searched first, by their numbers. Only where
+ * they are too few, every row of an index is read, without its table. The addition keeps that search from reading all rows
+ * by their numbers.
+ */
+const byIndex = (state: string, indexed = `state = '${state}'`): string =>
+  listSql(
+    `with near as materialized (
+       select id from ${newestRows} n where state = '${state}' and ${isOf} order by id desc limit $4::int
+     ), far as (
+       select id from tributary.outbox
+        where (select count(*) from near) < $4::int and ${indexed} and ${isOf} order by id + 0 desc limit $4::int
+     ) select id from (select id from near union select id from far) found order by id desc limit $4::int`
+  )
 
 export const newestStatement = Statement.make({
   name: "read the newest rows of the outbox",
-  params: listParams,
+  params: [...listParams, "text?"],
   columns: listed,
   text: listSql(
-    `select id from (select * from tributary.outbox where id < coalesce($4::int8, ${2n ** 63n - 1n}) order by id desc limit ${searchLimit}) n
-      where ${isOf} order by id desc limit $5::int`
+    `select id from ${newestRows} n where ${isOf} and ($5::text is null or state = $5) order by id desc limit $4::int`
   )
 })
-export const openStatement = Statement.make({
-  name: "read the open rows of the outbox",
+export const pendingStatement = Statement.make({
+  name: "read the pending rows of the outbox",
   params: listParams,
   columns: listed,
-  text: byIndex("state in ('pending', 'in_flight')")
+  // The index has the rows in both states; those in flight are few.
+  text: byIndex(
+    "pending",
+    `state in ('pending', 'in_flight') and id <> all (array(select id from tributary.outbox where state = 'in_flight'))`
+  )
+})
+export const inFlightStatement = Statement.make({
+  name: "read the rows of the outbox in flight",
+  params: listParams,
+  columns: listed,
+  text: byIndex("in_flight")
 })
 export const rejectedStatement = Statement.make({
   name: "read the rejected rows of the outbox",
   params: listParams,
   columns: listed,
-  text: byIndex("state = 'rejected'")
+  text: byIndex("rejected")
 })
 export type ListedRow = Statement.RowOf<typeof newestStatement>
 
@@ -132,12 +154,16 @@ export interface RowFilter {
  * The newest rows below an id. Open and rejected rows are found however old they are; the others among the newest
  * {@link searchLimit} below the id.
  */
-export const newest = ({ company, resource, state }: RowFilter, before: bigint | null, rowsMax: number) =>
-  Statement.run(
-    state === "rejected"
-      ? rejectedStatement
-      : state === "pending" || state === "in_flight"
-        ? openStatement
-        : newestStatement,
-    [company, resource, state, before, rowsMax]
-  )
+export const newest = ({ company, resource, state }: RowFilter, before: bigint | null, rowsMax: number) => {
+  const search = [company, resource, before, rowsMax] as const
+  switch (state) {
+    case "pending":
+      return Statement.run(pendingStatement, search)
+    case "in_flight":
+      return Statement.run(inFlightStatement, search)
+    case "rejected":
+      return Statement.run(rejectedStatement, search)
+    default:
+      return Statement.run(newestStatement, [...search, state])
+  }
+}

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
+import type { PushSettings } from "../outbox/PushSession.ts"
 import type { Company } from "../sync/Company.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -49,6 +50,8 @@ export interface ShownCompany extends Company {
   readonly fingerprint: string
   /** The address that the source delivers events to; null where `webhooks.public_url` is not set. */
   readonly receivesAt: string | null
+  /** How refused rows of a push are sent again. */
+  readonly push: PushSettings
 }
 
 /** Worst first. `never-synced` is not late: it has no target, or its first run is under way. `blocked`: the token may not read it. */

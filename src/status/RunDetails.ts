@@ -8,6 +8,7 @@ import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { RunPhases } from "../sync/RunPhases.ts"
 import { ofLastHours } from "./Activity.ts"
+import type { Run } from "./Runs.ts"
 
 export const phasesStatement = Statement.make({
   name: "read the phases of a run",
@@ -33,6 +34,43 @@ export const neighboursStatement = Statement.make({
 /** The runs of the same resource before and after a run; null where there is none. */
 export const readNeighbours = ({ companyId, resource, id }: ResourceOfCompany & { readonly id: bigint }) =>
   Effect.map(Statement.run(neighboursStatement, [companyId, resource, id]), ([row]) => row!)
+
+// -------------------------------------------------------------------------------------------------------------- events
+
+/** Events of a run that a page shows. */
+export const eventsShown = 10
+/** How many events of the company or time are searched for those of a run. */
+const eventsSearched = 20_000
+
+const eventOf = `id, event_id as "eventId", event_type as "eventType", resource, record_id as "recordId", state, run_id`
+
+export const eventsStatement = Statement.make({
+  name: "find the events of a run",
+  params: ["int8", "text", "timestamptz", "timestamptz", "int4"],
+  columns: {
+    id: "int8",
+    ...Statement.columns("text", "eventId", "eventType"),
+    ...Statement.columns("text?", "resource", "recordId"),
+    state: Statement.as<"pending" | "done" | "dead_letter" | "skipped">("text")
+  },
+  // Two searches, each in the order of an index: dead letters of the company, and events that were resolved meanwhile.
+  text: `select id, "eventId", "eventType", resource, "recordId", state from (
+           (select ${eventOf} from tributary.inbox where company = $2 and state = 'dead_letter'
+             order by company desc, id desc limit ${eventsSearched})
+           union all
+           (select ${eventOf} from tributary.inbox
+             where state in ('done', 'skipped') and resolved_at between $3 and $4 limit ${eventsSearched})) e
+          where run_id = $1 order by state <> 'dead_letter', id desc limit $5::int`
+})
+export type RunEvent = Statement.RowOf<typeof eventsStatement>
+
+/** The events that name a run, dead letters first, at most `max`; none for a company without a stored name. */
+export const readEvents = (
+  { id, company, beganAt, endedAt }: Pick<Run, "id" | "company" | "beganAt" | "endedAt">,
+  now: Date,
+  max: number
+) =>
+  company === null ? Effect.succeed([]) : Statement.run(eventsStatement, [id, company, beganAt, endedAt ?? now, max])
 
 // ------------------------------------------------------------------------------------------------------------- changes
 

@@ -61,12 +61,40 @@ export const oneStatement = Statement.make({
   },
   text: `select ${columns} from tributary.runs r where r.id = $1`
 })
-export type Run = Statement.RowOf<typeof oneStatement>
+type RunRow = Statement.RowOf<typeof oneStatement>
 
-export const one = (id: bigint) => Effect.map(Statement.run(oneStatement, [id]), ([run]) => run ?? null)
+export interface Run extends RunRow {
+  /** Events that name the run and are dead letters: it did not read their records. Counted for runs by number. */
+  readonly deadLetters: number
+}
+
+/** How many of the newest dead letters are searched for those of a run. */
+export const deadLettersSearched = 20_000
+
+export const deadLettersStatement = Statement.make({
+  name: "count the dead letters of runs",
+  params: ["int8[]"],
+  columns: { run: "int8?", events: "float8" },
+  // The addition keeps the search from reading all events by their numbers.
+  text: `select run_id as run, count(*)::float8 as events
+    from (select run_id from tributary.inbox where state = 'dead_letter' order by id + 0 desc limit ${deadLettersSearched}) newest
+   where run_id = any($1::bigint[]) group by 1`
+})
+
+const withDeadLetters = Effect.fnUntraced(function* (runs: ReadonlyArray<RunRow>) {
+  const byNumber = runs.filter(({ kind }) => kind === "fetch").map(({ id }) => id)
+  const found = byNumber.length === 0 ? [] : yield* Statement.run(deadLettersStatement, [byNumber])
+  return runs.map((run): Run => ({ ...run, deadLetters: found.find((one) => one.run === run.id)?.events ?? 0 }))
+})
+
+export const one = (id: bigint) =>
+  Statement.run(oneStatement, [id]).pipe(
+    Effect.flatMap(withDeadLetters),
+    Effect.map(([run]) => run ?? null)
+  )
 
 /** The place of a run among those that ended; null while it runs. */
-export const placeOf = ({ id, endedUs }: Run): RunPlace | null => (endedUs === null ? null : `${endedUs}-${id}`)
+export const placeOf = ({ id, endedUs }: RunRow): RunPlace | null => (endedUs === null ? null : `${endedUs}-${id}`)
 
 const placed = `(r.finished_at, r.id) <
   (timestamptz 'epoch' + split_part(?, '-', 1)::bigint * interval '1 microsecond', split_part(?, '-', 2)::bigint)`
@@ -87,13 +115,13 @@ export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<
     const running =
       hour !== null || before !== null
         ? []
-        : yield* Sql.newestRows<Run>(
+        : yield* Sql.newestRows<RunRow>(
             `select ${columns} from tributary.runs r where status = 'running' and finished_at is null`,
             conditions,
             limit
           )
-    if (running.length >= limit) return running
-    const ended = yield* Sql.newestRows<Run>(
+    if (running.length >= limit) return yield* withDeadLetters(running)
+    const ended = yield* Sql.newestRows<RunRow>(
       `select ${columns} from tributary.runs r where finished_at is not null`,
       {
         ...conditions,
@@ -104,5 +132,5 @@ export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<
       limit - running.length,
       "r.finished_at desc, r.id desc"
     )
-    return [...running, ...ended]
+    return yield* withDeadLetters([...running, ...ended])
   })

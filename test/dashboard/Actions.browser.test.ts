@@ -5,7 +5,7 @@
 import type { Page } from "playwright-core"
 import { assert, describe, it } from "vitest"
 import { until, type Visit, visit } from "../support/browser.ts"
-import { deadEvent, insertedExternalId, oddCustomer, openOperatorWithServe } from "../support/operator.ts"
+import { deadEvent, insertedExternalId, oddCustomer, openOperatorWithServe, pushedExternalId } from "../support/operator.ts"
 import { openInBrowser } from "../support/operatorInBrowser.ts"
 
 const { operator, served, browser, openVisit } = await openInBrowser(openOperatorWithServe)
@@ -336,7 +336,7 @@ describe("the outbox page", () => {
     assert.strictEqual(before.state, "rejected")
     const { page, go } = look
     await go("/outbox")
-    await page.locator("main a[href*='/confirm/push-retry']").first().click()
+    await page.locator("main a[href*='/confirm/push-retry'][href*='resource=']").first().click()
     await page.waitForURL(/confirm\/push-retry/)
     await page
       .getByRole("main")
@@ -347,6 +347,40 @@ describe("the outbox page", () => {
       tried,
       ({ state, resolved_at }) => state === "rejected" && resolved_at?.getTime() !== before.resolved_at?.getTime()
     )
+  })
+})
+
+describe("the page of a push", () => {
+  it("says why a row was refused, and sends it again", async () => {
+    const { page, go } = look
+    const main = page.getByRole("main")
+    const [push] = await operator.query<{ id: string }>(
+      "select push_id::text as id from tributary.outbox where externalid = $1",
+      [pushedExternalId]
+    )
+    const resolved = () =>
+      operator.query<{ state: string; at: Date | null }>(
+        "select state, resolved_at as at from tributary.outbox where externalid = $1",
+        [pushedExternalId]
+      )
+    const [before] = await resolved()
+    await go("/outbox")
+    await main.getByRole("link", { name: push!.id, exact: true }).click()
+    await page.waitForURL(/outbox\/pushes/)
+    const text = await main.innerText()
+    assert.match(text, /finished, not all/)
+    assert.match(text, /1 record was refused:\s+unknown_value/)
+    assert.match(text, /invoiceterm matches no active record/)
+    await act(look, `/outbox/pushes/${push!.id}`, /^retry/i, /retry/i)
+    await until(
+      "the row was sent and refused again",
+      resolved,
+      ([row]) => row!.state === "rejected" && row!.at?.getTime() !== before!.at?.getTime()
+    )
+    await go(`/outbox/pushes/${push!.id}`)
+    assert.match(await main.innerText(), /finished, not all/)
+    await main.locator("a[href^='/outbox/rows/']").first().click()
+    await page.waitForURL(/outbox\/rows\/\d+/)
   })
 })
 

@@ -326,7 +326,8 @@ const cases: ReadonlyArray<Case> = [
     chart: "run: phases",
     page: "/runs/300",
     id: "phase",
-    sql: `select length(1000 * (i - 1)) || ' to ' || length(1000 * i) || ' after the start: ' || words || ', ' || ms::int / 10 || ' % of the time' as text
+    sql: `select length(1000 * (i - 1)) || ' to ' || length(1000 * i) || ' after the start: ' || words || ', ' || ms::int / 10 || ' % of the time'
+                || case when name = 'retry' then ' (503: the service failed, 1 retry)' else '' end as text
        from tributary.runs r, (values ('budget', 'waiting for the rate budget'), ('request', 'requests in flight'), ('retry', 'waiting before a retry'),
               ('landing', 'landing')) p(name, words), json_array_elements_text(phases -> 'phases' -> name -> 'slots') with ordinality s(ms, i)
       where r.id = 300 and ms <> '0'
@@ -556,7 +557,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
         `${quarantined} in quarantine`,
         `${dead} dead letter`,
         `${gaps} delivery gap`,
-        `${refused} refused push`,
+        `${refused} refused row`,
         `${violations} violation`
       ]) {
         assert.match(numbers, new RegExp(`(^| )${words}`))

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes as outboxRoutes } from "../../src/dashboard/pages/Outbox.ts"
+import { routes as runRoutes } from "../../src/dashboard/pages/Runs.ts"
 import { routes as webhookRoutes } from "../../src/dashboard/pages/Webhooks.ts"
 import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
@@ -91,11 +92,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       assert.include(known.read, "the row is as new")
       const early = yield* shown("evt_early")
       assert.isTrue(early.isLive)
-      assert.match(early.read, /not yet .*Not yet: the source does not show the record yet\./)
+      assert.match(early.read, /not yet .*Not yet\. The source does not show the record yet\./)
       const dead = yield* shown("evt_dead")
       assert.include(dead.text, `href="/confirm/replay?company=north&amp;event=evt_dead"`)
       assert.match(dead.read, /after 6 failed attempts/)
-      assert.match(dead.read, /Last error: HTTP 500 What to do:/)
+      assert.match(dead.read, /Last error: HTTP 500\. What to do: remove the cause; then replay/)
       assert.notInclude(dead.read, "req-2")
 
       yield* sql`
@@ -119,6 +120,57 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
         assert.isFalse(holdsHostile(text))
         assert.isBelow(text.length, weightMax)
       }
+    })
+  )
+
+  it.effect("links a dead letter and the run that failed to read it, which is no success", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const companies = [unconnected("west")]
+      yield* sql`insert into tributary.companies (company, company_id) values ('west', 3)`
+      const runs = yield* sql<{ id: bigint }>`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+        select 3, 'things', 'fetch', 'records', 'done', 1, tributary.now() - interval '2 hours', tributary.now() from generate_series(1, 3) returning id`
+      const [failed, read, unnamed] = runs.map(({ id }) => id)
+      yield* putEvent({
+        id: "evt_403",
+        company: "west",
+        state: "dead_letter",
+        error: "GET /things/7: the token may not do this (403) [request req_9]; give the token the scope",
+        run: failed!
+      })
+      yield* putEvent({ id: "evt_lost_run", company: "west", state: "dead_letter", error: "HTTP 500" })
+      yield* putEvent({ id: "evt_read", company: "west", run: read! })
+      const event = (id: string) => ask(webhookRoutes, companies, eventPath("west", id))
+      const run = (id: bigint | undefined) => ask(runRoutes, companies, `/runs/${id}`)
+
+      const dead = yield* event("evt_403")
+      assert.include(dead.text, `href="/runs/${failed}"`)
+      assert.match(
+        dead.read,
+        new RegExp(`Failed in run ${failed} ✕ 1 dead letter|Failed in run ${failed} 1 dead letter`)
+      )
+      assert.match(dead.read, /Last error: The token may not do this \(HTTP 403\)\. GET \/things\/7 \[request req_9\]/)
+      assert.match(dead.read, /What to do: give the token the scope ?; then replay/)
+      // Without a stored run the page names none.
+      assert.include((yield* event("evt_lost_run")).read, "Failed in its run is not stored")
+
+      const page = yield* run(failed)
+      assert.match(page.read, /1 dead letter company west/)
+      assert.notMatch(page.read, /done company/)
+      assert.include(page.text, `href="${eventPath("west", "evt_403").replace("&", "&amp;")}"`)
+      assert.notInclude(page.text, "evt_lost_run")
+      assert.match(page.read, /did not read the record of 1 event : it is a dead letter\. What to do:/)
+      const good = yield* run(read)
+      assert.match(good.read, /done company west/)
+      assert.include(good.text, `href="${eventPath("west", "evt_read").replace("&", "&amp;")}"`)
+      assert.notInclude(good.read, "dead letter")
+      assert.include((yield* run(unnamed)).read, "No stored event names this run.")
+
+      const list = yield* ask(runRoutes, companies, "/runs?company=west")
+      assert.match(list.read, new RegExp(`${failed} 1 dead letter `))
+      assert.match(list.read, new RegExp(`${read} done `))
+      yield* sql`delete from tributary.inbox where company = 'west'`
     })
   )
 

@@ -1,10 +1,22 @@
 /** The pages of the outbox, on Postgres. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
+import { SourceError, TimedOut } from "../../src/connector/SourceError.ts"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"
+import * as OutboxRowFlow from "../../src/status/OutboxRowFlow.ts"
 import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { makeStand, stand } from "./quarantined.ts"
+
+const noAnswer = Effect.fail(
+  new SourceError({
+    reason: new TimedOut({ after: Duration.seconds(1) }),
+    request: { method: "GET", path: "/me", requestId: null }
+  })
+)
 
 /** Inserts this number of outbox rows, without a push unless one is given. */
 const insert = Effect.fnUntraced(function* (
@@ -62,7 +74,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       assert.include(read, "4 refused")
       assert.include(text, `href="/confirm/push-retry?company=first&amp;resource=others"`)
       assert.notInclude(text, `href="/confirm/push-retry?company=first&amp;resource=things"`)
-      assert.include(read, "unfinished 7 waiting, 0 being sent 1 refused")
+      assert.include(read, "unfinished, some refused 7 waiting, 0 being sent 1 refused")
       assert.include(text, `href="/outbox/pushes/${finished}"`)
       assert.match(read, /batch things first 50 5 min ago 2 HTTP 500/)
 
@@ -71,6 +83,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       assert.include(one.read, "Records given 130, 10 of them pushed before")
       assert.match(one.read, /waiting 7 unchanged 6 refused 1/)
       assert.include(one.read, `npx tributary push retry ${push}`)
+      // The state has the same words and colour on the page as in the list, and each refused row is a link.
+      const badge = '<span class="badge bad">unfinished, some refused</span>'
+      assert.include(text, badge)
+      assert.include(one.text, badge)
+      assert.match(one.read, /1 record was refused: conflict \. Each waits for a person .* What to do: .*Retry/)
+      assert.match(one.read, /conflict there is one there is one/)
+      const [row] = yield* sql<{
+        id: bigint
+      }>`select id from tributary.outbox where push_id = ${push} and state = 'rejected'`
+      assert.include(one.text, `href="/outbox/rows/${row!.id}"`)
+      assert.include(one.text, `href="/confirm/push-retry?push=${push}"`)
       assert.isFalse((yield* ask(routes, [], `/outbox/pushes/${finished}`)).isLive)
       assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/999999")), { status: 404 })
       assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/x")), { status: 400 })
@@ -103,7 +126,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       )
       const refused = yield* ask(routes, companies, `/outbox/refused?push=${push}`)
       assert.include(refused.read, `npx tributary push retry ${push} --refused`)
-      assert.notInclude(refused.text, "/confirm/push-retry")
+      assert.include(refused.read, "2 records were refused: invalid")
+      assert.include(refused.text, `href="/confirm/push-retry?push=${push}"`)
       assert.deepInclude(
         yield* Effect.flip(ask(routes, companies, "/do/push-retry", { ...fields, company: "other" })),
         {
@@ -124,6 +148,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       const refused = yield* ask(routes, companies, `/outbox/rows?state=rejected&company=${company}`)
       assert.match(refused.read, /update things 1 refused unknown_value no such term : no such term .* SQL .* Retry/)
       assert.include(yield* Effect.map(ask(routes, companies, "/outbox"), ({ read }) => read), "no such term")
+      yield* insert(company, "others", 1, { state: "in_flight" })
+      yield* insert("fourth", "others", 2_100, { state: "done", outcome: "updated" })
+      const inFlight = yield* ask(routes, companies, `/outbox/rows?state=in_flight&company=${company}`)
+      assert.strictEqual(inFlight.text.match(/href="\/outbox\/rows\/\d+"/g)?.length, 1)
       const pending = yield* ask(routes, companies, `/outbox/rows?state=pending&company=${company}&resource=things`)
       assert.match(pending.read, /update things 1 pending/)
       assert.include(pending.text, `href="/outbox/rows?company=${company}&amp;resource=things"`)
@@ -141,6 +169,23 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
         next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
       }
       assert.strictEqual(seen.size, 150)
+    })
+  )
+
+  it.effect("reads few of many open rows", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* insert("fifth", "things", 20_000, { reason: "w".repeat(200) })
+      const [size] = yield* sql<{ pages: number }>`
+        select (pg_relation_size('tributary.outbox') / current_setting('block_size')::int)::int as pages`
+      const [plan] = yield* sql.unsafe<{
+        "QUERY PLAN": ReadonlyArray<{ Plan: { "Shared Hit Blocks": number; "Shared Read Blocks": number } }>
+      }>(`explain (analyze, buffers, format json) ${OutboxRowFlow.pendingStatement.text}`, [null, null, null, 51])
+      const { "Shared Hit Blocks": hit, "Shared Read Blocks": read } = plan!["QUERY PLAN"][0]!.Plan
+      assert.isBelow(hit + read, size!.pages / 2)
+      const { text } = yield* ask(routes, [unconnected("fifth")], "/outbox/rows?state=pending")
+      assert.strictEqual(text.match(/href="\/outbox\/rows\/\d+"/g)?.length, 50)
+      yield* sql`delete from tributary.outbox where company = 'fifth'`
     })
   )
 
@@ -163,6 +208,55 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
         pages += 1
       }
       assert.deepStrictEqual([pages, shownIds.size], [3, 120])
+    })
+  )
+})
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the retry of a push", (it) => {
+  it.effect("sends the refused rows again, after the source has said which company it is", () =>
+    Effect.gen(function* () {
+      const { name, company, sql } = yield* makeStand()
+      const [push] = yield* sql<{ id: bigint }>`
+        insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, finished_at)
+        values (${name}, 'salesmen', 'create', 'people.csv', 'hash', 2, tributary.now()) returning id`
+      yield* sql`
+        insert into tributary.outbox (company, resource, operation, externalid, record, push_id, line, state, code, reason, resolved_at)
+        select ${name}, 'salesmen', 'create', e, json_build_object('externalid', e, 'name', case when n = 1 then 'Ann' else '' end, 'commissionrate', case when n = 2 then 'none' end), ${push!.id}, n, 'rejected', 'conflict',
+               'there is one', tributary.now() from (values (1, 'p-1'), (2, 'p-2')) v (n, e)`
+      const fields = { push: String(push!.id) }
+      const confirm = yield* ask(routes, [company], `/confirm/push-retry?push=${push!.id}`)
+      assert.include(confirm.read, `Send the refused rows of push ${push!.id} again?`)
+      assert.include(confirm.text, `<input type="hidden" name="push" value="${push!.id}" />`)
+      // Without an answer of the source, or without the company, nothing changes.
+      const down = { ...company, connector: { ...company.connector, identify: noAnswer } }
+      assert.deepInclude(yield* Effect.flip(ask(routes, [down], "/do/push-retry", fields)), { status: 409 })
+      assert.deepInclude(yield* Effect.flip(ask(routes, [unconnected("other")], "/do/push-retry", fields)), {
+        status: 404
+      })
+      assert.deepInclude(yield* Effect.flip(ask(routes, [unconnected(name)], "/do/push-retry", fields)), {
+        status: 409
+      })
+      const states = sql<{ state: string; outcome: string | null }>`
+        select state, outcome from tributary.outbox where push_id = ${push!.id} order by line`
+      assert.deepStrictEqual(
+        (yield* states).map(({ state }) => state),
+        ["rejected", "rejected"]
+      )
+      const done = yield* ask(routes, [company], "/do/push-retry", fields)
+      assert.strictEqual(done.to, `/outbox/pushes/${push!.id}`)
+      assert.match(done.said!, /^2 rows of push \d+ are sent again/)
+      const finished = sql<{ at: Date | null }>`select finished_at as at from tributary.pushes where id = ${push!.id}`
+      yield* finished.pipe(
+        Effect.repeat({ until: ([row]) => row!.at !== null, schedule: Schedule.spaced("20 millis"), times: 500 })
+      )
+      // The wrong one is refused again.
+      assert.deepStrictEqual(
+        (yield* states).map(({ state, outcome }) => [state, outcome]),
+        [
+          ["done", "created"],
+          ["rejected", null]
+        ]
+      )
     })
   )
 })

@@ -100,7 +100,7 @@ describe("a person with at most three clicks", () => {
     await tile("south", new RegExp(`^${failing} `))
     await reads(/\d+ runs in a row did not succeed, the first\s+\d+ h ago/)
     await click(main.getByRole("link", { name: /^Run \d+/ }))
-    await reads(/The service failed \(HTTP 500\)/, /Requests\s+2, 1 again/)
+    await reads(/The service failed \(HTTP 500\)/, /Requests\s+2 \(1 retry\)/, /500: the service failed, 1 retry/)
   })
 
   it("sees how a customer's credit limit changed, and by what", async () => {

@@ -65,11 +65,20 @@ export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
   return { ...running, requests, state, company }
 }
 
+/** How refused rows of a push are sent again. */
+export const pushDefault: ShownCompany["push"] = {
+  batchRecordsMax: 200,
+  useBatch: true,
+  keyAgeMax: Duration.hours(20),
+  concurrency: 2
+}
+
 /** A company whose source gets no requests. */
 export const unconnected = (name: string, more: Partial<ShownCompany> = {}): ShownCompany => ({
   name,
   fingerprint: "0".repeat(64),
   receivesAt: null,
+  push: pushDefault,
   connector: {
     catalogue: serviceV2,
     identify: Effect.die("unexpected request"),

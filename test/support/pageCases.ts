@@ -44,7 +44,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
       /2\s+failing/,
       /1\s+paused/,
       /1\s+in quarantine/,
-      /5\s+refused pushes/,
+      /5\s+refused rows/,
       /What needs a person/,
       /Next:\s+report the request id/,
       /Health by company/
@@ -105,6 +105,12 @@ export const pageCases: ReadonlyArray<PageCase> = [
       `/runs/${await one(operator, `select max(id)::text as id from tributary.runs where resource = '${failing}'`)}`,
     says: [failing, /The service failed \(HTTP 500\)/, /report the request id/]
   },
+  {
+    name: "run-dead-letter",
+    path: async (operator) =>
+      `/runs/${await one(operator, `select run_id::text as id from tributary.inbox where event_id = '${deadEvent}'`)}`,
+    says: [/1 dead letter/, "employees.updated", /What to do/]
+  },
   { name: "budget", path: at("/budget"), says: ["north", "south", /3,?000/] },
   {
     name: "webhooks",
@@ -162,7 +168,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
     name: "outbox-push",
     path: async (operator) =>
       `/outbox/pushes/${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
-    says: ["new.csv", "customers"]
+    says: ["new.csv", "customers", /1 record was refused/, "Retry", /finished, not all/]
   },
   { name: "change-feed", path: at("/endpoints"), says: ["Change feed", "There is none."] },
   {

@@ -3,7 +3,7 @@
  * request.
  */
 import * as http from "node:http"
-import { Effect, Redacted, Schedule } from "effect"
+import { Duration, Effect, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
@@ -20,7 +20,8 @@ export const shownCompany = (name: string, number: bigint): ShownCompany => ({
   batchRecordsMax: 100,
   events: [],
   fingerprint: "0".repeat(64),
-  receivesAt: null
+  receivesAt: null,
+  push: { batchRecordsMax: 200, useBatch: true, keyAgeMax: Duration.hours(20), concurrency: 2 }
 })
 
 export interface Reply {

@@ -73,13 +73,18 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
           ])
       )
 
-const finishedBadge = (refused: number): Html =>
-  refused > 0 ? badge("warn", "finished, not all") : badge("good", "finished")
+/** The state of a push, the same wherever it is shown; a refused row is an error everywhere. */
+const pushBadge = (isFinished: boolean, refused: number): Html =>
+  refused > 0
+    ? badge("bad", isFinished ? "finished, not all" : "unfinished, some refused")
+    : isFinished
+      ? badge("good", "finished")
+      : badge("busy", "unfinished")
 
 const pushState = ({ finishedAt, waiting, sending, refused }: Outbox.PushSummary, now: Date): Html =>
   finishedAt !== null
-    ? html`${finishedBadge(refused)} ${ago(finishedAt, now)}`
-    : html`${badge("busy", "unfinished")} ${count(waiting)} waiting, ${count(sending)} being sent`
+    ? html`${pushBadge(true, refused)} ${ago(finishedAt, now)}`
+    : html`${pushBadge(false, refused)} ${count(waiting)} waiting, ${count(sending)} being sent`
 
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
   all.length === 0
@@ -214,15 +219,21 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
   const { now } = request
   const { counts } = push
   const isOpen = push.state === "unfinished"
+  const refused = counts.refused === 0 ? [] : yield* Outbox.rejectedRows({ push: id }, 0n, refusedShown)
   return page({
     title: `Push ${id}`,
     section: "outbox",
     // A finished push does not change.
     isLive: isOpen,
     body: html`<p><a href="${back}">Outbox</a></p>
-      <h1>Push ${id}: ${push.operation} ${visible(push.resource)} of ${visible(push.company)}</h1>
+      <h1>
+        Push ${id}: ${push.operation}
+        <a href="${resourceAddress(push.company, push.resource)}">${visible(push.resource)}</a> of
+        ${visible(push.company)}
+      </h1>
+      ${counts.refused === 0 ? "" : RejectedRows.whatToDo({ push: id }, { push: String(id) }, push.refusedBy)}
       ${facts([
-        ["State", isOpen ? badge("busy", push.state) : finishedBadge(push.refusedBy.length)],
+        ["State", pushBadge(!isOpen, counts.refused)],
         ["From", html`<code>${visible(push.source)}</code>`],
         ["Began", ago(new Date(now.getTime() - push.ageMs), now)],
         ["Finished", ago(push.finishedAt === null ? null : new Date(push.finishedAt), now, "not yet")],
@@ -249,13 +260,12 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
       ${
         counts.refused === 0
           ? ""
-          : html`<h2>Refused</h2>
-              ${table(
-                "Refused records by code",
-                "Code, #Records",
-                push.refusedBy.map(({ code, records }) => [html`<code>${visible(code)}</code>`, count(records)])
-              )}
-              <p>${RejectedRows.rejectedLink(counts.refused, { push: String(id) }, `of push ${id}`)}</p>`
+          : section(
+              "refused",
+              "Refused rows",
+              html`${RejectedRows.rejectedTable(`Refused rows in the order of the input${counts.refused > refused.length ? `, the first ${refused.length} of ${count(counts.refused)}` : ""}`, refused, push)}
+              ${counts.refused > refused.length ? html`<p><a href="${RejectedRows.rejectedAddress({ push: String(id) })}">All refused rows of push ${id}</a></p>` : ""}`
+            )
       }`
   })
 })

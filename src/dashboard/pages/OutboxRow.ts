@@ -192,10 +192,13 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
             )}
           </p>`
       : html`<p>
-          <strong>What to do:</strong> export the refused rows, correct and push them:
-          <code>npx tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at the
-          source, send them as they are: <code>npx tributary push retry ${row.push} --refused</code>.
-        </p>`
+            <strong>What to do:</strong> export the refused rows, correct and push them:
+            <code>npx tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at
+            the source, send the refused rows of the push again as they are:
+          </p>
+          <p class="buttons">
+            ${actionLink("push-retry", { push: String(row.push) }, "Retry", `the refused rows of push ${row.push}`)}
+          </p>`
   }
   if (!isWaiting(row)) return html``
   if (pause !== null) {

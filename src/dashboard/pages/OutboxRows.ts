@@ -46,9 +46,7 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
     ? ""
     : push === null
       ? actionLink("push-retry", { company, resource }, "Retry", `the refused rows of ${visible(resource)}`)
-      : html`<a class="button" href="${address("/outbox/refused", { push: String(push) })}"
-          >See how<span class="visually-hidden"> to correct the refused rows of push ${push}</span></a
-        >`
+      : actionLink("push-retry", { push: String(push) }, "Retry", `the refused rows of push ${push}`)
 
 /** Rows with a link to the page of each. */
 export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies: boolean, now: Date): Html =>

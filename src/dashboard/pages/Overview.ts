@@ -151,7 +151,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
     tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
-    tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
+    tile(sum("refused"), "refused row", "refused rows", "bad", refused),
     violations === 0 && unconfirmed > 0
       ? tile(unconfirmed, "unconfirmed", "unconfirmed", "busy", "/invariants")
       : tile(violations, "violation", "violations", "bad", "/invariants"),

@@ -1,15 +1,17 @@
 /** `/outbox/refused`: rows that the source, or the validation before it, rejected, and their retry. */
 import * as Effect from "effect/Effect"
 import type { RejectedRow, Rows } from "../../outbox/Push.ts"
+import * as OutboxWorker from "../../outbox/OutboxWorker.ts"
 import { correctSql, retryRejected } from "../../outbox/RetryRejected.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { routesOf } from "../Action.ts"
-import { companyNamed, numberOf, ofQuery, positionOf } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { companyNamed, numberOf, ofQuery, positionOf, sourceTimeout, withPagePriority } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { badge, count, pager, partOf, table } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
-import { outboxRowAddress, recordAddress, resourceAddress } from "../Addresses.ts"
+import { outboxRowAddress, pushAddress, recordAddress, resourceAddress } from "../Addresses.ts"
+import { childrenOf } from "../../warehouse/Table.ts"
 
 const rowsShown = 50
 /** Characters of a reason in a table. */
@@ -17,11 +19,14 @@ const reasonMax = 240
 const path = "/outbox/refused"
 const back = "/outbox"
 
+/** The address of the refused rows of a push, or of a company and resource. */
+export const rejectedAddress = (query: Readonly<Record<string, string>>): string => address(path, query)
+
 /** A link to rejected rows, where there are some. */
 export const rejectedLink = (refused: number, query: Readonly<Record<string, string>>, about: string): Html =>
   refused === 0
     ? html``
-    : html`<a href="${address(path, query)}"
+    : html`<a href="${rejectedAddress(query)}"
         >${badge("bad", `${count(refused)} refused`)}<span class="visually-hidden"> ${about}</span></a
       >`
 
@@ -61,8 +66,26 @@ const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.f
   }
 })
 
-const whatToDo = (rows: Rows, query: RowSelection["query"]): Html =>
-  html`<div class="problem warn">
+/** How many rows were refused, by code, and what a person does about them. */
+export const whatToDo = (
+  rows: Rows,
+  query: RowSelection["query"],
+  refusedBy: ReadonlyArray<Outbox.RejectedBy>
+): Html => {
+  const refused = refusedBy.reduce((sum, { records }) => sum + records, 0)
+  return html`<div class="problem">
+    ${
+      refused === 0
+        ? ""
+        : html`<p>
+            ${plural(refused, "record")} ${refused === 1 ? "was" : "were"} refused:
+            ${refusedBy.map(
+              ({ code, records }, index) =>
+                html`${index === 0 ? "" : ", "}<code>${visible(code)}</code>${refusedBy.length === 1 ? "" : ` (${count(records)})`}`
+            )}.
+            Each waits for a person and blocks nothing else.
+          </p>`
+    }
     <p><strong>What to do:</strong></p>
     ${
       "push" in rows
@@ -72,17 +95,51 @@ const whatToDo = (rows: Rows, query: RowSelection["query"]): Html =>
               <code>npx tributary push export-refused ${rows.push} --to refused.ndjson</code>
             </li>
             <li>
-              If the cause was fixed at the source: send them again as they are:
+              If the cause was fixed at the source: send them again as they are, here or with
               <code>npx tributary push retry ${rows.push} --refused</code>
             </li>
           </ul>`
         : html`<ul>
-              <li>If a record is wrong: correct it in the outbox: <code>${correctSql}</code></li>
-              <li>When it is correct, or the cause was fixed at the source: send all of them again.</li>
-            </ul>
-            <p class="buttons">${actionLink("push-retry", query, "Retry", "all refused rows of this resource")}</p>`
+            <li>If a record is wrong: correct it in the outbox: <code>${correctSql}</code></li>
+            <li>When it is correct, or the cause was fixed at the source: send all of them again.</li>
+          </ul>`
     }
+    <p class="buttons">
+      ${actionLink("push-retry", query, "Retry", "push" in rows ? `all refused rows of push ${rows.push}` : "all refused rows of this resource")}
+    </p>
   </div>`
+}
+
+/** Where the records of refused rows are. */
+type Origin = Readonly<Record<"company" | "resource", string>> | null
+
+/** Refused rows with the reason of each, and a link to its page. */
+export const rejectedTable = (caption: string, rows: ReadonlyArray<RejectedRow>, origin: Origin): Html =>
+  table(
+    caption,
+    "Row, Record, Code, Field, Why, As given",
+    rows.map((one) => [
+      html`<a href="${outboxRowAddress(one.id)}">${one.id}</a
+        >${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
+      html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}
+      ${
+        one.recordId === null
+          ? ""
+          : origin === null
+            ? visible(one.recordId)
+            : html`<a href="${recordAddress(origin.company, origin.resource, one.recordId)}"
+                >${visible(one.recordId)}</a
+              >`
+      }`,
+      html`<code>${visible(one.code)}</code>`,
+      one.field === null ? "" : html`<code>${visible(one.field)}</code>`,
+      truncated(reasonOf(one), reasonMax),
+      html`<details id="row-${one.id}">
+        <summary>Show</summary>
+        <pre>${visibleLines(one.record)}</pre>
+      </details>`
+    ])
+  )
 
 const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
   const { rows, query, description } = yield* selectionOf(request)
@@ -97,8 +154,8 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
         Refused records of
         ${description}${origin === null || "company" in rows ? "" : `: ${visible(origin.resource)} of company ${visible(origin.company)}`}
       </h1>
-      <p>The source, or the validation before it, refused them. Each waits for a person and blocks nothing else.</p>
-      ${shown.length === 0 ? "" : whatToDo(rows, query)}
+      <p>The source, or the validation before it, refused them.</p>
+      ${shown.length === 0 ? "" : whatToDo(rows, query, yield* Outbox.rejectedBy(rows))}
       ${
         origin === null
           ? ""
@@ -112,31 +169,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
       ${
         shown.length === 0
           ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
-          : table(
-              "Refused records in the order of the input",
-              "Row, Record, Code, Field, Why, As given",
-              shown.map((one) => [
-                html`<a href="${outboxRowAddress(one.id)}">${one.id}</a
-                  >${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
-                html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}
-                ${
-                  one.recordId === null
-                    ? ""
-                    : origin === null
-                      ? visible(one.recordId)
-                      : html`<a href="${recordAddress(origin.company, origin.resource, one.recordId)}"
-                          >${visible(one.recordId)}</a
-                        >`
-                }`,
-                html`<code>${visible(one.code)}</code>`,
-                one.field === null ? "" : html`<code>${visible(one.field)}</code>`,
-                truncated(reasonOf(one), reasonMax),
-                html`<details id="row-${one.id}">
-                  <summary>Show</summary>
-                  <pre>${visibleLines(one.record)}</pre>
-                </details>`
-              ])
-            )
+          : rejectedTable("Refused records in the order of the input", shown, origin)
       }
       ${pager("Further records", ["First", "Next"], { after, next }, (id) =>
         address(path, { ...query, after: id === null ? null : String(id) })
@@ -146,37 +179,99 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
 
 // --------------------------------------------------------------------------------------------------------------- retry
 
-const retryAction = routesOf<{ readonly company: string; readonly resource: string }>({
+/** The rows that a retry is about, with their resource. */
+interface RetryTarget {
+  readonly rows: Rows
+  readonly company: ShownCompany
+  readonly resource: string
+}
+
+const retryTarget = Effect.fnUntraced(function* (request: PageRequest, field: (name: string) => string | null) {
+  const push = field("push")
+  if (push !== null) {
+    const id = yield* numberOf(push, "a push")
+    const target = yield* Outbox.targetOf(id)
+    if (target === null)
+      return yield* new PageError({ status: 404, message: `There is no push ${id}, or it was removed.` })
+    const company = yield* companyNamed(request, target.company)
+    return { rows: { push: id }, company, resource: target.resource } satisfies RetryTarget
+  }
+  const company = yield* companyNamed(request, field("company"))
+  const resource = field("resource")
+  if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
+  return { rows: { company: company.name, resource }, company, resource } satisfies RetryTarget
+})
+
+const conflict = (message: string) => new PageError({ status: 409, message })
+
+const putBack = (rows: Rows) =>
+  Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ message }) => Effect.fail(conflict(message)))
+
+/** The number of the company at the source, and the tables of its resources; fails before anything is changed. */
+const readSource = Effect.fnUntraced(function* (company: ShownCompany, resource: string) {
+  const tables = yield* company.tables
+  const table = tables.get(resource)
+  if (table === undefined) {
+    return yield* conflict(
+      `${visible(resource)} is not among the resources that are synced for company ${visible(company.name)}, so nothing was done. What to do: add it to the configuration.`
+    )
+  }
+  const identity = yield* company.connector.identify.pipe(
+    withPagePriority,
+    Effect.timeoutOption(sourceTimeout),
+    Effect.mapError((error) =>
+      conflict(`The source did not say which company this is: ${visible(error.message)}. Nothing was done.`)
+    )
+  )
+  if (identity._tag === "None") return yield* conflict("The source did not answer in time. Nothing was done.")
+  return { table, children: childrenOf(tables, resource), companyId: identity.value.companyId }
+})
+
+/** Sends the refused rows of a push again; a process that ends meanwhile leaves them waiting, as a command does. */
+const retryPush = Effect.fnUntraced(function* (
+  { company, resource }: RetryTarget,
+  push: bigint,
+  { background }: PageRequest
+) {
+  const source = yield* readSource(company, resource)
+  const rows = yield* putBack({ push })
+  if (rows === 0) return `No row of push ${push} is refused any more.`
+  yield* background(
+    Effect.flatMap(OutboxWorker.push({ ...source, company, settings: company.push, scope: { push } }), ({ failure }) =>
+      failure === null
+        ? Effect.void
+        : Effect.logWarning(`push ${push} of company ${company.name}: ${failure.message}; ${failure.remedy}`)
+    )
+  )
+  return `${plural(rows, "row")} of push ${push} ${rows === 1 ? "is" : "are"} sent again; the outcome stands here.`
+})
+
+const retryAction = routesOf<RetryTarget>({
   name: "push-retry",
   section: "outbox",
-  target: Effect.fnUntraced(function* (request, field) {
-    const company = yield* companyNamed(request, field("company"))
-    const resource = field("resource")
-    if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
-    return { company: company.name, resource }
-  }),
-  fields: (target) => ({ ...target }),
+  target: retryTarget,
+  fields: ({ rows }) => ("push" in rows ? { push: String(rows.push) } : { ...rows }),
   title: "Retry",
-  heading: ({ company, resource }) =>
-    `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
-  consequences: () => [
-    "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
-    "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
+  heading: ({ rows, company, resource }) =>
+    "push" in rows
+      ? `Send the refused rows of push ${rows.push} again?`
+      : `Send the refused rows of ${visible(resource)}, company ${visible(company.name)}, again?`,
+  consequences: ({ rows, company, resource }) => [
+    "push" in rows
+      ? `Every refused row of this push to ${visible(resource)} of company ${visible(company.name)} is checked again and sent as it was given.`
+      : "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
+    `This helps if ${"push" in rows ? "" : "the row was corrected, or "}the cause was fixed at the source. A row that is still wrong is refused again.`,
     "A record that the source has by now is found there, and not created twice."
   ],
   button: "Retry",
-  back: () => back,
-  act: (target) =>
-    retryRejected(target).pipe(
-      Effect.mapBoth({
-        onSuccess: (rows) =>
-          rows === 0
-            ? `No row of ${visible(target.resource)} is refused any more.`
-            : `${plural(rows, "row")} of ${visible(target.resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`,
-        onFailure: (error) =>
-          error._tag === "PushSuperseded" ? new PageError({ status: 409, message: error.message }) : error
-      })
-    )
+  back: ({ rows }) => ("push" in rows ? pushAddress(rows.push) : back),
+  act: Effect.fnUntraced(function* (target, request) {
+    if ("push" in target.rows) return yield* retryPush(target, target.rows.push, request)
+    const rows = yield* putBack(target.rows)
+    return rows === 0
+      ? `No row of ${visible(target.resource)} is refused any more.`
+      : `${plural(rows, "row")} of ${visible(target.resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
+  })
 })
 
 export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: rejectedPage }, ...retryAction]

@@ -2,16 +2,16 @@
 import * as Effect from "effect/Effect"
 import { readLines } from "../../status/RecordRelations.ts"
 import { findTables, type RecordLine } from "../../status/RecordTables.ts"
-import type { Change } from "../../status/RunDetails.ts"
+import { type Change, eventsShown, type RunEvent } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
 import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
 import { elapsedTicks, figuresBelow, percent } from "../../web/Chart.ts"
 import { laneChart, type Stretch } from "../../web/Lanes.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
-import { visible } from "../../web/Escape.ts"
+import { plural, visible } from "../../web/Escape.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
 import { isObject, type JsonObject, parse } from "../../json/Json.ts"
-import { recordAddress, runAddress } from "../Addresses.ts"
+import { eventAddress, recordAddress, runAddress } from "../Addresses.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
 import { lineDetail, shortValue } from "./RecordFields.ts"
 
@@ -22,6 +22,19 @@ const failureWords: Readonly<Record<string, string>> = {
   ServerFault: "the service failed",
   Malformed: "the answer is none of this API",
   InProgress: "the first request with this key still runs",
+  SourcePaused: "the source is paused",
+  Unauthorized: "the token is not accepted",
+  Forbidden: "the token may not do this",
+  NotFound: "there is no such record",
+  Refused: "the source refused the request",
+  PageTokenRefused: "the page token is not accepted",
+  PageDrift: "the pages do not fit each other",
+  NotImplemented: "the source does not offer this",
+  TooLarge: "the answer is too large",
+  Redirected: "the source answers at another address",
+  PagingBroken: "the pages do not end",
+  SendCancelled: "the request was not sent",
+  SourceChanged: "another source answers",
   other: "further kinds"
 }
 
@@ -41,12 +54,24 @@ const phases: Readonly<Record<PhaseName, readonly [tone: Tone, words: string]>> 
   landing: ["good", "Landing"]
 }
 
+const waitWords = "Waiting for the resource"
+
+/** Why requests were sent again, the most frequent reason first: `500: the service failed, 2 retries`. */
+const retryReasons = ({ answers }: RunPhases): string =>
+  answers
+    .filter(({ retries }) => retries > 0)
+    .toSorted((a, b) => b.retries - a.retries)
+    .map(({ answer, retries }) => `${answerWords(answer)}, ${plural(retries, "retry", "retries")}`)
+    .join("; ")
+
 const lengthOf = ({ took_ms: tookMs }: RunPhases): number => Math.max(tookMs, 1)
 
 /** The times in which a phase was active; neighbours with the same share are one. */
 const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => {
   const slotMs = of.slot_ms
   const lengthMs = lengthOf(of)
+  const reasons = name === "retry" ? retryReasons(of) : ""
+  const why = reasons === "" ? "" : ` (${reasons})`
   const found: Array<{ fromMs: number; toMs: number; shown: string; strength: number }> = []
   for (const [index, ms] of of.phases[name].slots.entries()) {
     if (ms <= 0) continue
@@ -61,7 +86,7 @@ const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => 
     to: Math.min(1, toMs / lengthMs),
     kind: phases[name][0],
     strength,
-    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time`
+    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time${why}`
   }))
 }
 
@@ -69,13 +94,23 @@ const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => 
 const waitOf = ({ beganAt, endedAt }: Run, { took_ms: tookMs }: RunPhases): number =>
   endedAt === null ? 0 : Math.max(0, tookMs - (endedAt.getTime() - beganAt.getTime()))
 
+/** What the run spent the most time on; the lanes have the figures. */
+const longestPhase = (waitMs: number, of: RunPhases): string => {
+  const all = [
+    [waitMs, waitWords] as const,
+    ...phaseNames.map((name) => [of.phases[name].ms, phases[name][1]] as const)
+  ].filter(([ms]) => ms > 0)
+  const [longest] = all.toSorted(([a], [b]) => b - a)
+  return longest === undefined ? "No phase took a millisecond." : `The longest phase: ${longest[1].toLowerCase()}.`
+}
+
 /** The phases of a run, one lane each, on the time since its start. */
 const phaseChart = (run: Run, of: RunPhases): Html => {
   const waitMs = waitOf(run, of)
-  const wait = "Waiting for the resource"
-  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>) => ({
-    name: html`${name} <span class="figure">${duration(ms)}</span>`,
-    summary: `${name}: ${duration(ms)}`,
+  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>, why = "") => ({
+    name: html`${name}
+      <span class="figure">${duration(ms)}</span>${why === "" ? "" : html`<span class="detail">${why}</span>`}`,
+    summary: `${name}: ${duration(ms)}${why === "" ? "" : `, ${why}`}`,
     stretches
   })
   return laneChart(
@@ -83,19 +118,29 @@ const phaseChart = (run: Run, of: RunPhases): Html => {
       id: "phase",
       title: `Phases of ${duration(of.took_ms)}`,
       unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
-      summary: `${duration(waitMs)} waiting for the resource, ${duration(of.took_ms - waitMs)} running: ${phaseNames.map((name) => `${phases[name][1].toLowerCase()} ${duration(of.phases[name].ms)}`).join(", ")}.`,
+      summary: longestPhase(waitMs, of),
       ticks: elapsedTicks(lengthOf(of)),
       figures: figuresBelow("phase", "the phases", phaseTable(waitMs, of))
     },
     [
       laneOf(
-        wait,
+        waitWords,
         waitMs,
         waitMs === 0
           ? []
-          : [{ from: 0, to: waitMs / lengthOf(of), kind: "quiet", strength: 1, text: `${wait}: ${duration(waitMs)}` }]
+          : [
+              {
+                from: 0,
+                to: waitMs / lengthOf(of),
+                kind: "quiet",
+                strength: 1,
+                text: `${waitWords}: ${duration(waitMs)}`
+              }
+            ]
       ),
-      ...phaseNames.map((name) => laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of)))
+      ...phaseNames.map((name) =>
+        laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of), name === "retry" ? retryReasons(of) : "")
+      )
     ]
   )
 }
@@ -106,7 +151,7 @@ const phaseTable = (waitMs: number, { phases: of, took_ms: tookMs }: RunPhases):
       const { ms, times, longest_ms: longestMs } = of[name]
       return [phases[name][1], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
     }),
-    ["Waiting for the resource", duration(waitMs), share(waitMs, tookMs), none(""), none("")]
+    [waitWords, duration(waitMs), share(waitMs, tookMs), none(""), none("")]
   ])
 
 const answerTable = ({ answers }: RunPhases): Html =>
@@ -135,6 +180,63 @@ export const phasesPart = (run: Run, of: RunPhases | null): Html =>
   of === null
     ? section("phases", "Phases", html`<p class="hint">${withoutPhases(run)}</p>`)
     : html`${phaseChart(run, of)} ${section("answers", "Answers of the source", answerTable(of))}`
+
+// -------------------------------------------------------------------------------------------------------------- events
+
+/** Whether events can name the run: one by number, of changed parents, or one whose failure resolved them. */
+export const hasEvents = ({ kind, status }: Run): boolean =>
+  kind === "fetch" || kind === "children" || status === "failed"
+
+const eventState = ({ state }: RunEvent): Html =>
+  badge(state === "dead_letter" ? "bad" : state === "done" ? "good" : "quiet", state.replaceAll("_", " "))
+
+/** The events that name the run; for one by number also that there is none. */
+export const eventsPart = (run: Run, found: ReadonlyArray<RunEvent>): Html => {
+  if (!hasEvents(run) || (found.length === 0 && run.kind !== "fetch")) return html``
+  const { company } = run
+  const shown = found.slice(0, eventsShown)
+  return section(
+    "events",
+    "Events",
+    shown.length === 0
+      ? html`<p class="hint">
+          No stored event names this run. A person requested its records, another run answered their events, or the
+          events were removed.
+        </p>`
+      : table(
+          found.length > shown.length ? `Events of the run, the newest ${shown.length}` : "Events of the run",
+          "Event, Record, State",
+          shown.map((one) => [
+            company === null
+              ? visible(one.eventType)
+              : html`<a href="${eventAddress(company, one.eventId)}"
+                  >${visible(one.eventType)}<span class="visually-hidden"> ${visible(one.eventId)}</span></a
+                >`,
+            one.recordId === null
+              ? none("the whole resource")
+              : company === null || one.resource === null
+                ? visible(one.recordId)
+                : html`<a href="${recordAddress(company, one.resource, one.recordId)}">${visible(one.recordId)}</a>`,
+            eventState(one)
+          ])
+        )
+  )
+}
+
+/** That a run which ended well did not read the record of an event, and what to do. */
+export const deadLetterProblem = ({ company, deadLetters }: Run, found: ReadonlyArray<RunEvent>): Html => {
+  const [first] = found.filter(({ state }) => state === "dead_letter")
+  const events = plural(deadLetters, "event")
+  const isOne = deadLetters === 1
+  const to = isOne && company !== null && first !== undefined ? eventAddress(company, first.eventId) : "#events"
+  return html`<div class="problem">
+    <p>
+      The run did not read the ${isOne ? "record" : "records"} of <a href="${to}">${events}</a>:
+      ${isOne ? "it is a dead letter" : "they are dead letters"}.
+    </p>
+    <p><strong>What to do:</strong> open the event, remove the cause, then replay it.</p>
+  </div>`
+}
 
 // ------------------------------------------------------------------------------------------------------------- changes
 

@@ -14,7 +14,7 @@ import {
   bytes,
   facts
 } from "../../web/Components.ts"
-import { actionLink, cursor, errorRequest, errorSentence, runBadge, runKind, withoutRequest } from "../Format.ts"
+import { actionLink, cursor, errorRequest, errorSentence, runKind, runState, withoutRequest } from "../Format.ts"
 import { exactly, hourMs, minute } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
@@ -25,7 +25,7 @@ import * as RunHours from "../../status/RunHours.ts"
 import * as Runs from "../../status/Runs.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
-import { changesPart, phasesPart, readChangedLines } from "./RunParts.ts"
+import { changesPart, deadLetterProblem, eventsPart, hasEvents, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
 import { choiceOf, companyIdNamed, ofQuery } from "../Params.ts"
 
@@ -63,7 +63,7 @@ const runRows = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOf
     `#Run, Status, ${isOfOne ? "" : "Resource, "}Kind, Ended, #Took, #Requests, #Records, Changes`,
     runs.map((run) => [
       html`<a href="${runAddress(run.id)}">${String(run.id)}</a>`,
-      runBadge(run.status),
+      runState(run),
       ...(isOfOne
         ? []
         : [
@@ -246,7 +246,9 @@ const neighbours = ({ company, resource }: Runs.Run, before: bigint | null, afte
   </nav>`
 
 const perPage = ({ pages, records, quarantined }: Runs.Run): string =>
-  pages === 0 ? "0" : `${count(pages)}, ${count(Math.round((records + quarantined) / pages))} records each`
+  pages === 0
+    ? "0"
+    : `${plural(pages, "page")}, ${plural(Math.round((records + quarantined) / pages), "record")}${pages === 1 ? "" : " each"}`
 
 /** The records of the answers: `26: 25 landed, 1 in quarantine`. */
 const received = ({ records, quarantined }: Runs.Run): string =>
@@ -258,7 +260,7 @@ const received = ({ records, quarantined }: Runs.Run): string =>
 const countsOf = (run: Runs.Run): ReadonlyArray<readonly [string, string]> =>
   (
     [
-      ["Requests", `${count(run.requests)}${run.retries === 0 ? "" : `, ${count(run.retries)} again`}`],
+      ["Requests", `${count(run.requests)}${run.retries === 0 ? "" : ` (${plural(run.retries, "retry", "retries")})`}`],
       ["Pages", perPage(run)],
       ["Size", run.bytes === 0 ? "0" : bytes(run.bytes)],
       ["Records", received(run)],
@@ -297,16 +299,15 @@ const times = (run: Runs.Run, now: Date): Html =>
   ])
 
 /** Why the run is not complete, and what to do; nothing where it is. */
-const outcome = (run: Runs.Run): Html => {
-  const { company, error, errorKind, quarantined, remedy, resource } = run
+const outcome = (run: Runs.Run, events: ReadonlyArray<RunDetails.RunEvent>): Html => {
+  const { company, error, quarantined, remedy, resource } = run
   if (error !== null) {
     return html`<div class="problem">
-      <p>
-        ${visible(errorSentence(error))}${errorKind === null ? "" : ` (${visible(errorKind)})`} ${errorRequest(error)}
-      </p>
+      <p>${visible(errorSentence(error))} ${errorRequest(error)}</p>
       ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
     </div>`
   }
+  if (run.deadLetters > 0) return deadLetterProblem(run, events)
   return quarantined === 0
     ? html``
     : html`<div class="problem warn">
@@ -332,6 +333,7 @@ const single = Effect.fn("page.run")(function* (request: PageRequest) {
   const entries = yield* quarantinePart(run, run.id, now)
   const phases = yield* RunDetails.readPhases(run.id)
   const { before, after } = yield* RunDetails.readNeighbours(run)
+  const events = hasEvents(run) ? yield* RunDetails.readEvents(run, now, RunDetails.eventsShown + 1) : []
   const hasChanges = run.inserted + run.updated + run.deleted > 0
   const history = hasChanges ? yield* findHistory(datasets, run.resource) : null
   const changed = hasChanges ? yield* RunDetails.changesOfRun(run, now) : []
@@ -345,12 +347,12 @@ const single = Effect.fn("page.run")(function* (request: PageRequest) {
         ${run.company === null ? name : html`<a href="${resourceAddress(run.company, run.resource)}">${name}</a>`}
       </h1>
       <p class="summary">
-        ${runBadge(run.status)} company
+        ${runState(run)} company
         ${run.company === null ? String(run.companyId) : html`<a href="${companyAddress(run.company)}">${visible(run.company)}</a>`},
         ${runKind(run)}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
       </p>
-      ${outcome(run)} ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
-      ${neighbours(run, before, after)} ${times(run, now)} ${phasesPart(run, phases)}
+      ${outcome(run, events)} ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
+      ${neighbours(run, before, after)} ${times(run, now)} ${phasesPart(run, phases)} ${eventsPart(run, events)}
       ${changesPart(run, changed, lines, view, now)} ${entries}`
   })
 })

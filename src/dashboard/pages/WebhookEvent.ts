@@ -8,12 +8,12 @@ import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { flow, type Step } from "../../web/Flow.ts"
 import { exactInstant } from "../../web/Times.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
-import { actionLink, runBadge } from "../Format.ts"
+import { actionLink, errorRequest, errorSentence, partsOf, runState } from "../Format.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
 import { versionTable } from "./LandedVersions.ts"
-import { causeSentence, nextStep } from "./WebhookGaps.ts"
+import { causeSentence, lastTry, nextStep } from "./WebhookGaps.ts"
 
 const path = "/webhooks/event"
 const eventIdMax = 255
@@ -126,6 +126,19 @@ const recordOf = ({ company, resource, recordId }: EventFlow.Event): Html =>
       ? html`<a href="${resourceAddress(company, resource)}">the whole of ${visible(resource)}</a>`
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
 
+/** The run that read its record or failed to, as far as it is stored. */
+const runOf = ({ state, attempts, runId, runStatus }: EventFlow.Event): readonly [string, Html] => {
+  const isDead = state === "dead_letter"
+  const missing = isDead ? "its run is not stored" : state === "pending" ? "no run yet" : "no run of its own"
+  return [
+    isDead || (state === "pending" && attempts > 0) ? "Failed in" : "Read by",
+    runId === null
+      ? none(missing)
+      : html`<a href="${runAddress(runId)}">run ${runId}</a>
+          ${runStatus === null ? "which is no longer stored" : runState({ status: runStatus, deadLetters: isDead ? 1 : 0 })}`
+  ]
+}
+
 const processedStep = (event: EventFlow.Event, now: Date): Step => {
   const [tone, word, sentence] = stateOf(event, now)
   return {
@@ -139,13 +152,7 @@ const processedStep = (event: EventFlow.Event, now: Date): Step => {
         ...(event.state === "pending" ? [["Next attempt", exactInstant(event.nextAttemptAt)] as const] : []),
 
         ...(event.resolution === null ? [] : [["Resolution", visible(event.resolution)] as const]),
-        [
-          "Read by",
-          event.runId === null
-            ? none("no run of its own")
-            : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>
-                ${event.runStatus === null ? "which is no longer stored" : runBadge(event.runStatus)}`
-        ]
+        runOf(event)
       ])} `
   }
 }
@@ -155,10 +162,13 @@ const troubleOf = ({ state, lastError, company, eventId }: EventFlow.Event): Htm
   lastError === null || (state !== "dead_letter" && state !== "pending")
     ? html``
     : html`<div class="${state === "dead_letter" ? "problem" : "note"}">
-        <p>Last error: ${visible(lastError)}</p>
+        <p>Last error: ${visible(errorSentence(partsOf(lastError)[0]))}${errorRequest(lastError)}</p>
         ${
           state === "dead_letter"
-            ? html`<p><strong>What to do:</strong> remove the cause, then replay the event.</p>
+            ? html`<p>
+                  <strong>What to do:</strong> ${visible(partsOf(lastError)[1] || "remove the cause")}; then replay the
+                  event.
+                </p>
                 <p class="buttons">
                   ${actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)}
                 </p>`
@@ -172,7 +182,9 @@ const whyNotLanded = ({ state, resource, recordId, lastError, resolution }: Even
   if (state === "dead_letter") return "The record was not read: the event is a dead letter."
   if (state === "skipped") return "The event was skipped, so that nothing was read."
   if (state === "pending") {
-    return lastError === null ? "The event was not processed yet." : `Not yet: ${visible(lastError)}.`
+    return lastError === null
+      ? "The event was not processed yet."
+      : `Not yet. ${visible(errorSentence(partsOf(lastError)[0]))}`
   }
   if (recordId === null) return "The event names no single record: the run shows what was read."
   return resolution === null
@@ -232,7 +244,8 @@ const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now:
               <p>
                 ${
                   gap.closedAt === null
-                    ? html`${nextStep(gap)} ${gap.lastError === null ? "" : visible(gap.lastError)}`
+                    ? html`${nextStep(gap)}
+                      ${gap.lastError === null ? "" : errorSentence(visible(lastTry(gap.lastError)))}`
                     : html`Closed
                       ${ago(gap.closedAt, now)}${gap.closedBy === null ? "" : ` by ${visible(gap.closedBy)}`}: the
                       resource was read again.`

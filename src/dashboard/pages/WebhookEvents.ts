@@ -6,8 +6,8 @@ import { routesOf } from "../Action.ts"
 import { choiceOf, companyNamed, ofQuery, positionOf } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, none, badge, count, duration, pager, partOf, table, type Tone } from "../../web/Components.ts"
-import { actionLink } from "../Format.ts"
-import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { actionLink, reason } from "../Format.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
 import { choiceLinks, companyChoice } from "../ListControls.ts"
 import { timeChoice, timeOf, type ChosenTime } from "../TimeChoice.ts"
 import { eventAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
@@ -52,7 +52,7 @@ const stateOf = (event: EventSummary, now: Date): Html => html`
   ${badge(eventTones[event.state], event.state.replaceAll("_", " "))}
   ${event.dueAt === null || event.dueAt.getTime() <= now.getTime() ? "" : html`next attempt ${ago(event.dueAt, now)}`}
   ${event.runId === null ? "" : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>`}
-  ${event.reason === null ? "" : html`<span class="detail">${truncated(event.reason, reasonMax)}</span>`}
+  ${event.reason === null ? "" : html`<span class="detail">${reason(event.reason, reasonMax)}</span>`}
 `
 
 /** The newest dead letters, of this number. */
@@ -65,7 +65,7 @@ export const deadTable = (events: ReadonlyArray<EventSummary>, all: number, hasC
       eventOf(event),
       ...(hasCompanies ? [visible(event.company)] : []),
       ago(event.receivedAt, now),
-      html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
+      html`${event.reason === null ? "" : reason(event.reason, reasonMax)}
       ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
       replayLink(event)
     ])
@@ -79,10 +79,11 @@ export const eventTable = (
   events: ReadonlyArray<EventSummary>,
   hasCompanies: boolean,
   now: Date
-): Html =>
-  table(
+): Html => {
+  const hasActions = events.some(({ state }) => state === "dead_letter")
+  return table(
     caption,
-    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took, Action`,
+    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took${hasActions ? ", Action" : ""}`,
     events.map((event) => [
       recordOf(event),
       eventOf(event),
@@ -90,9 +91,10 @@ export const eventTable = (
       ...(hasCompanies ? [visible(event.company)] : []),
       stateOf(event, now),
       event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
-      actionOf(event)
+      ...(hasActions ? [actionOf(event)] : [])
     ])
   )
+}
 
 const stateWords: Readonly<Record<EventSummary["state"], string>> = {
   pending: "Pending",

@@ -47,7 +47,10 @@ export const nextStep = ({
 }): Html =>
   endedAt === null
     ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then a scan of the resource closes it.`
-    : html`Nothing to do: the next scan of the resource closes it.`
+    : html`Nothing to do: one more scan of the resource closes it.`
+
+/** Why the last try did not close a gap; {@link nextStep} says what closes it. */
+export const lastTry = (reason: string): string => reason.replace("; one more scan closes it", "")
 
 /** Open gaps of the same cause, state and last error, whose numbers of runs may differ. */
 const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
@@ -86,7 +89,7 @@ const openRow = (gaps: ReadonlyArray<Gap & { readonly company: string }>, now: D
       began === null ? "" : html` <span class="detail">events since ${ago(began, now)}</span>`
     }`,
     html`${nextStep({ cause, endedAt })}
-    ${reason === null ? "" : html`<span class="detail">Last try: ${truncated(reason, reasonMax)}</span>`}`
+    ${reason === null ? "" : html`<span class="detail">Last try: ${truncated(lastTry(reason), reasonMax)}</span>`}`
   ]
 }
 

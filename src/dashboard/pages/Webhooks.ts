@@ -22,6 +22,8 @@ import { closedGaps, openGaps } from "./WebhookGaps.ts"
 import { subscriptionCards } from "./WebhookSubscriptions.ts"
 
 const eventsShown = 10
+/** Events that are read, since dead letters are left out. */
+const eventsRead = 50
 const deadShown = 10
 /** Companies whose dead letters can be replayed from the page together. */
 const replayLinksMax = 5
@@ -204,11 +206,13 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     companySection(company, index, statusOf(company.name), subscriptions[index] ?? [], now, shown.length === 1)
   )
   const { since, until } = yield* timeOf(request)
-  const events = yield* WebhookDetails.events({ since, until, company: only, state: null }, null, null, eventsShown)
   const hasDead = statuses.some(({ inbox }) => inbox.dead > 0)
   const dead = hasDead
     ? yield* WebhookDetails.events({ since, until, company: only, state: "dead_letter" }, null, null, deadShown)
     : []
+  const newest = yield* WebhookDetails.events({ since, until, company: only, state: null }, null, null, eventsRead)
+  // Dead letters stand in their own table.
+  const events = newest.filter(({ state }) => dead.length === 0 || state !== "dead_letter").slice(0, eventsShown)
   const hasCompanies = companies.length > 1 && only === null
   const received = yield* Trends.read(Trends.eventsStatement, now)
   const troubles = isMany && chosen === null ? yield* totalTroubles(request) : troublesOf(statuses)
@@ -225,10 +229,19 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     ${section(
       "events",
       "Events received",
-      events.length === 0
+      newest.length === 0
         ? html`<p>No event is stored.</p>`
-        : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, hasCompanies, now)}
-            <div class="controls lists">${WebhookEvents.eventLinks(request, only)}</div>`
+        : html`<div class="controls lists">${WebhookEvents.eventLinks(request, only)}</div>
+            ${
+              events.length === 0
+                ? html`<p>The newest events are dead letters, which are listed above.</p>`
+                : WebhookEvents.eventTable(
+                    `The last ${events.length} ${dead.length === 0 ? "" : "other "}events, newest first`,
+                    events,
+                    hasCompanies,
+                    now
+                  )
+            }`
     )}
     ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}`
   })

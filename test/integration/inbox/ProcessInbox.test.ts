@@ -430,7 +430,7 @@ describe("the inbox worker", () => {
 
     it.effect("makes a dead letter of an event that always fails, and processes the others", () =>
       Effect.gen(function* () {
-        const { put, accept, drain, inbox, rows, makeDue, control, name } = yield* makeStand(["salesmen"])
+        const { put, accept, drain, inbox, rows, makeDue, control, name, sql } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a"), one(2, "b"), one(3, "c")])
         yield* control("POST", "/faults", { rules: [{ path: "/salesmen/2", kind: "status", status: 500 }] })
         for (const number of [1, 2, 3]) yield* accept("salesmen.updated", one(number, "x"))
@@ -445,6 +445,11 @@ describe("the inbox worker", () => {
         const events = yield* inbox
         assert.deepStrictEqual(states(events), ["done", "dead_letter", "done"])
         assert.strictEqual(events[1]!.attempts, 6)
+        // The run that failed to read its record ended well: only the event says which one that was.
+        const [failed] = yield* sql<{ kind: string; status: string; records: bigint }>`
+          select kind, status, records from tributary.runs where id = ${events[1]!.run_id}`
+        assert.deepStrictEqual([failed!.kind, failed!.status, Number(failed!.records)], ["fetch", "done", 0])
+        assert.notStrictEqual(events[0]!.run_id, events[1]!.run_id)
         assert.include(events[1]!.reason!, "the service failed (500")
         assert.deepStrictEqual(pauses, [10, 60, 300, 1800, 7200])
         assert.lengthOf(yield* rows("salesmen"), 2)
@@ -516,6 +521,7 @@ describe("the inbox worker", () => {
         const events = yield* inbox
         assert.isTrue(events.every(({ state, attempts }) => state === "dead_letter" && attempts === 0))
         assert.include(events[0]!.reason!, "give the token the scope")
+        assert.isTrue(events.every(({ run_id }) => run_id !== null))
         assert.isAtMost((yield* requests).length, 16, "no further request once the missing scope is known")
         assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter", eventIds: [events[0]!.event_id] }), 1)
         assert.strictEqual((yield* drain).done, 1)
