@@ -91,7 +91,7 @@ export const signTexts: Readonly<
   >
 > = {
   dead_letters: {
-    words: ["dead event", "dead events"],
+    words: ["dead letter", "dead letters"],
     tone: "bad",
     path: "/webhooks/events",
     query: { state: "dead_letter" },

@@ -5,7 +5,13 @@
 import type { Page } from "playwright-core"
 import { assert, describe, it } from "vitest"
 import { until, type Visit, visit } from "../support/browser.ts"
-import { deadEvent, insertedExternalId, oddCustomer, openOperatorWithServe, pushedExternalId } from "../support/operator.ts"
+import {
+  deadEvent,
+  insertedExternalId,
+  oddCustomer,
+  openOperatorWithServe,
+  pushedExternalId
+} from "../support/operator.ts"
 import { openInBrowser } from "../support/operatorInBrowser.ts"
 
 const { operator, served, browser, openVisit } = await openInBrowser(openOperatorWithServe)
