@@ -99,7 +99,7 @@ const needsOf = (
   },
   {
     tone: "bad",
-    word: amounts.dead_letters === 1 ? "dead event" : "dead events",
+    word: amounts.dead_letters === 1 ? "dead letter" : "dead letters",
     amount: amounts.dead_letters,
     companies: companiesWith.dead_letters,
     to: address("/", { sign: "dead_letters" }),

@@ -24,7 +24,7 @@ import { causeSentence } from "./pages/WebhookGaps.ts"
 import { nameOf } from "./ProcessChart.ts"
 
 /** The kinds of problems, the worst first. */
-const kinds = {
+export const kinds = {
   failing: ["bad", "failing"],
   pushes: ["bad", "pushes paused"],
   receiver: ["bad", "not receiving"],
@@ -368,7 +368,7 @@ const item = (need: Need, now: Date): Html => {
 }
 
 /** Problems that are listed at once, and those that are listed as further ones. */
-const shownMax = 8
+export const shownMax = 8
 const furtherMax = 40
 
 /** The list with its heading. */

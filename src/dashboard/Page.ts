@@ -10,8 +10,10 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { OpenNumbers } from "../status/OpenNumbers.ts"
 import type { ShownCompany } from "../status/Resources.ts"
 import type { Html } from "../web/Html.ts"
+import type { Level } from "./Breadcrumbs.ts"
 
 export { html, type Html } from "../web/Html.ts"
 
@@ -53,8 +55,12 @@ export interface Page {
   readonly section: Section | null
   /** False for forms, which must not change while a person fills them in. Default true. */
   readonly isLive?: boolean
+  /** The place of the page where its address does not state it. */
+  readonly level?: Level
   /** By the warehouse's clock; absent where the warehouse did not answer. */
   readonly now?: Date
+  /** The numbers of the menu; absent where they were not read. */
+  readonly numbers?: OpenNumbers
 }
 
 /** The page after an action, with a notice that it shows once. */
@@ -83,6 +89,8 @@ export type Answer = Page | Redirect
 export class PageError extends Data.TaggedError("PageError")<{
   readonly status: 400 | 404 | 409
   readonly message: string
+  /** The page above the error page, where the address does not state it. */
+  readonly above?: string
 }> {}
 
 export type PageEffect<A> = Effect.Effect<A, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
@@ -99,5 +107,5 @@ export interface Route {
   readonly handle: (request: PageRequest) => PageEffect<Answer>
 }
 
-export const page = (parts: Omit<Page, "_tag" | "now">): Page => ({ _tag: "Page", ...parts })
+export const page = (parts: Omit<Page, "_tag" | "now" | "numbers">): Page => ({ _tag: "Page", ...parts })
 export const redirect = (to: string, notice: string | null = null): Redirect => ({ _tag: "Redirect", to, notice })

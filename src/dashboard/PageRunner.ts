@@ -17,6 +17,7 @@ import { readOnly } from "../warehouse/ReaderTransaction.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
+import * as OpenNumbers from "../status/OpenNumbers.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
 import {
   type Answer,
@@ -68,8 +69,10 @@ const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
   Effect.flatMap(readNowMs, (nowMs) => {
     const now = new Date(nowMs)
-    return Effect.map(route.handle({ ...request, now, companies: companies(), background }), (answer): Answer =>
-      answer._tag === "Page" ? { ...answer, now } : answer
+    return Effect.flatMap(route.handle({ ...request, now, companies: companies(), background }), (answer) =>
+      answer._tag === "Page"
+        ? Effect.map(OpenNumbers.read, (numbers): Answer => ({ ...answer, now, numbers }))
+        : Effect.succeed<Answer>(answer)
     )
   })
 
@@ -85,7 +88,7 @@ const pageOfError = (
   { method, path }: Route,
   error: PageError | SqlError | DatabaseError
 ): Effect.Effect<Page> => {
-  if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
+  if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message, error.above))
   const { message, code, isRetryable } = DatabaseError.from("page")(error)
   const shown = method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
   return Effect.as(warnOnce(runner, `The page ${path} failed: ${message}`), shown)

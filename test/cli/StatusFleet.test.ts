@@ -26,7 +26,7 @@ describe("tributary status", () => {
         assert.include(text, "  720 resources: 1 failing, 1 late, 1 paused, 717 fresh\n")
         assert.include(
           text,
-          "1 record in quarantine, 1 dead event, 1 open gap, 3 refused records, 1 subscription not active"
+          "1 record in quarantine, 1 dead letter, 1 open gap, 3 refused records, 1 subscription not active"
         )
         assert.match(text, /c00100 +failing +1 +0 +5\/6 +0 s ago +r03: the service failed \(500\)\n +c00050 +late/)
         assert.strictEqual(text.match(/^ {2}c\d{5} /gm)?.length, 20)

@@ -43,7 +43,7 @@ const words: Readonly<Record<CompanyStates.Amount, readonly [one: string, many: 
   paused: ["paused", "paused"],
   fresh: ["fresh", "fresh"],
   quarantined: ["record in quarantine", "records in quarantine"],
-  dead_letters: ["dead event", "dead events"],
+  dead_letters: ["dead letter", "dead letters"],
   gaps: ["open gap", "open gaps"],
   rejected: ["refused record", "refused records"],
   subscriptions_down: ["subscription not active", "subscriptions not active"]

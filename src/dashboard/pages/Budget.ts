@@ -318,7 +318,6 @@ export const routes: ReadonlyArray<Route> = [
           yield* readDay(shown),
           now
         )}
-        ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
         ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections.length === 1 ? sections : smallMultiples(samples, sections)}`
       })
     })

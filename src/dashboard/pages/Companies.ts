@@ -27,8 +27,8 @@ const signWords: Readonly<
   >
 > = {
   quarantined: ["record in quarantine", "records in quarantine", "/quarantine", {}],
-  dead_letters: ["dead event", "dead events", "/webhooks/events", { state: "dead_letter" }],
-  gaps: ["gap in the events", "gaps in the events", "/webhooks", {}],
+  dead_letters: ["dead letter", "dead letters", "/webhooks/events", { state: "dead_letter" }],
+  gaps: ["delivery gap", "delivery gaps", "/webhooks", {}],
   rejected: ["refused push", "refused pushes", "/outbox/rows", { state: "rejected" }],
   subscriptions_down: ["subscription not active", "subscriptions not active", "/webhooks", {}]
 }
@@ -112,8 +112,8 @@ const placeText = (place: CompanyStates.Place | null): string | null =>
 
 const captions: Readonly<Record<CompanyStates.Order, string>> = {
   worst: "Companies, the worst first",
-  lateness: "Companies, the latest against their target first",
-  signs: "Companies, those with the most trouble beside their resources first",
+  lateness: "Companies, the longest late against their target first",
+  signs: "Companies, those with the most problems beside their resources first",
   name: "Companies by name"
 }
 
@@ -170,9 +170,9 @@ export const textOf = (request: PageRequest): string | null => ofQuery(request, 
 
 const signChoices = CompanyStates.signs
 const orderWords: Readonly<Record<CompanyStates.Order, string>> = {
-  worst: "The worst",
-  lateness: "The latest",
-  signs: "The most trouble",
+  worst: "Worst first",
+  lateness: "Longest late",
+  signs: "Most other problems",
   name: "Name"
 }
 
