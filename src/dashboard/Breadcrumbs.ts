@@ -6,12 +6,7 @@ import type { Crumb } from "../web/Layout.ts"
 import { address, visible } from "../web/Escape.ts"
 import { companyAddress, recordAddress, resourceAddress } from "./Addresses.ts"
 import { menu } from "./Menu.ts"
-
-/** The place of a page: its name, and the address of the page above; null for an entry of the menu. */
-export interface Level {
-  readonly text: string
-  readonly above: string | null
-}
+import type { Level } from "./Page.ts"
 
 /** A parameter of the path or of the query; null where it is absent or empty. */
 type Parameter = (name: string) => string | null

@@ -13,7 +13,6 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OpenNumbers } from "../status/OpenNumbers.ts"
 import type { ShownCompany } from "../status/Resources.ts"
 import type { Html } from "../web/Html.ts"
-import type { Level } from "./Breadcrumbs.ts"
 
 export { html, type Html } from "../web/Html.ts"
 
@@ -43,6 +42,12 @@ export interface PageRequest {
 }
 
 export type PageStatus = 200 | 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
+
+/** The place of a page: its name, and the address of the page above; null for an entry of the menu. */
+export interface Level {
+  readonly text: string
+  readonly above: string | null
+}
 
 /** A page, whose main part the browser refreshes. */
 export interface Page {

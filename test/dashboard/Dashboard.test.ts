@@ -260,7 +260,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         yield* done(page, "pause", { company: "north", resource: hostile })
         assert.isNotNull((yield* task("north", hostile))?.pausedAt)
         const shown = words((yield* ask(`${page.url}${at("north", hostile)}`)).text)
-        assert.match(shown, /Paused .* ago by the page/)
+        assert.match(shown, /paused .* ago by the page/)
         yield* done(page, "resume", { company: "north", resource: hostile })
         assert.isNull((yield* task("north", hostile))?.pausedAt)
       })

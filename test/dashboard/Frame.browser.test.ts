@@ -55,9 +55,17 @@ const makeRolling = (upstream: string) =>
         if (isRefresh) state.refreshes += 1
         else if (!isAsset) state.pages += 1
         const version = state.pick() === "own" ? own : other
-        const { host, "if-none-match": _, "accept-encoding": __, ...headers } = request.headers
-        const url = new URL(request.url!.replace(other, own), upstream)
-        void fetch(url, { headers: headers as Record<string, string>, redirect: "manual" }).then(async (answer) => {
+        const headers = Object.fromEntries(
+          ["hx-request", "cookie", "accept"].flatMap((name) => {
+            const value = request.headers[name]
+            return typeof value === "string" ? [[name, value]] : []
+          })
+        )
+        const answered = async () => {
+          const answer = await fetch(new URL(request.url!.replace(other, own), upstream), {
+            headers,
+            redirect: "manual"
+          })
           const text = await answer.text()
           response.writeHead(answer.status, {
             "content-type": answer.headers.get("content-type") ?? "",
@@ -65,7 +73,8 @@ const makeRolling = (upstream: string) =>
             "tributary-refresh-ms": "2000"
           })
           response.end(isAsset ? text : text.replaceAll(own, version))
-        })
+        }
+        void answered()
       })
       await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
       return { proxy, state, url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` }
@@ -96,7 +105,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "180 seconds" })("the fra
         await page.waitForURL(/\/companies\/north$/)
 
         await page.setViewportSize(phone)
-        await go("/companies/north/nothing-here-with-a-long-name", 404)
+        look.expect(/status of 404/)
+        assert.strictEqual(await go("/companies/north/nothing-here-with-a-long-name"), 404)
         const list = (await breadcrumbs.getByRole("list").boundingBox())!
         assert.isBelow(list.height, 40, "one line")
         assert.deepStrictEqual(await overflow(page), [])
