@@ -19,7 +19,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import * as OpenNumbers from "../status/OpenNumbers.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
-import type { Answer, Page, PageError, PageRequest, Route, ShownCompany } from "./Page.ts"
+import type { Answer, Page, PageRequest, Route, ShownCompany } from "./Page.ts"
 
 /** The warehouse and the companies of the pages. */
 export interface Backend {
@@ -55,7 +55,7 @@ export const make = (backend: PageRunner["backend"]): PageRunner => ({
 /** SQLSTATE: the statement was cancelled by its timeout. */
 const statementTimedOut = "57014"
 
-/** An answer, with the error page of a {@link PageError}. */
+/** An answer, or the error page of a refused request. */
 type Handled = Effect.Effect<Answer, SqlError | DatabaseError, Database | SqlClient.SqlClient>
 
 const asReader = ({ reader }: Backend, handled: Handled): Handled =>

@@ -96,25 +96,32 @@ const wordsMin = 60
 /** Characters beside a change that are shown of an unchanged part. */
 const contextMax = 40
 
-/** The beginning or the end of an unchanged part beside a change. */
+/** The beginning and the end of an unchanged part beside a change, in whole words. */
 const unchangedPart = (text: string, isFirst: boolean, isLast: boolean): string => {
-  const start = isFirst ? "" : text.slice(0, contextMax)
-  const end = isLast ? "" : text.slice(-contextMax)
+  const start = isFirst ? "" : text.slice(0, contextMax).replace(/\s\S*$/, " ")
+  const end = isLast ? "" : text.slice(-contextMax).replace(/^\S*\s/, " ")
   return text.length <= start.length + end.length + contextMax ? text : `${start}…${end}`
 }
 
 const textWithChanges = (parts: ReadonlyArray<Part>, kind: "del" | "ins", whole: string): Html => {
-  const words = parts.map(({ isChanged, text }, index) => {
-    if (!isChanged) return html`${visibleLines(unchangedPart(text, index === 0, index === parts.length - 1))}`
+  const shown = parts.map(({ isChanged, text }, index) =>
+    isChanged ? text : unchangedPart(text, index === 0, index === parts.length - 1)
+  )
+  const words = parts.map(({ isChanged }, index) => {
+    const text = visibleLines(shown[index]!)
+    if (!isChanged) return html`${text}`
     const inside = html`<span class="visually-hidden">${kind === "del" ? " [removed: " : " [inserted: "}</span
-      >${visibleLines(text)}<span class="visually-hidden">] </span>`
+      >${text}<span class="visually-hidden">] </span>`
     return kind === "del" ? html`<del class="words">${inside}</del>` : html`<ins class="words">${inside}</ins>`
   })
-  return html`<span class="exact">${words}</span>
-    <details class="value">
-      <summary>Whole text</summary>
-      <pre class="bytes" tabindex="0">${visibleLines(whole)}</pre>
-    </details>`
+  return html`<span class="exact">${words}</span>${
+      shown.join("") === whole
+        ? ""
+        : html`<details class="value">
+            <summary>Whole text</summary>
+            <pre class="bytes" tabindex="0">${visibleLines(whole)}</pre>
+          </details>`
+    }`
 }
 
 /** A long text before and after its change, with the changed words marked; null where both are shown as values. */
