@@ -54,7 +54,7 @@ const healthOf = (change: Partial<typeof fresh> | Parameters<typeof Resources.he
   Resources.healthOf({ ...fresh, ...change }, now)
 
 describe("the next run", () => {
-  const nextOf = (minutes: number, change: Partial<typeof task> = {}) => {
+  const nextOf = async (minutes: number, change: Partial<typeof task> = {}) => {
     const state = { ...fresh, task: { ...task, nextAt: before(-minutes), ...change } }
     const shown = nextRun(
       {
@@ -70,16 +70,16 @@ describe("the next run", () => {
       },
       now
     )
-    return writeTimes(String(shown), "UTC")
+    return writeTimes((await shown).toString(), "UTC")
       .replaceAll(/<[^>]+>/g, "")
       .replaceAll(/\s+/g, " ")
       .trim()
   }
-  it("warns where the target is missed before it", () => {
-    assert.strictEqual(nextOf(9), "in 9 min")
-    assert.strictEqual(nextOf(12), "in 12 min after its target")
-    assert.strictEqual(nextOf(12, { failures: 1 }), "in 12 min retry")
-    assert.strictEqual(nextOf(12, { deferredFrom: before(1) }), "in 12 min deferred while events prove freshness")
+  it("warns where the target is missed before it", async () => {
+    assert.strictEqual(await nextOf(9), "in 9 min")
+    assert.strictEqual(await nextOf(12), "in 12 min after its target")
+    assert.strictEqual(await nextOf(12, { failures: 1 }), "in 12 min retry")
+    assert.strictEqual(await nextOf(12, { deferredFrom: before(1) }), "in 12 min deferred while events prove freshness")
   })
 })
 
