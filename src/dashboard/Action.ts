@@ -61,6 +61,7 @@ export const routesOf = <Target>(action: Action<Target>): ReadonlyArray<Route> =
       return page({
         title: action.title ?? heading,
         section: action.section,
+        level: { text: action.button, above: action.back(target) },
         isLive: false,
         body: html`<h1>${heading}</h1>
           ${action.consequences(target).map((sentence) => html`<p>${sentence}</p>`)} ${formOf(action, target, request)}`

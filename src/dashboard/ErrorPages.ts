@@ -1,22 +1,22 @@
 /** Error pages: for a page that cannot be shown, and for a refused request. */
 import { html, page, type Page, type PageStatus } from "./Page.ts"
 
-const messagePage = (status: PageStatus, title: string, sentence: string, isLive: boolean): Page =>
+const messagePage = (status: PageStatus, title: string, sentence: string, isLive: boolean, above?: string): Page =>
   page({
     title,
     status,
     section: null,
     isLive,
+    ...(above === undefined ? {} : { level: { text: title, above } }),
     body: html`<h1>${title}</h1>
-      <p>${sentence}</p>
-      ${isLive ? "" : html`<p><a href="/">Overview</a></p>`}`
+      <p>${sentence}</p>`
   })
 
 /** An error page that the browser refreshes until the requested page can be shown. */
 const passing = (title: string, sentence: string): Page => messagePage(503, title, sentence, true)
 
-const lasting = (status: PageStatus, title: string, sentence: string): Page =>
-  messagePage(status, title, sentence, false)
+const lasting = (status: PageStatus, title: string, sentence: string, above?: string): Page =>
+  messagePage(status, title, sentence, false, above)
 
 export const away = passing(
   "The warehouse does not answer",
@@ -34,12 +34,13 @@ export const failed = passing(
     "requested again automatically."
 )
 
-export const notDone = lasting(503, "The warehouse does not answer", "Postgres does not answer. Nothing was done.")
+export const notDone = lasting(503, "The warehouse does not answer", "Postgres does not answer. Nothing was done.", "/")
 
 export const notCertain = lasting(
   503,
   "The warehouse failed",
-  "The action may have been done or not. Check the page before you repeat it."
+  "The action may have been done or not. Check the page before you repeat it.",
+  "/"
 )
 
 export const broken = lasting(
@@ -59,5 +60,6 @@ const titles = {
   429: "Too many wrong passwords"
 } as const
 
-export const refusal = (status: keyof typeof titles, sentence: string): Page =>
-  lasting(status, titles[status], sentence)
+/** A refused request; `above` is the page above it, where its address does not state that. */
+export const refusal = (status: keyof typeof titles, sentence: string, above?: string): Page =>
+  lasting(status, titles[status], sentence, above)

@@ -59,15 +59,33 @@ export const freshness = (
   }`
 }
 
+/** Whether the resource is within its target now and will be late before this run. */
+const isLateBefore = ({ freshAt, isProven, health: { targetMs, isLate, isBlocked } }: ResourceState, nextAt: Date) =>
+  !isLate &&
+  !isBlocked &&
+  !isProven &&
+  freshAt !== null &&
+  targetMs !== null &&
+  nextAt.getTime() - freshAt.getTime() > targetMs
+
 /** The next run, or why there is none. */
-export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Date): Html => {
-  if (isRunning) return html`running now${task === null || task.askedAt === null ? "" : ", and requested once more"}`
+export const nextRun = (state: ResourceState, now: Date): Html => {
+  const { task } = state
+  if (state.health.isRunning)
+    return html`running now${task === null || task.askedAt === null ? "" : ", and requested once more"}`
   if (task === null) return html`<span class="none">no schedule</span>`
   if (task.askedAt !== null) return html`requested ${ago(task.askedAt, now)}`
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
   if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
   if (task.nextAt.getTime() <= now.getTime()) return html`due`
-  const why = task.failures > 0 ? "retry" : task.deferredFrom !== null ? "deferred while events prove freshness" : null
+  const why =
+    task.failures > 0
+      ? "retry"
+      : task.deferredFrom !== null
+        ? "deferred while events prove freshness"
+        : isLateBefore(state, task.nextAt)
+          ? "after its target"
+          : null
   return html`${ago(task.nextAt, now)}${why === null ? "" : html` <span class="detail">${why}</span>`}`
 }
 

@@ -2,29 +2,19 @@
 import type { Assets } from "../web/Assets.ts"
 import * as Layout from "../web/Layout.ts"
 import { zoneName } from "../web/Times.ts"
+import { menu } from "./Menu.ts"
 import { html, type Html, type Section } from "./Page.ts"
 
-export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | "notice" | "hasMenu" | "now"> {
+export interface Frame extends Pick<
+  Layout.Frame,
+  "title" | "breadcrumbs" | "numbers" | "body" | "isLive" | "notice" | "hasMenu" | "now"
+> {
   readonly section: Section | null
   /** The form token of the log-out; null without a session. */
   readonly logOutToken: string | null
   readonly version: string
   readonly assets: Assets
 }
-
-const menu: ReadonlyArray<readonly [section: Section, path: string, text: string]> = [
-  ["overview", "/", "Overview"],
-  ["resources", "/resources", "Resources"],
-  ["runs", "/runs", "Runs"],
-  ["records", "/records", "Records"],
-  ["webhooks", "/webhooks", "Webhooks"],
-  ["outbox", "/outbox", "Outbox"],
-  ["endpoints", "/endpoints", "Change feed"],
-  ["quarantine", "/quarantine", "Quarantine"],
-  ["invariants", "/invariants", "Invariants"],
-  ["budget", "/budget", "Budget"],
-  ["processes", "/processes", "Processes"]
-]
 
 /** Ends the session of this browser, or those of all browsers. */
 const logOut = (token: string): Html =>

@@ -19,7 +19,7 @@ const item = (need: Need, now: Date): Html => {
 }
 
 /** Problems that are listed at once, and those that are listed as further ones. */
-const shownMax = 8
+export const shownMax = 8
 const furtherMax = 40
 
 /** The list with its heading. */

@@ -10,6 +10,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { OpenNumbers } from "../status/OpenNumbers.ts"
 import type { ShownCompany } from "../status/Resources.ts"
 import type { Html } from "../web/Html.ts"
 
@@ -44,6 +45,12 @@ export interface PageRequest {
 
 export type PageStatus = 200 | 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
 
+/** The place of a page: its name, and the address of the page above; null for an entry of the menu. */
+export interface Level {
+  readonly text: string
+  readonly above: string | null
+}
+
 /** A page, whose main part the browser refreshes. */
 export interface Page {
   readonly _tag: "Page"
@@ -55,8 +62,12 @@ export interface Page {
   readonly section: Section | null
   /** False for forms, which must not change while a person fills them in. Default true. */
   readonly isLive?: boolean
+  /** The place of the page where its address does not state it. */
+  readonly level?: Level
   /** By the warehouse's clock; absent where the warehouse did not answer. */
   readonly now?: Date
+  /** The numbers of the menu; absent where they were not read. */
+  readonly numbers?: OpenNumbers
 }
 
 /** The page after an action, with a notice that it shows once. */
@@ -85,6 +96,8 @@ export type Answer = Page | Redirect
 export class PageError extends Data.TaggedError("PageError")<{
   readonly status: 400 | 404 | 409
   readonly message: string
+  /** The page above the error page, where the address does not state it. */
+  readonly above?: string
 }> {}
 
 export type PageEffect<A> = Effect.Effect<A, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
@@ -101,5 +114,5 @@ export interface Route {
   readonly handle: (request: PageRequest) => PageEffect<Answer>
 }
 
-export const page = (parts: Omit<Page, "_tag" | "now">): Page => ({ _tag: "Page", ...parts })
+export const page = (parts: Omit<Page, "_tag" | "now" | "numbers">): Page => ({ _tag: "Page", ...parts })
 export const redirect = (to: string, notice: string | null = null): Redirect => ({ _tag: "Redirect", to, notice })

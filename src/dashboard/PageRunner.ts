@@ -17,16 +17,9 @@ import { readOnly } from "../warehouse/ReaderTransaction.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
+import * as OpenNumbers from "../status/OpenNumbers.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
-import {
-  type Answer,
-  type Page,
-  type PageEffect,
-  PageError,
-  type PageRequest,
-  type Route,
-  type ShownCompany
-} from "./Page.ts"
+import type { Answer, Page, PageRequest, Route, ShownCompany } from "./Page.ts"
 
 /** The warehouse and the companies of the pages. */
 export interface Backend {
@@ -62,14 +55,22 @@ export const make = (backend: PageRunner["backend"]): PageRunner => ({
 /** SQLSTATE: the statement was cancelled by its timeout. */
 const statementTimedOut = "57014"
 
-const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<Answer> =>
+/** An answer, or the error page of a refused request. */
+type Handled = Effect.Effect<Answer, SqlError | DatabaseError, Database | SqlClient.SqlClient>
+
+const asReader = ({ reader }: Backend, handled: Handled): Handled =>
   Effect.flatMap(reader, (pages) => readOnly(pages, handled))
 
-const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
+const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): Handled =>
   Effect.flatMap(readNowMs, (nowMs) => {
     const now = new Date(nowMs)
-    return Effect.map(route.handle({ ...request, now, companies: companies(), background }), (answer): Answer =>
-      answer._tag === "Page" ? { ...answer, now } : answer
+    return route.handle({ ...request, now, companies: companies(), background }).pipe(
+      Effect.catchTag("PageError", ({ status, message, above }) => Effect.succeed(refusal(status, message, above))),
+      Effect.flatMap((answer) =>
+        answer._tag === "Page"
+          ? Effect.map(OpenNumbers.read, (numbers): Answer => ({ ...answer, now, numbers }))
+          : Effect.succeed<Answer>(answer)
+      )
     )
   })
 
@@ -80,12 +81,7 @@ const warnOnce = ({ warnings }: PageRunner, { path }: Route, problem: string) =>
     return Effect.logWarning(`The page ${path} ${problem}`)
   })
 
-const pageOfError = (
-  runner: PageRunner,
-  route: Route,
-  error: PageError | SqlError | DatabaseError
-): Effect.Effect<Page> => {
-  if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
+const pageOfError = (runner: PageRunner, route: Route, error: SqlError | DatabaseError): Effect.Effect<Page> => {
   const { message, code, isRetryable } = DatabaseError.from("page")(error)
   const shown = route.method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
   return Effect.as(warnOnce(runner, route, `failed: ${message}`), shown)
@@ -108,7 +104,7 @@ export const runPage = (runner: PageRunner, route: Route, request: RouteRequest)
         runner.warnings.delete(route.path)
       })
     ),
-    Effect.catch((error: PageError | SqlError | DatabaseError) => pageOfError(runner, route, error)),
+    Effect.catch((error) => pageOfError(runner, route, error)),
     Effect.catchDefect((defect) =>
       Effect.as(Effect.logError(`The page ${route.path} failed`, Cause.die(defect)), broken)
     ),

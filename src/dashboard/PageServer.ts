@@ -8,7 +8,9 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import type { Access } from "./Access.ts"
 import type { AccessDecision, AccessRequest } from "./AccessDecision.ts"
 import type { Assets } from "../web/Assets.ts"
+import type { Crumb } from "../web/Layout.ts"
 import { writeTimes, zoneOf } from "../web/Times.ts"
+import { crumbsOf, levelOf } from "./Breadcrumbs.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
 import { layout } from "./Layout.ts"
 import { html, type Page } from "./Page.ts"
@@ -75,6 +77,12 @@ const isRefresh = (exchange: Exchange): boolean => exchange.req.header("hx-reque
 
 /** The time zone that the reader's browser reported. */
 export const readerZone = (exchange: Exchange): string => zoneOf(getCookie(exchange, cookies.zone))
+/** Those of the page's own level, of its address, or of an error page below the overview. */
+const breadcrumbsOf = ({ level, status = 200, title }: Page, { req }: Exchange): ReadonlyArray<Crumb> => {
+  const { pathname, search } = new URL(req.url)
+  const isLasting = status !== 200 && status !== 503
+  return crumbsOf(level ?? levelOf(pathname + search) ?? (isLasting ? { text: title, above: "/" } : null), pathname)
+}
 
 /** Answers a page; `session` is null before a person logged in. */
 export const show = async (
@@ -89,6 +97,8 @@ export const show = async (
   const made = await layout({
     title: shown.title,
     section: shown.section,
+    breadcrumbs: breadcrumbsOf(shown, exchange),
+    numbers: shown.numbers ?? {},
     body: shown.body,
     isLive: shown.isLive !== false,
     notice: notice ?? null,

@@ -54,7 +54,9 @@ export const companyNamed = (
   const shown = companies.slice(0, namesMax).map((one) => visible(one.name))
   const further = companies.length - shown.length
   const there = shown.join(", ") + (further > 0 ? ` and ${further.toLocaleString("en-US")} more` : "")
-  return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
+  return Effect.fail(
+    new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.`, above: "/" })
+  )
 }
 
 /** The number of a company at the source; null where none is named. */

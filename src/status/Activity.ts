@@ -21,8 +21,10 @@ const highest = ["run_ms_max", "paused_ms"] as const
 const highestOrNone = ["age_ms_max", "lateness_max", "budget_share_max"] as const
 
 const figures = {
-  ...Statement.columns("float8", ...sums, ...highest),
-  ...Statement.columns("float8?", ...sumsOrNone, ...highestOrNone)
+  ...Statement.columns("float8", ...sums),
+  ...Statement.columns("float8?", ...sumsOrNone),
+  ...Statement.columns("float8", ...highest),
+  ...Statement.columns("float8?", ...highestOrNone)
 } as const
 const figuresSql = [
   ...sums.map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`),

@@ -340,7 +340,9 @@ export const barChart = (chart: BarChart): Html => {
   if (filled === 0) return figure({ ...chart, summary: chart.empty }, [], "")
   if (filled < barsMin) return figure(chart, [], figuresOf(chart))
   const totals = slots.map(({ values }) => (values ?? []).reduce((sum, value) => sum + value, 0))
-  const { y, lines } = valueAxis(chart.quantity, Math.max(chart.least, target?.value ?? 0, ...totals))
+  // A sign above the highest bar stays below the caption.
+  const headroom = slots.some(({ sign }) => sign !== undefined) ? 1.05 : 1
+  const { y, lines } = valueAxis(chart.quantity, headroom * Math.max(chart.least, target?.value ?? 0, ...totals))
   const level = target === null ? 0 : y(target.value)
   const inner = html`${lines}${timeAxis(ticks, plotBottom)}${barsOf(chart, y)}${
     target === null ? "" : html`<line class="target" x1="0" x2="100%" y1="${level}" y2="${level}" />`

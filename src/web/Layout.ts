@@ -4,8 +4,24 @@
  * Promise: the page works without a script. With one, only the main part changes, and the input of a person there stays.
  */
 import type { Assets } from "./Assets.ts"
+import { plural } from "./Escape.ts"
 import { html, type Html } from "./Html.ts"
 import { moving, zoneName } from "./Times.ts"
+
+/** An entry of the menu. */
+export interface MenuEntry {
+  readonly section: string
+  readonly path: string
+  readonly text: string
+  /** What the number beside it counts: one, and several; absent where it has no number. */
+  readonly counted?: readonly [one: string, several: string]
+}
+
+/** A page in the path of breadcrumbs; the last one is the page itself. */
+export interface Crumb {
+  readonly text: string
+  readonly to: string
+}
 
 /** What all pages of a server have in common. */
 export interface Site {
@@ -13,7 +29,7 @@ export interface Site {
   readonly name: string
   /** The address of the first page. */
   readonly root: string
-  readonly menu: ReadonlyArray<readonly [section: string, path: string, text: string]>
+  readonly menu: ReadonlyArray<MenuEntry>
 }
 
 export interface Frame {
@@ -21,6 +37,9 @@ export interface Frame {
   readonly title: string
   /** The current entry of the menu. */
   readonly section: string | null
+  readonly breadcrumbs: ReadonlyArray<Crumb>
+  /** The numbers of the menu by section; zero and an absent one are not shown. */
+  readonly numbers: Readonly<Record<string, number>>
   readonly body: Html
   readonly isLive: boolean
   /** The result of an action; shown once. */
@@ -72,7 +91,7 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
             <a class="brand" href="${site.root}">${site.name}</a> ${frame.tools ?? ""}
             ${frame.hasMenu ? menuButton : ""}
           </div>
-          ${frame.hasMenu ? navigation(site, frame.section) : ""}
+          ${frame.hasMenu ? navigation(site, frame) : ""}
         </header>
         <div id="notice" role="status"></div>
         ${frame.notice === null ? "" : html`<div class="said" role="status"><p>${frame.notice}</p></div>`}
@@ -83,24 +102,61 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
           ${frame.now === null ? "" : html`data-now="${moving(frame.now.toISOString())}"`}
           ${frame.isLive ? live : ""}
         >
-          ${frame.body}
+          ${breadcrumbs(frame.breadcrumbs)} ${frame.body}
         </main>
         <footer><p>${frame.foot}</p></footer>
       </body>
     </html> `
 
-/** The script replaces the main part by its next state. */
-const live = html`hx-get="" hx-trigger="again" hx-target="this" hx-select="#main" hx-swap="morph:outerHTML"`
+/** The script replaces the main part by its next state, and the numbers of the menu. */
+const live = html`hx-get="" hx-trigger="again" hx-target="this" hx-select="#main" hx-select-oob="#menu:morph"
+hx-swap="morph:outerHTML"`
 
 /** Opens the menu on a phone; elsewhere the menu is always open, as tabs. */
 const menuButton = html`<button type="button" class="menu-button" popovertarget="menu">Menu</button>`
 
-const navigation = ({ menu }: Site, current: string | null): Html =>
+/** A larger number is not counted. */
+export const numberMax = 99
+
+/** The number beside an entry. Its place is kept free where there is none, so that the menu does not move. */
+const numberOf = ({ section, counted }: MenuEntry, numbers: Frame["numbers"]): Html | string => {
+  if (counted === undefined) return ""
+  const number = numbers[section] ?? 0
+  if (number === 0) return html`<span class="open"></span>`
+  return number > numberMax
+    ? html`<span class="open"
+        ><b aria-hidden="true">${numberMax}+</b
+        ><span class="visually-hidden"> more than ${numberMax} ${counted[1]}</span></span
+      >`
+    : html`<span class="open"
+        ><b aria-hidden="true">${number}</b><span class="visually-hidden"> ${plural(number, ...counted)}</span></span
+      >`
+}
+
+const navigation = ({ menu }: Site, { section, numbers }: Pick<Frame, "section" | "numbers">): Html =>
   html`<nav class="menu" id="menu" popover aria-label="Pages">
     <ul>
       ${menu.map(
-        ([section, path, text]) =>
-          html`<li><a href="${path}" ${section === current ? html` aria-current="page"` : ""}>${text}</a></li>`
+        (entry) =>
+          html`<li>
+            <a href="${entry.path}" ${entry.section === section ? html` aria-current="page"` : ""}
+              >${entry.text}${numberOf(entry, numbers)}</a
+            >
+          </li>`
       )}
     </ul>
   </nav>`
+
+/** The pages above this one. On a phone the page itself is left out, since its heading follows. */
+const breadcrumbs = (crumbs: ReadonlyArray<Crumb>): Html | string =>
+  crumbs.length < 2
+    ? ""
+    : html`<nav class="breadcrumbs" aria-label="Breadcrumb">
+        <ol>
+          ${crumbs.map(({ text, to }, index) =>
+            index === crumbs.length - 1
+              ? html`<li><span aria-current="page">${text}</span></li>`
+              : html`<li><a href="${to}">${text}</a></li>`
+          )}
+        </ol>
+      </nav>`

@@ -279,7 +279,7 @@ describe("the webhooks page", () => {
     }
     const { page, go } = look
     const press = async (what: string, button: RegExp) => {
-      await go("/webhooks")
+      await go("/webhooks?company=north")
       await page.locator(`main a[href*='/confirm/subscription-${what}']`).first().click()
       await page.waitForURL(new RegExp(`confirm/subscription-${what}`))
       await page.getByRole("main").getByRole("button", { name: button }).click()
@@ -295,7 +295,7 @@ describe("the webhooks page", () => {
 
   it("shows the source's own delivery log on request", async () => {
     const { page, go } = look
-    await go("/webhooks")
+    await go("/webhooks?company=north")
     await page.locator("main a[href*='/deliveries']").first().click()
     await page.waitForURL(/deliveries/)
     assert.include(await page.getByRole("main").innerText(), "customers.created")

@@ -205,6 +205,50 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
+  it.effect("lead from an error page to the page above it", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const above = Effect.fnUntraced(function* (path: string) {
+        const { text } = yield* ask(`${url}${path}`)
+        const [trail = ""] = /<nav class="breadcrumbs" aria-label="Breadcrumb">[\s\S]*?<\/nav>/.exec(text) ?? []
+        return [...trail.matchAll(/<a href="([^"]+)"/g)].map(([, to]) => to)
+      })
+      assert.deepStrictEqual(yield* above(at("north", "nothing")), ["/resources", "/resources?company=north"])
+      assert.deepStrictEqual(yield* above(at("unknown", "things")), ["/"])
+      assert.deepStrictEqual(yield* above("/companies/unknown"), ["/"])
+      assert.deepStrictEqual(yield* above("/runs/999999999"), ["/runs"])
+      assert.deepStrictEqual(yield* above("/nothing"), ["/"])
+      assert.deepStrictEqual(yield* above("/confirm/sync?company=north&resource=things"), [
+        "/",
+        "/companies/north",
+        "/companies/north/things"
+      ])
+      assert.deepStrictEqual(yield* above("/runs"), [])
+    })
+  )
+
+  it.effect("have the number of open entries in the menu, and change with it alone", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const sql = yield* SqlClient.SqlClient
+      const path = `${url}/runs?before=1-1`
+      const numberOf = (text: string) => /Quarantine (?:\d+ )?(\d+) open/.exec(words(text))?.[1]
+      const first = yield* ask(path)
+      const [row] = yield* sql<{ n: number }>`
+        select count(*)::int as n from tributary.quarantine where resolved_at is null`
+      assert.strictEqual(numberOf(first.text), String(row!.n))
+      const again = { headers: { "if-none-match": first.headers.etag ?? "", "hx-request": "true" } }
+      assert.strictEqual((yield* ask(path, again)).status, 304)
+      yield* sql`
+        insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+        values (1, 'things', 'one more', null, 'unreadable', '{}', 1, 'GET /things', tributary.now(), tributary.now())`
+      const changed = yield* ask(path, again)
+      assert.strictEqual(numberOf(changed.text), String(row!.n + 1))
+      yield* sql`delete from tributary.quarantine where record_id = 'one more'`
+      assert.strictEqual((yield* ask(path, again)).status, 304, "as before")
+    })
+  )
+
   it.effect("answer 304 if unchanged, and have immutable assets", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
@@ -260,7 +304,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         yield* done(page, "pause", { company: "north", resource: hostile })
         assert.isNotNull((yield* task("north", hostile))?.pausedAt)
         const shown = words((yield* ask(`${page.url}${at("north", hostile)}`)).text)
-        assert.match(shown, /Paused .* ago by the page/)
+        assert.match(shown, /paused .* ago by the page/)
         yield* done(page, "resume", { company: "north", resource: hostile })
         assert.isNull((yield* task("north", hostile))?.pausedAt)
       })

@@ -122,6 +122,27 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       // A long text is cut, and whole behind it.
       assert.match(again.text, /x{120}… \(500 characters\)/)
       assert.include(again.text, "x".repeat(500))
+      // Of a long text that changed in few words, the words; the text is whole behind it.
+      const terms = (days: string) =>
+        `Goods travel at the risk of the buyer. Payment is due within ${days} of the invoice. ${"Returns need a number. ".repeat(20)}`
+      const withMemo = (number: number, memo: string) =>
+        sql.unsafe(
+          `insert into erp_history.things__superseded (_company_id, id, memo, _version, _op, _origin, _observed_at, _valid_to)
+         values (1, 11, $1, $2, 'update', 'scan', timestamptz '2026-01-01Z' + $2 * interval '1 hour', timestamptz '2026-01-01Z' + ($2 + 1) * interval '1 hour')`,
+          [memo, number]
+        )
+      yield* withMemo(1, terms("30 days"))
+      yield* withMemo(2, terms("<b>six</b> weeks"))
+      const huge = (seed: number) => Array.from({ length: 20_000 }, (_, index) => (index * seed) % 997).join(" ")
+      yield* withMemo(3, huge(7))
+      yield* sql`insert into erp.things (_company_id, id, memo, _version, _op, _origin, _observed_at)
+        values (1, 11, ${huge(11)}, 4, 'update', 'scan', '2026-01-02Z')`
+      const worded = yield* show({ company: "main", resource: "things", id: "11" })
+      const plain = worded.text.replaceAll(/<span class="visually-hidden">(.*?)<\/span\s*>/gs, "$1")
+      assert.match(plain, /is due within <del class="words"> \[removed: 30 days\] <\/del> of the invoice\. Returns/)
+      assert.match(plain, /<ins class="words"> \[inserted: &lt;b&gt;six&lt;\/b&gt; weeks\] <\/ins>/)
+      assert.match(worded.read, /need a number\. … Whole text Goods travel/)
+      assert.match(worded.read, /[\d ]{120}… \([\d,]+ characters\)/, "a very long text as a value")
       // Many versions, in parts; the oldest of each part shows what it changed.
       yield* sql`
         insert into erp_history.things__superseded (_company_id, id, rank, _version, _op, _origin, _observed_at, _valid_to)

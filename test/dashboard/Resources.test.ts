@@ -2,7 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { readResources } from "../../src/cli/status/Resources.ts"
+import { nextRun } from "../../src/dashboard/Format.ts"
 import * as Resources from "../../src/status/Resources.ts"
+import { writeTimes } from "../../src/web/Times.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import type { Task } from "../../src/tasks/TaskQueue.ts"
 import { seed, shownCompany } from "../support/pages.ts"
@@ -50,6 +52,36 @@ const run: Resources.LastRun = {
 const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
 const healthOf = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
   Resources.healthOf({ ...fresh, ...change }, now)
+
+describe("the next run", () => {
+  const nextOf = async (minutes: number, change: Partial<typeof task> = {}) => {
+    const state = { ...fresh, task: { ...task, nextAt: before(-minutes), ...change } }
+    const shown = nextRun(
+      {
+        company: "north",
+        companyId: 1n,
+        resource: "things",
+        ...state,
+        backfill: null,
+        checkpoint: null,
+        isProven: false,
+        rows: null,
+        health: Resources.healthOf(state, now)
+      },
+      now
+    )
+    return writeTimes((await shown).toString(), "UTC")
+      .replaceAll(/<[^>]+>/g, "")
+      .replaceAll(/\s+/g, " ")
+      .trim()
+  }
+  it("warns where the target is missed before it", async () => {
+    assert.strictEqual(await nextOf(9), "in 9 min")
+    assert.strictEqual(await nextOf(12), "in 12 min after its target")
+    assert.strictEqual(await nextOf(12, { failures: 1 }), "in 12 min retry")
+    assert.strictEqual(await nextOf(12, { deferredFrom: before(1) }), "in 12 min deferred while events prove freshness")
+  })
+})
 
 describe("the health of a resource", () => {
   it("is fresh within its target and late beyond it", () => {

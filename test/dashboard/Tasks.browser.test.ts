@@ -33,7 +33,14 @@ const begin = async () => {
   return {
     main,
     click,
-    menu: (name: string) => click(page.getByRole("navigation").first().getByRole("link", { name, exact: true })),
+    // An entry may have a number.
+    menu: (name: string) =>
+      click(
+        page
+          .getByRole("navigation")
+          .first()
+          .getByRole("link", { name: new RegExp(`^${name}`) })
+      ),
     /** Follows a tile of the health of a company. */
     tile: (company: string, name: RegExp) =>
       click(

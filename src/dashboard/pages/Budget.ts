@@ -353,7 +353,6 @@ export const routes: ReadonlyArray<Route> = [
           yield* readDay(companies.filter(({ name }) => shown.includes(name))),
           now
         )}
-        ${all.length > 1 && chosen !== null ? html`<p><a href="/budget">All budgets</a></p>` : ""}
         ${
           only === undefined
             ? html`<p>No such company is configured.</p>`

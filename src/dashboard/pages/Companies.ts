@@ -97,8 +97,8 @@ const placeText = (place: CompanyStates.Place | null): string | null =>
 
 const captions: Readonly<Record<CompanyStates.Order, string>> = {
   worst: "Companies, the worst first",
-  lateness: "Companies, the latest against their target first",
-  signs: "Companies, those with the most trouble beside their resources first",
+  lateness: "Companies, the longest late against their target first",
+  signs: "Companies, those with the most problems beside their resources first",
   name: "Companies by name"
 }
 
@@ -155,9 +155,9 @@ export const textOf = (request: PageRequest): string | null => ofQuery(request, 
 
 const signChoices = CompanyStates.signs
 const orderWords: Readonly<Record<CompanyStates.Order, string>> = {
-  worst: "The worst",
-  lateness: "The latest",
-  signs: "The most trouble",
+  worst: "Worst first",
+  lateness: "Longest late",
+  signs: "Most other problems",
   name: "Name"
 }
 

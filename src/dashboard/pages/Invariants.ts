@@ -187,7 +187,7 @@ const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invaria
   return section(
     "violations",
     visible(invariant),
-    html`<pre>${visibleLines(rule.comment)}</pre>
+    html`${rule.comment === "" ? "" : html`<pre>${visibleLines(rule.comment)}</pre>`}
       <p>
         Reads ${rule.resources.map((resource) => visible(resource)).join(", ")}. A violation opens when all of them were
         read again and it is still there; it ends by itself when the records agree.

@@ -26,8 +26,6 @@ const refusedShown = 10
 /** Characters of foreign text, in a table. */
 const textMax = 240
 
-const back = "/outbox"
-
 const retryLink = ({ company, resource, refused }: Outbox.InsertedSummary): Html =>
   refused === 0
     ? html``
@@ -225,8 +223,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
     section: "outbox",
     // A finished push does not change.
     isLive: isOpen,
-    body: html`<p><a href="${back}">Outbox</a></p>
-      <h1>
+    body: html`<h1>
         Push ${id}: ${push.operation}
         <a href="${resourceAddress(push.company, push.resource)}">${visible(push.resource)}</a> of
         ${visible(push.company)}

@@ -6,7 +6,7 @@ import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
 import { badge, count, facts, none, table, type Tone } from "../../web/Components.ts"
-import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { plural, visible, visibleLines } from "../../web/Escape.ts"
 import { flow, type Step } from "../../web/Flow.ts"
 import { pushAddress, recordAddress, resourceAddress } from "../Addresses.ts"
 import { actionLink } from "../Format.ts"
@@ -282,9 +282,9 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
   return page({
     title: `Outbox row ${id}`,
     section: "outbox",
+    ...(row.push === null ? {} : { level: { text: `Row ${id}`, above: pushAddress(row.push) } }),
     isLive: isWaiting(row),
-    body: html`<p><a href="${address("/outbox/rows", { company })}">Rows of the outbox</a></p>
-      <h1>Row ${id}: ${row.operation} ${visible(resource)}</h1>
+    body: html`<h1>Row ${id}: ${row.operation} ${visible(resource)}</h1>
       <p class="summary">
         ${badge(tone, row.outcome ?? word)}
         ${

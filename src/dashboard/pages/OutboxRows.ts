@@ -83,8 +83,7 @@ const rowsPage = Effect.fn("page.outboxRows")(function* (request: PageRequest) {
   return page({
     title: "Rows of the outbox",
     section: "outbox",
-    body: html`<p><a href="/outbox">Outbox</a></p>
-      <h1>Rows of the outbox</h1>
+    body: html`<h1>Rows of the outbox</h1>
       ${isSearched ? html`<p class="hint">The newest ${count(OutboxRowFlow.searchLimit)} rows are searched.</p>` : ""}
       <div class="controls lists">
         ${stateChoice(query)} ${companyChoice(request, rowsPath, query)}

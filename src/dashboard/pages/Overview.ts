@@ -19,8 +19,8 @@ import { resourcesAddress } from "../Addresses.ts"
 import { clock, dayMs, hourMs, minute, moving, timeElement } from "../../web/Times.ts"
 import { actionLink, stateWords } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
-import { beganAt, needsOf, toneOf, type Findings, type Need } from "../Needs.ts"
-import { needsPart } from "../NeedsList.ts"
+import { beganAt, kinds, needsOf, toneOf, type Findings, type Need } from "../Needs.ts"
+import { needsPart, shownMax } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
@@ -91,7 +91,13 @@ const sinceElement = (at: Date, now: Date): Html => {
 const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
   if (overallState(needs)[0] !== "good") {
     const began = beganAt(needs)
-    return began === null ? "" : html`since ${sinceElement(began, now)}.`
+    if (began === null) return ""
+    const oldest = needs.findIndex(({ since }) => since?.getTime() === began.getTime())
+    const hidden = oldest < shownMax ? undefined : needs[oldest]
+    return html`since
+    ${sinceElement(began, now)}${
+      hidden === undefined ? "" : html`, oldest: ${kinds[hidden.kind][1]}, ${hidden.subject}`
+    }.`
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
   const [first] = hours

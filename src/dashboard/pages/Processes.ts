@@ -174,9 +174,9 @@ const detail = Effect.fn("page.process")(function* (request: PageRequest) {
   return page({
     title: `Process ${one.processId}`,
     section: "processes",
+    level: { text: nameOf(one), above: path },
     isLive: one.state === "running",
-    body: html`<p><a href="${path}">Processes</a></p>
-      <h1>Process ${nameOf(one)}</h1>
+    body: html`<h1>Process ${nameOf(one)}</h1>
       ${facts([
         ["State", stateOf(one)],
         ["Started", ago(one.startedAt, now)],

@@ -93,8 +93,9 @@ const head = (
     sentence:
       worst === undefined
         ? "Every record that was read has been landed."
-        : html`${open.length > shownMost ? "More than " : ""}${plural(total, "open entry", "open entries")}. The most:
-            ${count(worst.open)} of
+        : html`${open.length > shownMost ? "More than " : ""}${plural(total, "open entry", "open entries")}${
+              open.length === 1 ? " of" : `. The most: ${count(worst.open)} of`
+            }
             <a href="${listAddress({ company: nameOf(worst.companyId), resource: worst.resource, state: "open" })}"
               >${visible(worst.resource)}</a
             >, company ${visible(nameOf(worst.companyId))}.`,
@@ -260,8 +261,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
     section: "quarantine",
     // The bytes of an entry never change.
     isLive: !isWhole,
-    body: html`<p><a href="${path}">Quarantine</a></p>
-      <h1>${visible(resource)} ${recordId === null ? "without a number" : visible(recordId)} in quarantine</h1>
+    body: html`<h1>${visible(resource)} ${recordId === null ? "without a number" : visible(recordId)} in quarantine</h1>
       <p class="${entry.resolvedAt === null ? "problem warn" : "solved"}">
         ${field === null ? "" : html`<code>${visible(field)}</code>: `}${visible(entry.reason)}
       </p>

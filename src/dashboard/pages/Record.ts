@@ -162,12 +162,7 @@ const lastChange = (
 /** The part below the newest versions: only older ones. */
 const olderPart = (place: RecordPlace, one: Explanation, of: Table | undefined, now: Date) =>
   Effect.map(readHistory(place, one, of, now), (body) =>
-    section(
-      "history",
-      `Versions before version ${place.below}`,
-      html`<p><a href="${addressOf(place, null)}">The record and its newest versions</a></p>
-        ${body}`
-    )
+    section("history", `Versions before version ${place.below}`, body)
   )
 
 const readHistory = Effect.fnUntraced(function* (
@@ -202,8 +197,7 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
     const line = (yield* readLines(existing, companyId, [own])).get(`${own.resource} ${own.id}`)
     const list = yield* readReferringBy(existing, companyId, own, place.list)
     return html`${heading(place, line)}
-      <p><a href="${addressOf(place, null)}">The record and its history</a></p>
-      ${list === null ? html`<p>No record refers to it by this field.</p>` : referringList(company, list)}`
+    ${list === null ? html`<p>No record refers to it by this field.</p>` : referringList(company, list)}`
   }
   const record = membersOf(one.versions.at(-1))
   const named = of === undefined ? [] : namedRecords(record, of)

@@ -5,6 +5,7 @@ import type { Table } from "../../warehouse/Table.ts"
 import { badge, none, table } from "../../web/Components.ts"
 import { plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
 import { exactInstant, instant } from "../../web/Times.ts"
+import { type Part, wordDiff } from "../../web/WordDiff.ts"
 import { recordAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
@@ -36,6 +37,9 @@ const grouped = (text: string): string => {
   return whole === undefined ? text : `${whole.replace(/\B(?=(?:\d{3})+$)/g, ",")}${rest ?? ""}`
 }
 
+/** The same where a value is one of several in a line: without zeros after two digits of its fraction. */
+const brief = (text: string): string => grouped(text).replace(/(\.\d\d\d*?)0+$/, "$1")
+
 /** An instant of a value as RFC 3339; null where it is none. */
 const instantIn = (text: string): string | null => {
   const [, day, time, offset] =
@@ -51,7 +55,7 @@ export const lineDetail = (detail: string): Html =>
     const [, name, value] = /^(\w+) (.*)$/s.exec(part) ?? []
     const at = value === undefined ? null : instantIn(value)
     return html`${index === 0 ? "" : ", "}<span class="whole"
-        >${value === undefined ? visible(part) : html`${visible(name!)} ${at === null ? visible(index === 0 ? value : grouped(value)) : instant(at)}`}</span
+        >${value === undefined ? visible(part) : html`${visible(name!)} ${at === null ? visible(index === 0 ? value : brief(value)) : instant(at)}`}</span
       >`
   })}`
 
@@ -64,7 +68,7 @@ export const shortValue = (field: Field | undefined, value: Json | undefined): H
   if (isList(value)) return html`${plural(value.length, "line")}`
   const text = typeof value === "string" ? value : print(value)
   return html`<span class="exact"
-    >${field?.type._tag === "decimal" ? visible(grouped(text)) : truncated(text, shortMax)}</span
+    >${field?.type._tag === "decimal" ? visible(brief(text)) : truncated(text, shortMax)}</span
   >`
 }
 
@@ -83,6 +87,49 @@ export const valueHtml = (field: Field | undefined, value: Json | undefined, isE
     : html`<span class="exact">${visible(text)}</span>${
           meaning === "" ? "" : html` <span class="detail">${visible(meaning)}</span>`
         }`
+}
+
+// ------------------------------------------------------------------------------------------------- changes of long texts
+
+/** Texts of which none is longer are shown whole. */
+const wordsMin = 60
+/** Characters beside a change that are shown of an unchanged part. */
+const contextMax = 40
+
+/** The beginning and the end of an unchanged part beside a change, in whole words. */
+const unchangedPart = (text: string, isFirst: boolean, isLast: boolean): string => {
+  const start = isFirst ? "" : text.slice(0, contextMax).replace(/\s\S*$/, " ")
+  const end = isLast ? "" : text.slice(-contextMax).replace(/^\S*\s/, " ")
+  return text.length <= start.length + end.length + contextMax ? text : `${start}…${end}`
+}
+
+const textWithChanges = (parts: ReadonlyArray<Part>, kind: "del" | "ins", whole: string): Html => {
+  const shown = parts.map(({ isChanged, text }, index) =>
+    isChanged ? text : unchangedPart(text, index === 0, index === parts.length - 1)
+  )
+  const words = parts.map(({ isChanged }, index) => {
+    const text = visibleLines(shown[index]!)
+    if (!isChanged) return html`${text}`
+    const inside = html`<span class="visually-hidden">${kind === "del" ? " [removed: " : " [inserted: "}</span
+      >${text}<span class="visually-hidden">] </span>`
+    return kind === "del" ? html`<del class="words">${inside}</del>` : html`<ins class="words">${inside}</ins>`
+  })
+  return html`<span class="exact">${words}</span>${
+      shown.join("") === whole
+        ? ""
+        : html`<details class="value">
+            <summary>Whole text</summary>
+            <pre class="bytes" tabindex="0">${visibleLines(whole)}</pre>
+          </details>`
+    }`
+}
+
+/** A long text before and after its change, with the changed words marked; null where both are shown as values. */
+export const changedWords = (before: Json | undefined, after: Json | undefined): readonly [Html, Html] | null => {
+  if (typeof before !== "string" || typeof after !== "string") return null
+  if (Math.max(before.length, after.length) <= wordsMin) return null
+  const diff = wordDiff(before, after)
+  return diff === null ? null : [textWithChanges(diff.before, "del", before), textWithChanges(diff.after, "ins", after)]
 }
 
 /** Cancelled and deleted records are marked; others are not. */

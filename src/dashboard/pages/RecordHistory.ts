@@ -9,7 +9,7 @@ import { eventAddress, outboxRowAddress, pushAddress, runAddress } from "../Addr
 import { instant, runKind } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
-import { valueHtml } from "./RecordFields.ts"
+import { changedWords, valueHtml } from "./RecordFields.ts"
 
 export const runLink = (run: RunSummary): Html =>
   html`<a href="${runAddress(run.id)}">run ${run.id}</a>
@@ -73,10 +73,13 @@ const changesTable = (version: Version, fields: ReadonlyArray<FieldChange>, { ta
     "Field, Before, After",
     sorted.map(({ field, from, to }) => {
       const known = of?.resource.field.get(field)
+      const [before, after] = [jsonOf(from), jsonOf(to)]
       return [
         html`<code>${visible(field)}</code>`,
-        html`<del>${valueHtml(known, jsonOf(from))}</del>`,
-        html`<ins>${valueHtml(known, jsonOf(to))}</ins>`
+        ...(changedWords(before, after) ?? [
+          html`<del>${valueHtml(known, before)}</del>`,
+          html`<ins>${valueHtml(known, after)}</ins>`
+        ])
       ]
     })
   )

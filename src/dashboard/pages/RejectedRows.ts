@@ -149,8 +149,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
   return page({
     title: "Refused",
     section: "outbox",
-    body: html`<p><a href="${back}">Outbox</a></p>
-      <h1>
+    body: html`<h1>
         Refused records of
         ${description}${origin === null || "company" in rows ? "" : `: ${visible(origin.resource)} of company ${visible(origin.company)}`}
       </h1>

@@ -5,7 +5,7 @@ import { html, page, PageError, type Html, type PageRequest, type Route } from "
 import { ago, badge, count, duration, facts, none, problem, section } from "../../web/Components.ts"
 import { actionLink, cursor, freshness, healthBadges, lastRun, nextRun, rows } from "../Format.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
-import { companyAddress } from "../Addresses.ts"
+import { companyAddress, resourcesAddress } from "../Addresses.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
@@ -32,7 +32,8 @@ export const resourceNamed = Effect.fnUntraced(function* (
     message:
       configured.length === 0
         ? `No company ${visible(company ?? "without a name")} is configured here.`
-        : `Company ${visible(company ?? "")} has no resource ${visible(resource ?? "without a name")}.`
+        : `Company ${visible(company ?? "")} has no resource ${visible(resource ?? "without a name")}.`,
+    above: configured.length === 0 ? "/" : resourcesAddress({ company })
   })
 })
 
@@ -41,17 +42,17 @@ const rangeWords = (since: string | null, until: string | null): string =>
     ? "everything"
     : `${since === null ? "the beginning" : visible(since)} to ${until === null ? "now" : visible(until)}`
 
-/** Pauses and requests of people. */
+/** Since when and by whom it is paused. */
+const pausedDetail = ({ task }: Resources.ResourceState, now: Date): Html | string =>
+  task === null || task.pausedAt === null
+    ? ""
+    : html`<span class="detail">${ago(task.pausedAt, now)} by ${visible(task.pausedBy ?? "a person")}</span>`
+
+/** Requests of people. */
 const taskPart = ({ task }: Resources.ResourceState, now: Date): ReadonlyArray<readonly [string, Html | string]> => {
-  if (task === null) return []
-  const { pausedAt, pausedBy, askedAt, askedBy, askedFull } = task
-  const by = (name: string | null) => `by ${visible(name ?? "a person")}`
-  return [
-    ...(pausedAt === null ? [] : [["Paused", html`${ago(pausedAt, now)} ${by(pausedBy)}`] as const]),
-    ...(askedAt === null
-      ? []
-      : [["Requested", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const])
-  ]
+  if (task === null || task.askedAt === null) return []
+  const by = visible(task.askedBy ?? "a person")
+  return [["Requested", html`${ago(task.askedAt, now)} by ${by}${task.askedFull ? ", in full" : ""}`]]
 }
 
 const backfillPart = (
@@ -151,7 +152,7 @@ const stateFacts = (state: Resources.ResourceState, now: Date): Html =>
     ],
     ["Last run", lastRun(state, now)],
     ["Schedule", state.task?.schedule ?? "only on request"],
-    ["Next run", nextRun(state, now)],
+    ["Next run", html`${nextRun(state, now)} ${pausedDetail(state, now)}`],
     ...taskPart(state, now),
     ...backfillPart(state, now)
   ])

@@ -323,7 +323,7 @@ export const changeTable = (
 ): Html =>
   table(
     caption,
-    `Record, Change, ${hasFields(changes) ? "-Values, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
+    `Record, Change, ${hasFields(changes) ? "Values, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
     changes.map((change) => {
       const { id, op, version, runId, landedAt } = change
       return [

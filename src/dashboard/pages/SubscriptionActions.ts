@@ -89,8 +89,7 @@ const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest
     section: "webhooks",
     // Every view costs requests.
     isLive: false,
-    body: html`<p><a href="${back}">Webhooks</a></p>
-      <h1>Delivery log of subscription ${visible(id)}, company ${visible(company.name)}</h1>
+    body: html`<h1>Delivery log of subscription ${visible(id)}, company ${visible(company.name)}</h1>
       <p>
         The log as the source has it now; each view of this page costs requests. Each event is shown with its last
         attempt.

@@ -4,7 +4,7 @@ import * as EventFlow from "../../status/EventFlow.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
 import { ago, badge, bytes, count, duration, facts, none, type Tone } from "../../web/Components.ts"
-import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { plural, visible, visibleLines } from "../../web/Escape.ts"
 import { flow, type Step } from "../../web/Flow.ts"
 import { exactInstant } from "../../web/Times.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
@@ -255,8 +255,7 @@ const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now:
         )}`
 
 const lostPage = (company: string, eventId: string, gaps: ReadonlyArray<EventFlow.EventGap>, now: Date): Html =>
-  html`<p><a href="${address("/webhooks", { company })}">Webhooks</a></p>
-    <h1>Event ${visible(eventId)}</h1>
+  html`<h1>Event ${visible(eventId)}</h1>
     <p class="summary">${badge("bad", "lost")} The inbox does not have this event of company ${visible(company)}.</p>
     ${gapNotes(gaps, company, now)}`
 
@@ -296,8 +295,7 @@ const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
     title: `Event ${visible(eventId)}`,
     section: "webhooks",
     isLive: state === "pending",
-    body: html`<p><a href="${address("/webhooks", { company })}">Webhooks</a></p>
-      <h1>
+    body: html`<h1>
         ${visible(event.eventType)}${resource === null || recordId === null ? "" : html`: ${visible(resource)} ${visible(recordId)}`}
       </h1>
       <p class="summary">

@@ -161,8 +161,7 @@ const eventsPage = Effect.fn("page.webhookEvents")(function* (request: PageReque
   return page({
     title: "Events",
     section: "webhooks",
-    body: html`<p><a href="/webhooks">Webhooks</a></p>
-      <h1>Events received</h1>
+    body: html`<h1>Events received</h1>
       ${foundSentence(found, resource, chosen)}
       <div class="controls lists">
         ${timeChoice(request, eventsPath, query)} ${stateChoice(query)} ${resourceChoice(query, found.rows, resource)}

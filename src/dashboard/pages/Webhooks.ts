@@ -118,7 +118,7 @@ const troublesPart = (
 
 /** A search for a company, and unless one is chosen, the companies whose events may be missing. */
 const manyCompanies = Effect.fnUntraced(function* (request: PageRequest, only: string | null) {
-  if (only !== null) return html`<p><a href="/webhooks">All companies</a></p>`
+  if (only !== null) return html``
   const text = textOf(request)
   const { part } = yield* companyList(request, {
     path: "/webhooks",

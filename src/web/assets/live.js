@@ -166,9 +166,22 @@
     answeredAt = new Date()
     if (xhr.status !== 304) etag = xhr.getResponseHeader("ETag")
     notice("")
-    const version = xhr.getResponseHeader("Tributary-Assets")
-    if (version !== null && version !== document.querySelector("meta[name=assets]")?.content) location.reload()
+    followVersion(xhr.getResponseHeader("Tributary-Assets"))
   })
+
+  // During a rolling update, servers of two versions answer in turn. A version reloads a page once, while the reader does
+  // nothing, and again only if that led to the other version and the reader did nothing for long.
+  const idleMs = 5000
+  const longIdleMs = 600000
+  const followVersion = (version) => {
+    const own = document.querySelector("meta[name=assets]")?.content
+    if (version === null || own === undefined || version === own) return
+    const known = new Set((sessionStorage.getItem("assets") ?? "").split(" ")).add(own)
+    if (performance.now() - inputMs < (known.has(version) ? longIdleMs : idleMs)) return
+    sessionStorage.setItem("assets", [...known, version].join(" "))
+    location.reload()
+  }
+
   const wake = () => {
     unchanged = 0
     inputMs = performance.now()

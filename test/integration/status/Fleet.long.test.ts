@@ -11,6 +11,7 @@ import { about } from "../../../src/cli/doctor/Finding.ts"
 import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
 import * as Metrics from "../../../src/status/Metrics.ts"
+import * as OpenNumbers from "../../../src/status/OpenNumbers.ts"
 import * as OutboxMetrics from "../../../src/status/OutboxMetrics.ts"
 import * as SyncMetrics from "../../../src/status/SyncMetrics.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
@@ -69,6 +70,8 @@ const pageMaxBytes = 200_000
 const namesMax = 210
 const views = 7
 const readMaxMs = 1_000
+/** Every page reads them. */
+const numbersMaxMs = 2
 /** A longer read leaves metrics out (`src/status/Metrics.ts`). */
 const metricsMaxMs = 2_000
 
@@ -119,6 +122,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "10 minutes" })("ten
           console.log(`${path}: ${ms} ms, ${Math.round(Buffer.byteLength(text) / 1000)} kB`)
           assert.isBelow(ms, pageMaxMs * slowness, path)
         }
+        const numbersMs = yield* shortest("the numbers of the menu", OpenNumbers.read)
+        assert.isAtMost(numbersMs, Math.ceil(numbersMaxMs * slowness))
         const report = yield* readFleet(names, null)
         assert.include(fleetLines(report)[0]!, "10,000 companies: 100 failing, 100 late")
         assert.isBelow(yield* shortest("status", readFleet(names, null)), readMaxMs * slowness)

@@ -33,7 +33,7 @@ const detail = async (query: string) => {
 describe("every page", () => {
   it("answers below the menu and its links, escapes hostile texts and shows no secret", async () => {
     const secrets = [site.secret, "abcdef", "Bearer svct"]
-    const open = new Set(menu.map(([, path]) => path.slice(root.length)))
+    const open = new Set(menu.map(({ path }) => path.slice(root.length)))
     const seen = new Set<string>()
     for (
       let path = [...open][0];

@@ -84,6 +84,8 @@ const show = async (exchange: Exchange, assets: Assets.Assets, shown: Page): Pro
     site,
     title: shown.title,
     section: shown.section,
+    breadcrumbs: [],
+    numbers: {},
     body: shown.body,
     isLive: shown.isLive === true,
     notice: notice ?? null,
