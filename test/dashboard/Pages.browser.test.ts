@@ -21,6 +21,7 @@ import {
   visit
 } from "../support/browser.ts"
 import { openOperatorWithHistory } from "../support/history.ts"
+import { historyChecks } from "../support/historyChecks.ts"
 import { failing, late, type Operator, type ServeProcess } from "../support/operator.ts"
 import { pageCases } from "../support/pageCases.ts"
 
@@ -40,6 +41,12 @@ afterAll(async () => {
     await browser?.close()
     await operator?.close()
   }
+})
+
+describe("the history that the pages show", () => {
+  it.each(historyChecks)("agrees with itself: $name", async ({ contradictions }) => {
+    assert.deepStrictEqual(await contradictions(operator), [])
+  })
 })
 
 describe("every page", () => {
