@@ -74,11 +74,21 @@ dashboard: { listen: "127.0.0.1:0" }
 }
 
 /** Records of `north` that `west` has too. */
-const shared = ["customers", "items", "orders", "orderlines", "shipments", "invoices", "invoicelines", "payments"]
+const shared = [
+  "customers",
+  "items",
+  "orders",
+  "orderlines",
+  "shipments",
+  "vouchers",
+  "invoices",
+  "invoicelines",
+  "payments"
+]
 
 /** Numbers of records of `west` begin here, so that a number or code belongs to one company. */
 const westIds = 500_000
-const references = ["id", "customerid", "itemid", "orderid", "orderlineid", "shipmentid", "invoiceid"]
+const references = ["id", "customerid", "itemid", "orderid", "orderlineid", "shipmentid", "voucherid", "invoiceid"]
 const keys = ["customercode", "itemcode", "invoicenumber", "externalid"]
 
 /** A record of `north` as one of `west`. */

@@ -12,8 +12,7 @@ const columns: Readonly<Record<string, string>> = {
   orderlines: "qtyorder",
   shipments: "carrierservice",
   invoices: "invoicetotal",
-  invoicelines: "priceach",
-  payments: "bankfee_amount"
+  invoicelines: "priceach"
 }
 
 /** An inserted run that changes something. */

@@ -79,7 +79,7 @@ export const planStatements: ReadonlyArray<string> = [
             k.cursor is not null as has_cursor, (select max(records) from tributary.runs r where r.company_id = k.company_id and r.resource = k.resource) as size
        from tributary.checkpoints k join tributary.companies n using (company_id) where k.lane = 'live'),
    slot as (
-     select s.*, abs(hashtext(company || resource || number)) as h,
+     select s.*, number, abs(hashtext(company || resource || number)) as h,
             case when resource = 'items' then ${lastItems} - number * interval '1 day' + seed % 20 * interval '1 second'
                  else ${now} - (1 + number * minutes + seed % (minutes / 2)) * interval '1 minute'
                              - (abs(hashtext(resource || number)) % 50) * interval '1 second' end as at
@@ -90,7 +90,9 @@ export const planStatements: ReadonlyArray<string> = [
                  when company = 'south' and resource = 'vendors' and at > ${ago(times.broken)} then 'server_error 500'
                  when company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} then 'server_error 502' end as answer
        from slot
-      where at > ${ago(pastHours - 0.5)} and not (${between([times.pause[0] - 0.25, times.pause[1]])} and company = 'north' and minutes < 30) and not (resource = 'zones' and at > ${ago(times.onRequest)}) and not (${between(times.restart)})),
+      where at > ${ago(pastHours - 0.5)} and not (${between([times.pause[0] - 0.25, times.pause[1]])} and company = 'north' and minutes < 30) and not (resource = 'zones' and at > ${ago(times.onRequest)})
+        -- A run that failed is made again after a longer time.
+        and not (company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} and number % 3 <> 0) and not (${between(times.restart)})),
    figures as (
      select *, case when answer is not null or not (has_cursor or is_busy) then 0 when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
                     when is_day and resource = any (array['${steady.join("', '")}']) and h % 3 = 0 then 1 else 0 end as inserted,
@@ -177,10 +179,10 @@ export const endStatements: ReadonlyArray<string> = [
                     and d.resource = r.resource and d.lane = 'live' and d.status in ('done', 'quarantined')) group by 1, 2) f
     where t.company = f.company and t.resource = f.resource and t.kind = 'sync'`,
   `update tributary.tasks set deferred_from = null, next_run_at =
-          case when failures > 0 then ${now} + (37 + abs(hashtext(resource)) % 8) * interval '1 minute'
+          case when failures > 0 and resource = 'invoices' then started_at + interval '45 minutes'
                when resource = 'items' then ${lastItems} + interval '1 day'
                when resource = any (array['${hourly.join("', '")}']) then greatest(started_at + interval '15 minutes', ${now} + interval '1 minute')
-               else greatest(started_at + interval '90 minutes', ${now} + interval '20 minutes') end
+               else greatest(started_at + interval '90 minutes', ${now} + interval '1 minute') end
     where kind = 'sync' and next_run_at is not null`
 ]
 
@@ -204,7 +206,7 @@ export const surroundingStatements: ReadonlyArray<string> = [
                            and started_at > x.ended_at + interval '5 minutes' order by started_at limit 1) r
     where x.id = g.id and g.company = 'north'`,
   `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
-   select 1, 'customers', 'loyaltytier', (select min(started_at) from tributary.runs where company_id = 1 and resource = 'customers' and started_at > ${ago(30)}), started_at, 212, array['text'], id
+   select 1, 'customers', 'loyaltytier', (select min(started_at) from tributary.runs where company_id = 1 and resource = 'customers' and started_at > ${ago(30)}), started_at, 34, array['text'], id
      from tributary.runs where company_id = 1 and resource = 'customers' and lane = 'live' order by started_at desc limit 1`
 ]
 
