@@ -289,7 +289,7 @@ const addSteps = async (operator: Operator): Promise<void> => {
   const open = await query<OpenInvoice>(
     `select id::text as id, orderid::text as orderid, customerid::text as customerid, (invoicetotal - coalesce(invoicepaid, 0))::text as open
        from erp.invoices where _company_id = 1 and voucherid is not null and not cancel and invoicetotal > coalesce(invoicepaid, 0) + 20
-      order by id desc limit 40`
+      order by id limit 40`
   )
   for (const { hours, payments = 0, act } of stepsOf(operator, Number(id))) {
     await setClock(operator, hours)

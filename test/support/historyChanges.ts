@@ -23,47 +23,64 @@ const isFirst = `landed_at < clock_timestamp() - interval '${pastHours - 0.4} ho
 
 /**
  * The figures of an inserted run say how much it changes in proportion to the others of its resource. The newest quarter
- * of the records was inserted by these runs, and no longer by the first sync; the other records were updated by them.
+ * of the records was entered at the source in the working hours since the first sync, in the order of the orders, and
+ * landed by the next run that changes something. The other records were updated.
  */
 const changes = `
-  create temporary table touched (id bigint, run_id bigint, at timestamptz, is_new boolean, n bigint, m bigint, stamp timestamptz);
-  create temporary table stamps (company_id bigint, resource text, id bigint, stamp timestamptz, is_new boolean);
+  create temporary table touched (id bigint, run_id bigint, at timestamptz, is_new boolean, stamp timestamptz, n bigint, m bigint);
+  create temporary table stamps (company_id bigint, resource text, id bigint, lastchangedate timestamptz, entrydate timestamptz, dates jsonb);
+  minutes := array(select m from generate_series(date_trunc('minute', clock_timestamp()) - interval '${pastHours - 0.6} hours', clock_timestamp() - interval '20 minutes', interval '1 minute') m
+                    where extract(hour from m at time zone 'UTC') between 7 and 17);
+  create temporary table quarter as
+    select _company_id, percentile_disc(0.75) within group (order by entrydate) as since, max(entrydate) + interval '1 second' as until from erp.orders where ${isFirst.replace("landed_at", "_observed_at")} group by 1;
+  create temporary table sources as
+    select id as run_id, 'GET /' || resource || '?limit=250' || coalesce('&modifiedsince=' || replace(cursor_from, ':', '%3A'), '&cancel=any') || ' [request req_' || lpad(to_hex(id), 12, '0') || ']' as source
+      from tributary.runs r where ${isInserted};
+  create unique index on sources (run_id);
   for s in select company_id, resource from tributary.runs r where ${isInserted} group by 1, 2 having sum(inserted + updated) > 0 loop
     current := 'erp.' || quote_ident(s.resource);
     col := names ->> s.resource;
+    select coalesce(array_agg(column_name::text), '{}') into fields from information_schema.columns where table_schema = 'erp' and table_name = s.resource and (data_type = 'date' or column_name in ('lastchangedate', 'entrydate'));
     truncate touched;
     execute format($q$
       insert into touched
       with run as (select * from tributary.runs r where ${isInserted} and company_id = $1 and resource = $2 and status = 'done'),
-        place as (
-          select id as run_id, started_at as at, is_new, row_number() over (partition by is_new order by id, k) - 1 as j, count(*) over (partition by is_new) as total
-            from (select id, started_at, true as is_new, generate_series(1, inserted) as k from run
-                  union all select id, started_at, false, generate_series(1, updated) from run) x),
+        place as (select id as run_id, started_at as at, row_number() over (order by id, k) - 1 as j from (select id, started_at, generate_series(1, updated) as k from run) x),
         pool as (
-          select id, is_new, row_number() over (partition by is_new order by case when is_new then id else hashtext(id::text) end, id) - 1 as i, count(*) over (partition by is_new) as size
-            from (select id, row_number() over (order by id desc) <= count(*) over () / 4 as is_new from %1$s
-                   where _company_id = $1 and _version = 1 and _deleted_at is null and ${isFirst.replace("landed_at", "_observed_at")}) y),
+          select *, row_number() over (partition by is_new order by hashtext(id::text), id) - 1 as i, count(*) over (partition by is_new) as size
+            from (select y.id, coalesce(y.entered > q.since, false) as is_new,
+                         $4[1 + floor(least(0.999, extract(epoch from y.entered - q.since) / extract(epoch from q.until - q.since)) * cardinality($4))::int] + mod(y.id, 60) * interval '1 second' as entered
+                    from (select id, _company_id, %2$s as entered from %1$s where _company_id = $1 and _version = 1 and _deleted_at is null and ${isFirst.replace("landed_at", "_observed_at")}) y
+                    left join quarter q using (_company_id)) z),
         picked as (
-          select distinct p.id, l.run_id, l.at, p.is_new from pool p join place l using (is_new)
-           where case when p.is_new then l.j = p.i * l.total / p.size else $3 is not null and p.i = mod(l.j, p.size) end)
-      select *, row_number() over (partition by id order by run_id), count(*) over (partition by id),
-             date_trunc('second', at) - (5 + mod(id * 7919 + run_id, 830)) * interval '1 second' from picked $q$, current) using s.company_id, s.resource, col;
-    has_stamp := (select count(*) = 2 from information_schema.columns where table_schema = 'erp' and table_name = s.resource and column_name in ('lastchangedate', 'entrydate'));
-    if has_stamp then insert into stamps select s.company_id, s.resource, id, stamp, is_new from touched where n = m; end if;
+          select distinct p.id, l.run_id, l.at, false as is_new, date_trunc('second', l.at) - (5 + mod(p.id * 7919 + l.run_id, 830)) * interval '1 second' as stamp
+            from pool p join place l on p.i = mod(l.j, p.size) where not p.is_new and $3 is not null
+          union all
+          select p.id, l.id, l.started_at, true, p.entered from pool p
+           cross join lateral (select id, started_at from run where started_at > p.entered order by started_at limit 1) l where p.is_new)
+      select *, row_number() over (partition by id order by run_id), count(*) over (partition by id) from picked $q$,
+      current, case when 'entrydate' = any (fields) then 'entrydate' else 'null::timestamptz' end) using s.company_id, s.resource, col, minutes;
     if col is not null then
       execute format($q$
         insert into %2$s
         select (jsonb_populate_record(c, jsonb_build_object('_version', u.n, '_op', case when u.n = 1 then 'insert' else 'update' end,
-                 '_run_id', coalesce(b.run_id, c._run_id), '_observed_at', coalesce(b.at, c._observed_at), 'lastchangedate', coalesce(to_jsonb(b.stamp), to_jsonb(c) -> 'lastchangedate'), '_source', coalesce(regexp_replace(c._source, 'req_[0-9a-f]+', 'req_' || lpad(to_hex(b.run_id), 12, '0')), c._source), %3$L,
+                 '_run_id', coalesce(b.run_id, c._run_id), '_observed_at', coalesce(b.at, c._observed_at), 'lastchangedate', coalesce(to_jsonb(b.stamp), to_jsonb(c) -> 'lastchangedate'),
+                 '_source', coalesce((select source from sources where run_id = b.run_id), c._source), %3$L,
                  case when %3$L = 'carrierservice' then to_jsonb((array['Courier', 'Own truck'])[1 + mod(u.n, 2)]) else to_jsonb(coalesce((to_jsonb(c) ->> %3$L)::numeric, 0) + 5 * (u.m + 1 - u.n)) end))).*, u.at
           from touched u join %1$s c on c._company_id = $1 and c.id = u.id left join touched b on b.id = u.id and b.n = u.n - 1
          where not u.is_new $q$, current, 'erp_history.' || quote_ident(s.resource || '__superseded'), col) using s.company_id;
     end if;
     execute format($q$
-      update %1$s c set _run_id = u.run_id, _observed_at = u.at, _version = case when is_new then 1 else m + 1 end, _op = case when is_new then 'insert' else 'update' end, _source = regexp_replace(c._source, 'req_[0-9a-f]+', 'req_' || lpad(to_hex(u.run_id), 12, '0'))
-               %2$s
+      update %1$s c set _run_id = u.run_id, _observed_at = u.at, _version = case when is_new then 1 else m + 1 end, _op = case when is_new then 'insert' else 'update' end,
+             _source = (select source from sources where run_id = u.run_id) %2$s
         from touched u where c._company_id = $1 and c.id = u.id and u.n = u.m $q$, current,
-        case when has_stamp then ', lastchangedate = u.stamp, entrydate = case when is_new then u.stamp else c.entrydate end' else '' end) using s.company_id;
+        (select string_agg(case when f = 'lastchangedate' then ', lastchangedate = u.stamp' when f = 'entrydate' then ', entrydate = case when is_new then u.stamp else c.entrydate end'
+                                when 'entrydate' = any (fields) then format(', %1$I = case when is_new then c.%1$I + (u.stamp::date - c.entrydate::date) else c.%1$I end', f) else '' end, '') from unnest(fields) f)) using s.company_id;
+    execute format($q$
+      insert into stamps
+      select $1, $2, u.id, case when 'lastchangedate' = any ($3) then u.stamp end, case when is_new then u.stamp end,
+             case when is_new then (select jsonb_object_agg(key, value) from jsonb_each(to_jsonb(c)) where key = any ($3) and key not in ('lastchangedate', 'entrydate') and value <> 'null') end
+        from touched u join %s c on c._company_id = $1 and c.id = u.id where u.n = u.m and (is_new or 'lastchangedate' = any ($3)) $q$, current) using s.company_id, s.resource, fields;
     update tributary.change_batches b set ids = kept.ids, changes = cardinality(kept.ids)
       from (select x.id, array(select i from unnest(x.ids) i where i not in (select id from touched where is_new)) as ids from tributary.change_batches x) kept
      where kept.id = b.id and b.company_id = s.company_id and b.resource = s.resource and b.${isFirst};
@@ -97,7 +114,7 @@ const order = `
 
 /** In one transaction, so that a running `serve` sees all or nothing. */
 const changeStatement = `do $$ declare
-  s record; current text; col text; has_stamp boolean; names jsonb := '${JSON.stringify(columns)}';
+  s record; current text; col text; fields text[]; minutes timestamptz[]; names jsonb := '${JSON.stringify(columns)}';
 begin ${changes} ${order} end $$`
 
 const instant = (of: string) => `to_char(${of} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
@@ -107,7 +124,7 @@ export const writeChanges = async ({ reference, query }: Pick<Operator, "referen
   await query(changeStatement)
   const records = await query<{ company: number; resource: string; records: ReadonlyArray<unknown> }>(
     `select company_id::int as company, resource,
-            json_agg(json_strip_nulls(json_build_object('id', id, 'lastchangedate', ${instant("stamp")}, 'entrydate', case when is_new then ${instant("stamp")} end))) as records
+            jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', id, 'lastchangedate', ${instant("lastchangedate")}, 'entrydate', ${instant("entrydate")})) || coalesce(dates, '{}')) as records
        from stamps group by 1, 2`
   )
   for (const one of records) await reference.control("POST", "/records", one)

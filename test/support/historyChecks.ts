@@ -35,6 +35,16 @@ export const historyChecks: ReadonlyArray<HistoryCheck> = [
     )
   },
   {
+    name: "no record is older at the source than the one that it belongs to",
+    contradictions: bySql(
+      `select * from (
+          select 'invoice' as of, i.id, i.entrydate, o.entrydate as of_order, i.invoicedate as day, o.orderdate as order_day from erp.invoices i join erp.orders o on o._company_id = i._company_id and o.id = i.orderid
+          union all select 'shipment', s.id, s.entrydate, o.entrydate, s.shipdate, o.orderdate from erp.shipments s join erp.orders o on o._company_id = s._company_id and o.id = s.orderid
+          union all select 'payment', p.id, p.entrydate, i.entrydate, p.datereceived, i.invoicedate from erp.payments p join erp.invoices i on i._company_id = p._company_id and i.id = p.invoiceid) x
+        where entrydate < of_order - interval '1 minute' or day < order_day`
+    )
+  },
+  {
     name: "each version was landed by a run of its time",
     contradictions: ofTables(
       ["_run_id", "_observed_at"],

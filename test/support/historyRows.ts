@@ -130,7 +130,9 @@ export const planStatements: ReadonlyArray<string> = [
                   case when error is not null then 0 when has_cursor then changes + h % 4 else size end, inserted, updated, 0, null, right(answer, 3), ${phases}::json
              from plan
             where not is_quiet) r`,
-  "drop table plan"
+  "drop table plan",
+  "alter table inserted_runs add primary key (id)",
+  "analyze inserted_runs"
 ]
 
 /** The newest run of each resource. */
