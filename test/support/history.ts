@@ -116,14 +116,6 @@ export const creditCustomer = async ({
   return row!
 }
 
-/** An invoice with an open amount. */
-interface OpenInvoice {
-  readonly id: string
-  readonly orderid: string
-  readonly customerid: string
-  readonly open: string
-}
-
 /** One part of the past: what happens at the source and by pushes, and how many hours ago. */
 interface Step {
   readonly hours: number
@@ -286,17 +278,18 @@ const stepsOf = (operator: Operator, creditId: number): ReadonlyArray<Step> => {
 const addSteps = async (operator: Operator): Promise<void> => {
   const { reference, source, query } = operator
   const { id } = await creditCustomer({ query })
-  const open = await query<OpenInvoice>(
-    `select id::text as id, orderid::text as orderid, customerid::text as customerid, (invoicetotal - coalesce(invoicepaid, 0))::text as open
-       from erp.invoices where _company_id = 1 and voucherid is not null and not cancel and invoicetotal > coalesce(invoicepaid, 0) + 20
-      order by id limit 40`
+  // Old ones: the newest are entered while the steps are done.
+  const open = await query<{ id: string }>(
+    `select id::text as id from erp.invoices where _company_id = 1 and voucherid is not null and not cancel and invoicetotal > coalesce(invoicepaid, 0) + 60
+        and entrydate < (select percentile_disc(0.7) within group (order by entrydate) from erp.orders where _company_id = 1) order by id desc`
   )
+  let paid = 0
   for (const { hours, payments = 0, act } of stepsOf(operator, Number(id))) {
     await setClock(operator, hours)
     const [{ since } = { since: "" }] = await query<{ since: string }>("select tributary.now()::text as since")
-    for (const [at, invoice] of open.splice(0, payments).entries()) {
+    for (let at = 0; at < payments; at += 1) {
       await source("POST", "/payments", {
-        invoiceid: Number(invoice.id),
+        invoiceid: Number(open[(paid += 1) % open.length]!.id),
         amount: `${10 + at}.50`,
         method: 2,
         reference: `CHK ${4200 + at}`
