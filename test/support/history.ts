@@ -277,6 +277,7 @@ const stepsOf = (operator: Operator, creditId: number): ReadonlyArray<Step> => {
 /** Does each step at its time, and waits until it is in the warehouse. */
 const addSteps = async (operator: Operator): Promise<void> => {
   const { reference, source, query } = operator
+  const { read } = actionsOf(operator)
   const { id } = await creditCustomer({ query })
   // Old ones: the newest are entered while the steps are done.
   const open = await query<{ id: string }>(
@@ -295,6 +296,8 @@ const addSteps = async (operator: Operator): Promise<void> => {
         reference: `CHK ${4200 + at}`
       })
     }
+    // What is paid of the invoices.
+    if (payments > 0 && hours > times.brokenInvoices) await read("north", "invoices")
     await act()
     await reference.control("POST", "/cycle")
     await isProcessed(operator, since, payments)
