@@ -296,7 +296,8 @@ const addSteps = async (operator: Operator): Promise<void> => {
         reference: `CHK ${4200 + at}`
       })
     }
-    // What is paid of the invoices.
+    // What a payment changes beside itself.
+    if (payments > 0) await read("north", "vouchers")
     if (payments > 0 && hours > times.brokenInvoices) await read("north", "invoices")
     await act()
     await reference.control("POST", "/cycle")
