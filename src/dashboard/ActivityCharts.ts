@@ -1,25 +1,20 @@
 /** Charts of the last day by hour, and one table with the same figures. */
 import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
-import { barChart, hourTicks, hoursUntil, laneChart, percent, type Slot } from "../web/Chart.ts"
+import { barChart, hourTicks, percent, placesOf, type Slot } from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
+import { laneChart } from "../web/Lanes.ts"
 import { clock } from "../web/Times.ts"
 import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const hoursShown = 24
 const labelEvery = 6
 
 /** An hour that is shown; null without data. */
 interface Place {
   readonly at: Date
   readonly hour: Hour | null
-}
-
-const placesOf = (hours: ReadonlyArray<Hour>, now: Date): ReadonlyArray<Place> => {
-  const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return hoursUntil(now, hoursShown).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
 }
 
 const sum = (places: ReadonlyArray<Place>, of: (hour: Hour) => number): number =>
@@ -52,7 +47,8 @@ const stateOf = (hour: Hour): readonly [tone: Tone, word: string] =>
 const kinds: ReadonlyArray<Kind> = [
   {
     name: "Freshness and runs",
-    of: () => 1,
+    // Without an age nothing proves that a resource was fresh.
+    of: (hour) => (hour.lateness_max === null && failuresOf(hour) === 0 ? 0 : 1),
     kind: (hour) => stateOf(hour)[0],
     words: (_, hour) => stateOf(hour)[1],
     total: null
@@ -167,10 +163,12 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
   const late = measured.filter(({ hour }) => hour !== null && isLate(hour)).length
   const highest = highestOf(places, ({ lateness_max: share }) => share)
   if (highest === null) return { summary: "no resource has a target and a run yet." }
+  const unread = states.filter(({ health, freshAt }) => health.isLate && freshAt === null).length
   const rest =
-    late === 0
+    (late === 0
       ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
-      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
+      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`) +
+    (unread === 0 ? "" : ` Without ${plural(unread, "late resource")} that no run has read completely.`)
   const oldest = oldestOf(states)
   if (oldest === null) return { summary: rest }
   const name = `${visible(oldest.resource)}, ${visible(oldest.company)}`

@@ -18,6 +18,7 @@ import {
   type Exchange,
   type Granted,
   type PageServer,
+  readerZone,
   readForm,
   redirectTo,
   show
@@ -28,6 +29,9 @@ import { routes } from "./Routes.ts"
 const openPageShareMax = 0.004
 const refreshMsMin = 2_000
 const refreshMsMax = 60_000
+
+/** No text of the warehouse has this character, and Postgres refuses a parameter with it. */
+const hasNul = (values: Iterable<string>): boolean => [...values].some((value) => value.includes("\0"))
 
 /** The minimum time until the next refresh of a page that took this long. */
 const refreshIntervalMs = (elapsedMs: number): number =>
@@ -68,12 +72,18 @@ const handleRoute = async (
   if (isAction && by !== "session") return show(server, exchange, refusal(403, readingOnly[by]), session)
   const form = isAction ? await readForm(server, exchange, session) : new URLSearchParams()
   if (form instanceof Response) return form
+  const path = exchange.req.param()
+  const query = new URL(exchange.req.url).searchParams
+  if (hasNul([...Object.values(path), ...query.values(), ...form.values()])) {
+    return show(server, exchange, refusal(400, "The request has a NUL character, which no name or text has."), session)
+  }
   const answer = await server.run(
     runPage(server.runner, route, {
-      path: exchange.req.param(),
-      query: new URL(exchange.req.url).searchParams,
+      path,
+      query,
       form,
       datasets,
+      zone: readerZone(exchange),
       formAccess: formAccessOf(server, admitted)
     }),
     // An action continues when the browser disconnects.

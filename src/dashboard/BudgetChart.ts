@@ -1,5 +1,5 @@
 /**
- * A chart of the use of a rate budget.
+ * Charts of the use of rate budgets: one in detail, or several on one scale.
  *
  * Promise: the server draws it, so that it needs no script. Each colour comes from the style sheet by class, and a
  * description states the same facts in words. Times without samples are a gap in the line.
@@ -8,17 +8,21 @@ import { scaleUtc } from "d3-scale"
 import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
 import type { Sample } from "../tasks/SampleBudget.ts"
 import { across, drawing, figure, type Key, plotBottom, plotTop, timeAxis, valueAxis } from "../web/Chart.ts"
+import { laneList } from "../web/Lanes.ts"
 import { count } from "../web/Components.ts"
 import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
-export interface ChartOptions {
-  /** Unique on its page. */
-  readonly id: string
+export interface Span {
   readonly from: Date
   readonly to: Date
   /** Samples further apart than this have a gap between them. */
   readonly gapMs: number
+}
+
+export interface ChartOptions extends Span {
+  /** Unique on its page. */
+  readonly id: string
 }
 
 /** The minimum of the axis' end, so that few requests do not look like many. */
@@ -72,7 +76,7 @@ export const refusalsOf = (
   })
 
 /** The description of the chart. */
-export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions): string => {
+export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Span): string => {
   const [first] = points
   if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)}.`
   const peak = points.reduce((most, point) => (point.used > most.used ? point : most), first)
@@ -100,8 +104,13 @@ export const budgetKeys = (points: ReadonlyArray<Sample>, gapMs: number): Readon
   ...(refusalsOf(points).length > 0 ? [["refused", "refused (429)"] as const] : [])
 ]
 
-/** The lines in a drawing that is stretched to the width, and the area below the use. */
-const linesOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions, y: (value: number) => number) => {
+/** The lines in a drawing that is stretched to the width, and the area below the use; 0 is at this height. */
+const linesOf = (
+  points: ReadonlyArray<Sample>,
+  { from, to, gapMs }: Span,
+  y: (value: number) => number,
+  bottom: number
+) => {
   const scale = scaleUtc([from, to], [0, stretched])
   const x = ({ at }: Place) => Math.round(scale(at) * 10) / 10
   const places = [...withHoles(points, gapMs)]
@@ -122,12 +131,12 @@ const linesOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOption
   const below = area<Place>()
     .defined((place) => used(place) !== null)
     .x(x)
-    .y0(plotBottom)
+    .y0(bottom)
     .y1((place) => y(used(place) ?? 0))(places)
   return html`<svg
     width="100%"
-    height="${plotBottom}"
-    viewBox="0 0 ${stretched} ${plotBottom}"
+    height="${bottom}"
+    viewBox="0 0 ${stretched} ${bottom}"
     preserveAspectRatio="none"
     aria-hidden="true"
   >
@@ -138,18 +147,45 @@ const linesOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOption
   </svg>`
 }
 
-/** The requests a minute between two times, with pauses and refusals. */
-export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions, hasKeys = true): Html => {
-  const { id, from, to, gapMs } = options
-  const most = points.reduce(
+const mostOf = (points: ReadonlyArray<Sample>): number =>
+  points.reduce(
     (sofar, { used, allowed, configured }) => Math.max(sofar, used, allowed ?? 0, configured ?? 0),
     topLeast
   )
+
+const ticksOf = ({ from, to }: Span) => {
   const share = scaleUtc([from, to], [0, 1])
-  const { y, lines } = valueAxis("count", most)
-  const ticks = share.ticks(ticksAcross).map((at) => ({ share: share(at), label: clock(at) }))
+  return share.ticks(ticksAcross).map((at) => ({ share: share(at), label: clock(at) }))
+}
+
+/** Pauses and refusals, between two heights. */
+const marksOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Span, top: number, bottom: number): Html => {
+  const share = scaleUtc([from, to], [0, 1])
   const widthOf = (one: { readonly from: Date; readonly to: Date }) =>
     across(Math.max(0.005, share(one.to) - share(one.from)))
+  return html`${stretches(points, gapMs, (point) => point.isPaused).map(
+    (one) =>
+      html`<rect
+        class="paused"
+        x="${across(share(one.from))}"
+        y="${top}"
+        width="${widthOf(one)}"
+        height="${bottom - top}"
+        ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)}</title></rect
+      >`
+  )}
+  ${refusalsOf(points).map(
+    ({ at, refusals }) =>
+      html`<text class="refused" x="${across(share(at))}" y="${Math.max(top, 12)}"
+        >▼<title>${refusals} refused (429) at ${clock(at)}</title></text
+      >`
+  )}`
+}
+
+/** The requests a minute between two times, with pauses and refusals. */
+export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions): Html => {
+  const { id, gapMs } = options
+  const { y, lines } = valueAxis("count", mostOf(points))
   const frame = {
     id,
     title: "The last hour",
@@ -158,28 +194,50 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
   }
   return figure(
     frame,
-    hasKeys ? budgetKeys(points, gapMs) : [],
+    budgetKeys(points, gapMs),
     drawing(
       frame,
-      html`${lines}${timeAxis(ticks, plotBottom)}
-      ${stretches(points, gapMs, (point) => point.isPaused).map(
-        (one) =>
-          html`<rect
-            class="paused"
-            x="${across(share(one.from))}"
-            y="${plotTop}"
-            width="${widthOf(one)}"
-            height="${plotBottom - plotTop}"
-            ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)}</title></rect
-          >`
-      )}
-      ${linesOf(points, options, y)}
-      ${refusalsOf(points).map(
-        ({ at, refusals }) =>
-          html`<text class="refused" x="${across(share(at))}" y="${plotTop}"
-            >▼<title>${refusals} refused (429) at ${clock(at)}</title></text
-          >`
-      )}`
+      html`${lines}${timeAxis(ticksOf(options), plotBottom)} ${marksOf(points, options, plotTop, plotBottom)}
+      ${linesOf(points, options, y, plotBottom)}`
+    )
+  )
+}
+
+/** A budget among several. */
+export interface BudgetLane {
+  readonly name: Html | string
+  readonly points: ReadonlyArray<Sample>
+}
+
+// In pixels.
+const laneHeight = 52
+
+/** The requests a minute of several budgets beneath each other, on one scale. */
+export const budgetLanes = (lanes: ReadonlyArray<BudgetLane>, options: ChartOptions, summary: string): Html => {
+  const most = Math.max(...lanes.map(({ points }) => mostOf(points)))
+  const y = (value: number) => Math.round((laneHeight - (value / most) * (laneHeight - 2)) * 10) / 10
+  const frame = {
+    id: options.id,
+    title: "The last hour",
+    unit: `Requests a minute; the top of each chart is ${count(most)}.`,
+    summary
+  }
+  const all = lanes.flatMap(({ points }) => budgetKeys(points, options.gapMs))
+  return figure(
+    frame,
+    [...new Map(all)],
+    laneList(
+      frame,
+      ticksOf(options),
+      lanes.map(({ name, points }) => ({
+        name,
+        height: laneHeight,
+        summary: describe(points, options),
+        drawing:
+          points.length === 0
+            ? html`<text x="50%" y="${laneHeight / 2 + 4}" text-anchor="middle">no samples</text>`
+            : html`${marksOf(points, options, 0, laneHeight)} ${linesOf(points, options, y, laneHeight)}`
+      }))
     )
   )
 }

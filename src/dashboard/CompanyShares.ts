@@ -59,7 +59,7 @@ export const companyShares = (byState: Readonly<Record<State, number>>): Html =>
 /** A kind of trouble that needs a person. */
 interface Need {
   readonly tone: Tone
-  readonly word: string
+  readonly words: readonly [one: string, several: string]
   readonly amount: number
   /** How many companies have it. */
   readonly companies: number
@@ -77,13 +77,60 @@ const stepOf = (worst: CompanyStates.CompanyState | undefined, otherwise: string
           >${visible(worst.worstResource)} of ${visible(worst.company)}</a
         >${worst.remedy === null ? "" : html`: ${truncated(worst.remedy, 120)}`}`
 
+/** The words of each sign, the page that lists what it counts, and its next step; the first is the most urgent. */
+export const signTexts: Readonly<
+  Record<
+    CompanyStates.Sign,
+    {
+      readonly words: readonly [one: string, several: string]
+      readonly tone: Tone
+      readonly path: string
+      readonly query?: Readonly<Record<string, string>>
+      readonly next: Html
+    }
+  >
+> = {
+  dead_letters: {
+    words: ["dead event", "dead events"],
+    tone: "bad",
+    path: "/webhooks/events",
+    query: { state: "dead_letter" },
+    next: html`read their errors, then <a href="/webhooks/events?state=dead_letter">replay them</a>`
+  },
+  gaps: {
+    words: ["delivery gap", "delivery gaps"],
+    tone: "warn",
+    path: "/webhooks",
+    next: html`they close by themselves; <a href="/webhooks">see why</a> one stays open`
+  },
+  subscriptions_down: {
+    words: ["subscription not active", "subscriptions not active"],
+    tone: "warn",
+    path: "/webhooks",
+    next: html`resume them on <a href="/webhooks">Webhooks</a>`
+  },
+  rejected: {
+    words: ["refused push", "refused pushes"],
+    tone: "bad",
+    path: "/outbox/rows",
+    query: { state: "rejected" },
+    next: html`correct the <a href="/outbox/rows?state=rejected">refused rows</a> and send them again`
+  },
+  quarantined: {
+    words: ["record in quarantine", "records in quarantine"],
+    tone: "warn",
+    path: "/quarantine",
+    next: html`correct them at the source, then <a href="/quarantine">retry</a>`
+  }
+}
+
 const needsOf = (
   { amounts, byState, companiesWith, companiesLate }: CompanyStates.Summary,
   worst: CompanyStates.CompanyState | undefined
 ): ReadonlyArray<Need> => [
   {
     tone: "bad",
-    word: amounts.failing === 1 ? "resource fails" : "resources fail",
+    words: ["resource fails", "resources fail"],
     amount: amounts.failing,
     companies: byState.failing,
     to: address("/", { state: "failing" }),
@@ -91,52 +138,18 @@ const needsOf = (
   },
   {
     tone: "warn",
-    word: amounts.late === 1 ? "resource is late" : "resources are late",
+    words: ["resource is late", "resources are late"],
     amount: amounts.late,
     companies: companiesLate,
     to: address("/", { order: "lateness" }),
     next: html`see whether the <a href="/budget">rate budget</a> or a schedule delays them`
   },
-  {
-    tone: "bad",
-    word: amounts.dead_letters === 1 ? "dead event" : "dead events",
-    amount: amounts.dead_letters,
-    companies: companiesWith.dead_letters,
-    to: address("/", { sign: "dead_letters" }),
-    next: html`read their errors, then <a href="/webhooks/events?state=dead_letter">replay them</a>`
-  },
-  {
-    tone: "warn",
-    word: amounts.gaps === 1 ? "delivery gap" : "delivery gaps",
-    amount: amounts.gaps,
-    companies: companiesWith.gaps,
-    to: address("/", { sign: "gaps" }),
-    next: html`they close by themselves; <a href="/webhooks">see why</a> one stays open`
-  },
-  {
-    tone: "warn",
-    word: amounts.subscriptions_down === 1 ? "subscription not active" : "subscriptions not active",
-    amount: amounts.subscriptions_down,
-    companies: companiesWith.subscriptions_down,
-    to: address("/", { sign: "subscriptions_down" }),
-    next: html`resume them on <a href="/webhooks">Webhooks</a>`
-  },
-  {
-    tone: "bad",
-    word: amounts.rejected === 1 ? "refused push" : "refused pushes",
-    amount: amounts.rejected,
-    companies: companiesWith.rejected,
-    to: address("/", { sign: "rejected" }),
-    next: html`correct the <a href="/outbox/rows?state=rejected">refused rows</a> and send them again`
-  },
-  {
-    tone: "warn",
-    word: amounts.quarantined === 1 ? "record in quarantine" : "records in quarantine",
-    amount: amounts.quarantined,
-    companies: companiesWith.quarantined,
-    to: address("/", { sign: "quarantined" }),
-    next: html`correct them at the source, then <a href="/quarantine">retry</a>`
-  }
+  ...(Object.keys(signTexts) as ReadonlyArray<CompanyStates.Sign>).map((sign) => ({
+    ...signTexts[sign],
+    amount: amounts[sign],
+    companies: companiesWith[sign],
+    to: address("/", { sign })
+  }))
 ]
 
 /** What needs a person: the counted kinds, each with one next step. */
@@ -148,9 +161,9 @@ export const companyNeeds = (summary: CompanyStates.Summary, worst: CompanyState
         <h2 id="needed">What needs a person</h2>
         <ul class="needs-counted">
           ${needs.map(
-            ({ tone, word, amount, companies, to, next }) =>
+            ({ tone, words, amount, companies, to, next }) =>
               html`<li>
-                <a class="amount" href="${to}">${badge(tone, count(amount))} ${word}</a>
+                <a class="amount" href="${to}">${badge(tone, count(amount))} ${words[amount === 1 ? 0 : 1]}</a>
                 <span class="where">${plural(companies, "company", "companies")}</span>
                 <span class="detail">Next: ${next}.</span>
               </li>`

@@ -30,7 +30,8 @@ export const slow = passing(
 
 export const failed = passing(
   "This page cannot be shown now",
-  "A query failed; the log of tributary serve has the reason. This page is requested again automatically."
+  "A query failed; the log of tributary serve has the reason, and npx tributary doctor names the remedy. This page is " +
+    "requested again automatically."
 )
 
 export const notDone = lasting(503, "The warehouse does not answer", "Postgres does not answer. Nothing was done.")

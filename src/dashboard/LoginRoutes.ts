@@ -54,7 +54,8 @@ const ownPath = (next: string | null | undefined): string => {
   const here = "http://here.invalid"
   if (next === null || next === undefined || !URL.canParse(next, here)) return "/"
   const url = new URL(next, here)
-  return url.origin === here ? `${url.pathname}${url.search}` : "/"
+  // A browser takes `//name/` for the address of another host.
+  return url.origin === here && !url.pathname.startsWith("//") ? `${url.pathname}${url.search}` : "/"
 }
 
 const showLogin = (server: PageServer, exchange: Exchange, next: string, problem: string | null, status: PageStatus) =>

@@ -8,8 +8,8 @@ import type * as Attention from "../status/Attention.ts"
 import type * as Invariants from "../status/Invariants.ts"
 import type { ListedProcess } from "../status/Processes.ts"
 import { worse, type ResourceState } from "../status/Resources.ts"
-import { badge, ago, type Tone } from "../web/Components.ts"
-import { address, plural, truncated, visible } from "../web/Escape.ts"
+import type { Tone } from "../web/Components.ts"
+import { address, plural, visible } from "../web/Escape.ts"
 import {
   eventAddress,
   outboxRowAddress,
@@ -19,12 +19,11 @@ import {
   runAddress
 } from "./Addresses.ts"
 import { problemOf, withoutName, withoutRequest } from "./Format.ts"
-import { html, type Html } from "./Page.ts"
 import { causeSentence } from "./pages/WebhookGaps.ts"
 import { nameOf } from "./ProcessChart.ts"
 
 /** The kinds of problems, the worst first. */
-const kinds = {
+export const kinds = {
   failing: ["bad", "failing"],
   pushes: ["bad", "pushes paused"],
   receiver: ["bad", "not receiving"],
@@ -74,8 +73,6 @@ export interface Findings {
   readonly lostProcesses: ReadonlyArray<ListedProcess>
 }
 
-const problemMax = 160
-
 /** The same for errors that differ only in their request and in numbers other than a status of three digits. */
 const sameness = (error: string): string =>
   withoutRequest(error).replace(/\d+/g, (digits) => (digits.length === 3 ? digits : "0"))
@@ -104,6 +101,10 @@ const quarantineAddress = (states: ReadonlyArray<ResourceState>): string => {
   })
 }
 
+const grouped = <A>(all: ReadonlyArray<A>, keyOf: (one: A) => string): ReadonlyArray<ReadonlyArray<A>> => [
+  ...Map.groupBy(all, keyOf).values()
+]
+
 const earliest = (dates: ReadonlyArray<Date | null>): Date | null =>
   dates.reduce((first, date) => (first === null || (date !== null && date < first) ? date : first), null)
 
@@ -117,8 +118,7 @@ const failingSinceOf = ({ failingSince }: Findings, { company, resource }: Resou
 const failingNeeds = (findings: Findings, now: Date): ReadonlyArray<Need> => {
   const { states } = findings
   const failing = states.filter(({ health }) => health.isFailing).toSorted(worse)
-  const groups = Map.groupBy(failing, (state) => sameness(problemOf(state, now)?.error ?? ""))
-  return [...groups.values()].map((same) => {
+  return grouped(failing, (state) => sameness(problemOf(state, now)?.error ?? "")).map((same) => {
     const { error, remedy } = problemOf(same[0]!, now) ?? { error: "its last run failed", remedy: null }
     return {
       kind: "failing",
@@ -143,8 +143,7 @@ const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Ne
           remedy: "see until when, and why"
         }
   }
-  const groups = Map.groupBy(late, (state) => sameness(reasonOf(state).error))
-  return [...groups.values()].map((same) => {
+  return grouped(late, (state) => sameness(reasonOf(state).error)).map((same) => {
     const [first] = same as [ResourceState]
     const { error, remedy } = reasonOf(first)
     const isPaused = (pausedUntil.get(first.company) ?? null) !== null
@@ -173,18 +172,16 @@ const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Ne
 }
 
 const quarantineNeeds = ({ states, attention }: Findings): ReadonlyArray<Need> =>
-  [
-    ...Map.groupBy(
-      states.filter((state) => state.quarantined > 0 && !isHeldUp(state)),
-      ({ company }) => company
-    )
-  ].map(([company, same]) => {
+  grouped(
+    states.filter((state) => state.quarantined > 0 && !isHeldUp(state)),
+    ({ company }) => company
+  ).map((same) => {
     const records = same.reduce((sum, { quarantined }) => sum + quarantined, 0)
     return {
       kind: "quarantine",
       subject: subjectOf(same),
       problem: `${plural(records, "record")} could not be landed`,
-      since: attention.find((one) => one.company === company)?.quarantinedSince ?? null,
+      since: attention.find(({ company }) => company === same[0]!.company)?.quarantinedSince ?? null,
       next: {
         text: "see the reason, then correct the record at the source",
         to: quarantineAddress(same)
@@ -193,12 +190,10 @@ const quarantineNeeds = ({ states, attention }: Findings): ReadonlyArray<Need> =
   })
 
 const blockedNeeds = (findings: Findings, now: Date): ReadonlyArray<Need> =>
-  [
-    ...Map.groupBy(
-      findings.states.filter(({ health }) => health.isBlocked),
-      ({ company }) => company
-    ).values()
-  ].map((same) => {
+  grouped(
+    findings.states.filter(({ health }) => health.isBlocked),
+    ({ company }) => company
+  ).map((same) => {
     const { error, remedy } = problemOf(same[0]!, now) ?? { error: "the token may not read it", remedy: null }
     return {
       kind: "blocked",
@@ -267,7 +262,7 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
 /** Gaps of one cause are one problem, also of several companies. Those that have ended close without a person. */
 const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
   const open = attention.filter(({ gaps }) => gaps > 0)
-  return [...Map.groupBy(open, ({ gapCause, gapsEnded }) => `${gapsEnded} ${gapCause}`).values()].map((same) => {
+  return grouped(open, ({ gapCause, gapsEnded }) => `${gapsEnded} ${gapCause}`).map((same) => {
     const [{ gapCause: cause, gapsEnded }] = same as [Attention.Attention]
     const gaps = same.reduce((sum, one) => sum + one.gaps, 0)
     return {
@@ -286,7 +281,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
 /** Of the rules, and of the whole installation. */
 const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
   const { violated, failedInvariants, endpoints, pushPause, lostProcesses } = findings
-  const rules = [...Map.groupBy(violated, ({ invariant }) => invariant).values()]
+  const rules = grouped(violated, ({ invariant }) => invariant)
   return [
     ...(pushPause === null
       ? []
@@ -310,12 +305,12 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
         next: { text: "correct the record at the source", to: address("/invariants", { invariant }) }
       }
     }),
-    ...failedInvariants.map(({ invariant, error }): Need => ({
+    ...[...Map.groupBy(failedInvariants, ({ error }) => error).values()].map((same): Need => ({
       kind: "unevaluated",
-      subject: visible(invariant),
-      problem: error,
+      subject: same.map(({ invariant }) => visible(invariant)).join(", "),
+      problem: same[0]!.error,
       since: null,
-      next: { text: "correct its SQL, or what the reason names", to: address("/invariants", { invariant }) }
+      next: { text: "correct what the reason names", to: address("/invariants", { invariant: same[0]!.invariant }) }
     })),
     ...lostProcesses.map((one): Need => ({
       kind: "process",
@@ -354,46 +349,3 @@ export const needsOf = (findings: Findings, now: Date): ReadonlyArray<Need> =>
 /** When the first of the problems that are not quiet began; null where that is not known. */
 export const beganAt = (needs: ReadonlyArray<Need>): Date | null =>
   earliest(needs.filter((need) => toneOf(need) !== "quiet").map(({ since }) => since))
-
-const item = (need: Need, now: Date): Html => {
-  const [tone, word] = kinds[need.kind]
-  return html`<li class="${tone}">
-    ${badge(tone, word)}
-    <p>
-      <strong>${need.subject}</strong>:
-      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html` <span class="detail">began ${ago(need.since, now)}</span>`}
-    </p>
-    <p>Next: <a href="${need.next.to}">${visible(need.next.text)}</a></p>
-  </li>`
-}
-
-/** Problems that are listed at once, and those that are listed as further ones. */
-const shownMax = 8
-const furtherMax = 40
-
-/** The list with its heading. */
-export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
-  const further = needs.slice(shownMax, shownMax + furtherMax)
-  const left = needs.length - shownMax - further.length
-  return html`<section aria-labelledby="needed">
-    <h2 id="needed">What needs a person</h2>
-    ${
-      needs.length === 0
-        ? html`<p>Nothing.</p>`
-        : html`<ul class="needs-list">
-            ${needs.slice(0, shownMax).map((need) => item(need, now))}
-          </ul>`
-    }
-    ${
-      further.length === 0
-        ? ""
-        : html`<details id="further">
-            <summary>${plural(further.length + left, "further problem")}</summary>
-            <ul class="needs-list">
-              ${further.map((need) => item(need, now))}
-            </ul>
-            ${left > 0 ? html`<p>${plural(left, "further one")}: <a href="/resources">all resources, the worst first</a>.</p>` : ""}
-          </details>`
-    }
-  </section>`
-}

@@ -35,6 +35,8 @@ export interface PageRequest {
   readonly now: Date
   readonly companies: ReadonlyArray<ShownCompany>
   readonly datasets: Datasets
+  /** The reader's time zone, whose days are those of a choice; `UTC` until a browser reports one. */
+  readonly zone: string
   readonly formAccess: FormAccess
   /** Starts work that may outlive the request; it ends with the service at the latest. */
   readonly background: (effect: Effect.Effect<unknown, never, Database | SqlClient.SqlClient>) => Effect.Effect<void>

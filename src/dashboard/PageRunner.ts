@@ -42,8 +42,8 @@ export interface PageRunner {
   readonly backend: () => Backend | null
   /** Limits the concurrent pages, so that connections are left for the work of the process. */
   readonly slots: Semaphore.Semaphore
-  /** The last warning, so that a page that is requested every two seconds does not fill the log. */
-  lastWarning: string
+  /** The last warning of each page, so that a page that is requested every two seconds does not fill the log. */
+  readonly warnings: Map<string, string>
 }
 
 export type RouteRequest = Omit<PageRequest, "now" | "companies" | "background">
@@ -56,7 +56,7 @@ const pagesAtOnce = 2
 export const make = (backend: PageRunner["backend"]): PageRunner => ({
   backend,
   slots: Semaphore.makeUnsafe(pagesAtOnce),
-  lastWarning: ""
+  warnings: new Map()
 })
 
 /** SQLSTATE: the statement was cancelled by its timeout. */
@@ -73,22 +73,22 @@ const handle = (route: Route, { companies, background }: Backend, request: Route
     )
   })
 
-const warnOnce = (runner: PageRunner, sentence: string) =>
+const warnOnce = ({ warnings }: PageRunner, { path }: Route, problem: string) =>
   Effect.suspend(() => {
-    if (sentence === runner.lastWarning) return Effect.void
-    runner.lastWarning = sentence
-    return Effect.logWarning(sentence)
+    if (warnings.get(path) === problem) return Effect.void
+    warnings.set(path, problem)
+    return Effect.logWarning(`The page ${path} ${problem}`)
   })
 
 const pageOfError = (
   runner: PageRunner,
-  { method, path }: Route,
+  route: Route,
   error: PageError | SqlError | DatabaseError
 ): Effect.Effect<Page> => {
   if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
   const { message, code, isRetryable } = DatabaseError.from("page")(error)
-  const shown = method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
-  return Effect.as(warnOnce(runner, `The page ${path} failed: ${message}`), shown)
+  const shown = route.method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
+  return Effect.as(warnOnce(runner, route, `failed: ${message}`), shown)
 }
 
 /** Runs a page, or an action; it never fails. */
@@ -105,7 +105,7 @@ export const runPage = (runner: PageRunner, route: Route, request: RouteRequest)
     }),
     Effect.tap(() =>
       Effect.sync(() => {
-        runner.lastWarning = ""
+        runner.warnings.delete(route.path)
       })
     ),
     Effect.catch((error: PageError | SqlError | DatabaseError) => pageOfError(runner, route, error)),

@@ -73,6 +73,9 @@ export const accessRequestOf = (exchange: Exchange): AccessRequest => ({
 /** Whether the page's script refreshes the page. Such a request shows no notice and is not redirected to a form. */
 const isRefresh = (exchange: Exchange): boolean => exchange.req.header("hx-request") === "true"
 
+/** The time zone that the reader's browser reported. */
+export const readerZone = (exchange: Exchange): string => zoneOf(getCookie(exchange, cookies.zone))
+
 /** Answers a page; `session` is null before a person logged in. */
 export const show = async (
   server: PageServer,
@@ -96,7 +99,7 @@ export const show = async (
     assets
   })
   const text = made.toString()
-  const zone = zoneOf(getCookie(exchange, cookies.zone))
+  const zone = readerZone(exchange)
   const status = shown.status ?? 200
   exchange.header("Tributary-Assets", assets.version)
   if (status !== 200) return exchange.html(writeTimes(text, zone), status)

@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { PageError, type PageRequest, type ShownCompany } from "./Page.ts"
+import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { visible } from "../web/Escape.ts"
 
 /** The priority of requests that a person waits for. */
@@ -55,6 +56,20 @@ export const companyNamed = (
   const there = shown.join(", ") + (further > 0 ? ` and ${further.toLocaleString("en-US")} more` : "")
   return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
 }
+
+/** The number of a company at the source; null where none is named. */
+export const companyIdNamed = Effect.fnUntraced(function* (request: PageRequest, name: string | null) {
+  if (name === null) return null
+  const known = yield* TaskQueue.companyIdOf(name)
+  if (known !== null) return known
+  yield* companyNamed(request, name)
+  return yield* new PageError({
+    status: 404,
+    message:
+      `Nothing of company ${visible(name)} was read yet, and its number at the source is not known. ` +
+      "The page of the company has the reason."
+  })
+})
 
 /** The id in the query after which a list continues; null at its beginning. */
 export const positionOf = (

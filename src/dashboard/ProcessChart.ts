@@ -1,9 +1,9 @@
 /** The lifetimes of processes over the last day, one lane each. The list of processes beside it states the same times. */
 import { scaleUtc } from "d3-scale"
 import type { ListedProcess } from "../status/Processes.ts"
-import { laneChart } from "../web/Chart.ts"
 import { duration, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
+import { laneChart } from "../web/Lanes.ts"
 import { clock, dayMs } from "../web/Times.ts"
 import { processAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"

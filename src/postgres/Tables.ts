@@ -29,6 +29,7 @@ export interface ControlTables {
     readonly paused_ms: Generated<bigint>
     readonly gaps: Generated<bigint>
     readonly process_starts: Generated<bigint>
+    readonly rows: bigint | null
   }
   readonly "tributary.activity_watermarks": {
     readonly resolution: "minute" | "hour" | "day"

@@ -2,8 +2,6 @@
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
-const hourMs = 3_600_000
-
 const sums = [
   "runs",
   "quarantined_runs",
@@ -18,59 +16,61 @@ const sums = [
   "run_ms",
   "gaps"
 ] as const
+const sumsOrNone = ["rows"] as const
 const highest = ["run_ms_max", "paused_ms"] as const
 const highestOrNone = ["age_ms_max", "lateness_max", "budget_share_max"] as const
 
 const figures = {
   ...Statement.columns("float8", ...sums, ...highest),
-  ...Statement.columns("float8?", ...highestOrNone)
+  ...Statement.columns("float8?", ...sumsOrNone, ...highestOrNone)
 } as const
 const figuresSql = [
   ...sums.map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`),
+  ...sumsOrNone.map((name) => `sum(${name})::float8 as ${name}`),
   ...highest.map((name) => `coalesce(max(${name}), 0)::float8 as ${name}`),
   ...highestOrNone.map((name) => `max(${name})::float8 as ${name}`)
 ].join(", ")
 
 /**
- * Selects the hours from that of one time until another. The list is made once: a comparison with the clock, which is volatile,
- * cannot use the index, and would read the hours of the whole month.
+ * Selects the last hours of the clock, the current one included, as charts show them. The list is made once: a comparison
+ * with the clock, which is volatile, cannot use the index, and would read the hours of the whole month.
  */
-export const hoursSince = (from: string, until = "tributary.now()"): string =>
-  `at = any(array(select generate_series(date_trunc('hour', ${from}, 'UTC'), ${until}, interval '1 hour')))`
+export const ofLastHours = (hours = 24, now = "tributary.now()"): string =>
+  `at = any(array(select generate_series(date_trunc('hour', ${now}, 'UTC') - interval '${hours - 1} hours', ${now}, interval '1 hour')))`
 
+/** `offset 0`: whether a row is shown is found once, and not for each sum. */
 export const hoursStatement = Statement.make({
   name: "read the activity by hour",
-  params: ["text[]?", "float8"],
+  params: ["text[]?"],
   columns: { at: "timestamptz", ...figures, process_starts: "float8" },
   text: `select at, ${figuresSql.replaceAll(/\((\w+)\)/g, "($1) filter (where is_shown)")}, coalesce(sum(process_starts), 0)::float8 as process_starts
     from (select *, $1::text[] is null or company in (select unnest($1::text[])) as is_shown from tributary.activity
-           where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $2)")}) a
+           where resolution = 'hour' and ${ofLastHours()} offset 0) a
    group by at order by at`
 })
 /** The activity of an hour; at is its start. The last hour is not over. */
 export type Hour = Statement.RowOf<typeof hoursStatement>
 
-/** The hours of these companies together since this long ago, oldest first; null is all companies. Hours without data are absent. */
-export const readHours = (names: ReadonlyArray<string> | null, sinceMs: number): Sql.Query<ReadonlyArray<Hour>> =>
-  Statement.run(hoursStatement, [names, sinceMs / 1000])
+/** The last 24 hours of these companies together, oldest first; null is all companies. Hours without data are absent. */
+export const readHours = (names: ReadonlyArray<string> | null): Sql.Query<ReadonlyArray<Hour>> =>
+  Statement.run(hoursStatement, [names])
 
 export const companyHoursStatement = Statement.make({
   name: "read the activity of companies by hour",
-  params: ["text[]?", "float8"],
+  params: ["text[]?"],
   columns: { company: "text?", at: "timestamptz", ...figures, process_starts: "float8" },
   text: `select company, at, ${figuresSql}, coalesce(sum(process_starts), 0)::float8 as process_starts
     from tributary.activity
-   where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $2)")}
+   where resolution = 'hour' and ${ofLastHours()}
      and ($1::text[] is null or company is null or company in (select unnest($1::text[])))
    group by company, at order by company nulls first, at`
 })
 
-/** The last day of these companies by hour, at most 25 rows each; the company is null for what concerns all. */
-export const readDay = (names: ReadonlyArray<string> | null) =>
-  Statement.run(companyHoursStatement, [names, (24 * hourMs) / 1000])
+/** The last 24 hours of these companies, a row for each hour and company; the company is null for what concerns all. */
+export const readDay = (names: ReadonlyArray<string> | null) => Statement.run(companyHoursStatement, [names])
 
-/** The last day of all companies together, at most 25 rows. */
-export const readTotals = readHours(null, 24 * hourMs)
+/** The last 24 hours of all companies together. */
+export const readTotals = readHours(null)
 
 export const resourceHoursStatement = Statement.make({
   name: "read the activity of resources by hour",
@@ -85,14 +85,14 @@ export const resourceHoursStatement = Statement.make({
   },
   text: `select coalesce(company, '') as company, coalesce(resource, '') as resource, at, (inserted + updated + deleted)::float8 as landed, lateness_max as lateness, age_ms_max::float8 as "ageMs"
     from tributary.activity
-   where resolution = 'hour' and ${hoursSince("tributary.now() - interval '1 day'")}
+   where resolution = 'hour' and ${ofLastHours()}
      and (company, resource) in (select * from unnest($1::text[], $2::text[]))
    order by company, resource, at`
 })
 /** An hour of one resource: the records that its runs inserted, updated or deleted, its highest age, and that divided by its target. */
 export type ResourceHour = Statement.RowOf<typeof resourceHoursStatement>
 
-/** The last day of these resources, at most 25 rows each. */
+/** The last 24 hours of these resources. */
 export const readResourceHours = (
   resources: ReadonlyArray<{ readonly company: string; readonly resource: string }>
 ): Sql.Query<ReadonlyArray<ResourceHour>> =>

@@ -7,6 +7,7 @@
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
+import { readToEnd } from "../warehouse/RunConditions.ts"
 import type { ResourceState, ShownCompany } from "./Resources.ts"
 
 export const attentionStatement = Statement.make({
@@ -94,24 +95,33 @@ export type TroubledEndpoint = Statement.RowOf<typeof endpointsStatement>
 /** Endpoints that are dead or have dead letters. */
 export const readEndpoints = Statement.run(endpointsStatement)
 
+/** The newest runs of a resource among which a good one of any kind is looked for. */
+const recentMax = 500
+
 export const failingSinceStatement = Statement.make({
   name: "find when resources began to fail",
   params: ["jsonb"],
   columns: { company: "text", resource: "text", since: "timestamptz?" },
   text: `select k.company, k.resource, f.finished_at as since
     from jsonb_to_recordset($1::jsonb) as k(company text, id bigint, resource text)
-    left join lateral (
-      select id from tributary.runs
-       where company_id = k.id and resource = k.resource and lane = 'live' and status in ('done', 'quarantined')
-       order by id desc limit 1) g on true
+    cross join lateral (
+      select greatest(
+        (select max(n.id) from (
+           select id, status from tributary.runs where company_id = k.id and resource = k.resource and lane = 'live'
+            order by id desc limit ${recentMax}) n where n.status in ('done', 'quarantined')),
+        (select max(r.id) from tributary.runs r where r.company_id = k.id and r.resource = k.resource and ${readToEnd("r")}),
+        0) as id) g
     cross join lateral (
       select finished_at from tributary.runs
-       where company_id = k.id and resource = k.resource and lane = 'live' and status = 'failed' and id > coalesce(g.id, 0)
+       where company_id = k.id and resource = k.resource and lane = 'live' and status = 'failed' and id > g.id
        order by id limit 1) f`
 })
 
-/** When the first failed run after the last good one of each of these resources ended. */
-export const readFailingSince = (states: ReadonlyArray<ResourceState>) =>
+/**
+ * When the first failed run after the last good one of each of these resources ended. Runs that do not read to the end, such
+ * as those of children, count as good among the newest {@link recentMax} runs.
+ */
+export const readFailingSince = (states: ReadonlyArray<Pick<ResourceState, "company" | "companyId" | "resource">>) =>
   Statement.run(failingSinceStatement, [
     JSON.stringify(
       states.flatMap(({ company, companyId, resource }) =>

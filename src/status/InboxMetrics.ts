@@ -27,7 +27,7 @@ export const readStatement = Statement.make({
                   where s.company = c.company and s.state = 'dead_letter') as tributary_webhook_events_dead,
                 (select count(*)::float8 from tributary.inbox i
                   where i.company = c.company and i.state in ('done', 'skipped')
-                    and i.resolved_at > tributary.now() - interval '1 minute') as tributary_webhook_events_done_last_minute,
+                    and i.resolved_at > (select tributary.now() - interval '1 minute')) as tributary_webhook_events_done_last_minute,
                 (select count(*)::float8 from tributary.delivery_gaps g
                   where g.company = c.company and g.closed_at is null) as tributary_webhook_gaps_open
            from jsonb_array_elements_text($1::jsonb) as c(company)

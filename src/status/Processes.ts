@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bucketOf } from "../processes/Ownership.ts"
-import { hoursSince } from "./Activity.ts"
+import { ofLastHours } from "./Activity.ts"
 import type { Lane } from "./Runs.ts"
 
 export const processesStatement = Statement.make({
@@ -70,6 +70,8 @@ export const read = (companies: ReadonlyArray<string>): Sql.Query<ProcessesStatu
 /** Processes that are listed, of those that lived within {@link listedDays}. */
 export const listedMax = 30
 export const listedDays = 7
+/** Processes with the newest heartbeats, among which the listed ones are found. */
+const newestMax = 300
 /** The bucket whose owner does the work that one process does for all. */
 const singletonBucket = 0
 
@@ -100,12 +102,15 @@ export const listStatement = Statement.make({
                 coalesce(o.is_singleton, false) as "isSingleton",
                 array(select e.name from tributary.change_endpoints e
                        where e.process_id = p.process_id and e.leased_until > now.at order by 1) as endpoints
-           from tributary.processes p cross join (select tributary.now() as at) now
+           from (select * from tributary.processes where process_id = $1
+                 union all
+                 (select * from tributary.processes
+                   where $1::text is null and heartbeat_at > (select tributary.now() - interval '${listedDays} days')
+                   order by heartbeat_at desc limit ${newestMax})) p
+           cross join (select tributary.now() as at) now
            left join tributary.processes_alive a on a.process_id = p.process_id
            left join (select process_id, count(*) as buckets, bool_or(bucket = ${singletonBucket}) as is_singleton
                         from tributary.bucket_owners group by 1) o on o.process_id = p.process_id and a.process_id is not null
-          where ($1::text is null or p.process_id = $1)
-            and ($1::text is not null or greatest(p.stopped_at, p.heartbeat_at) > now.at - interval '${listedDays} days')
           order by a.process_id is null, greatest(p.stopped_at, p.heartbeat_at) desc, p.process_id limit ${listedMax}`
 })
 export type ListedProcess = Statement.RowOf<typeof listStatement>
@@ -154,7 +159,7 @@ export const startsStatement = Statement.make({
                 sum(process_starts)::float8 as starts
            from tributary.activity
           where resolution = 'hour' and company is null and process_starts > 0
-            and ${hoursSince("$1::timestamptz - interval '23 hours'", "$1::timestamptz")}
+            and ${ofLastHours(24, "$1::timestamptz")}
           group by 1 order by 1`
 })
 

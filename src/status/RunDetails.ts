@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { RunPhases } from "../sync/RunPhases.ts"
-import { hoursSince } from "./Activity.ts"
+import { ofLastHours } from "./Activity.ts"
 
 export const phasesStatement = Statement.make({
   name: "read the phases of a run",
@@ -123,29 +123,29 @@ export const newestChanges = Effect.fnUntraced(function* (of: ResourceOfCompany)
 
 // ------------------------------------------------------------------------------------------------------------ activity
 
+/** Hours that a chart shows. */
+export const hoursShown = 48
+
 export const hoursStatement = Statement.make({
   name: "read the activity of a resource by hour",
-  params: ["int8", "text", "float8"],
+  params: ["int8", "text"],
   columns: {
     at: "timestamptz",
     ...Statement.columns("float8", "runs", "inserted", "updated", "deleted", "gaps"),
-    ...Statement.columns("float8?", "ageMs", "lateness")
+    ...Statement.columns("float8?", "rows", "ageMs", "lateness")
   },
   text: `select at, runs::float8 as runs, inserted::float8 as inserted, updated::float8 as updated, deleted::float8 as deleted,
-         gaps::float8 as gaps, age_ms_max::float8 as "ageMs", lateness_max as lateness
+         gaps::float8 as gaps, rows::float8 as rows, age_ms_max::float8 as "ageMs", lateness_max as lateness
     from tributary.activity
-   where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $3)")}
+   where resolution = 'hour' and ${ofLastHours(hoursShown)}
      and coalesce(company, '') = (select coalesce(min(c.company), '') from tributary.companies c where c.company_id = $1) and coalesce(resource, '') = $2 order by at`
 })
 /** The activity of one resource in one hour. */
 export type ResourceHour = Statement.RowOf<typeof hoursStatement>
 
-/** Hours that a chart shows. */
-export const hoursShown = 48
-
-/** The last {@link hoursShown} hours and the current one, oldest first; hours without data are absent. */
+/** The last {@link hoursShown} hours, oldest first; hours without data are absent. */
 export const readHours = ({ companyId, resource }: ResourceOfCompany) =>
-  Statement.run(hoursStatement, [companyId, resource, hoursShown * 3_600])
+  Statement.run(hoursStatement, [companyId, resource])
 
 // -------------------------------------------------------------------------------------------------------------- fields
 

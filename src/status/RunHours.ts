@@ -1,12 +1,11 @@
-/** The runs of the last day by hour and resource, from `tributary.activity`; bounded however many runs there are. */
+/** The runs of the last 24 hours by hour and resource, from `tributary.activity`; bounded however many runs there are. */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { hoursSince } from "./Activity.ts"
+import { ofLastHours } from "./Activity.ts"
 
 /** Resources that have rows of their own: those with the most failed runs, then quarantine, then runs. */
 const resourcesMax = 12
-const hours = 24
 
 /** The runs that a list shows; null is any. */
 export interface RunsOf {
@@ -25,7 +24,7 @@ export const hoursStatement = Statement.make({
   text: `with day as materialized (
       select company, resource, at, runs::float8 as runs, quarantined_runs::float8 as quarantined, failed_runs::float8 as failed, abandoned_runs::float8 as abandoned
         from tributary.activity
-       where resolution = 'hour' and ${hoursSince(`tributary.now() - interval '${hours} hours'`)}
+       where resolution = 'hour' and ${ofLastHours()}
          and ($1::text is null or company = $1) and ($2::text is null or resource = $2)),
     worst as (
       select company, resource from day where resource is not null and company is not null group by 1, 2 having sum(runs) > 0

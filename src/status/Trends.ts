@@ -1,5 +1,5 @@
 /**
- * Amounts by hour of the last day, from the newest rows of each table.
+ * Amounts by hour of the last 24 hours, from the newest rows of each table.
  *
  * Promise: a statement reads at most {@link countedMax} rows, by the primary key, however many the table has. Where the
  * day has more rows, the earlier hours are incomplete and `isCut` is true.
@@ -11,15 +11,17 @@ import * as Statement from "../postgres/Statement.ts"
 /** Rows that are counted at most. */
 export const countedMax = 20_000
 
-const columns = { hoursAgo: "int4", kind: "text", amount: "float8", isCut: "bool" } as const
+const columns = { at: "timestamptz", kind: "text", amount: "float8", isCut: "bool" } as const
+
+/** The start of the first hour that a chart shows. */
+const since = "(date_trunc('hour', $1::timestamptz, 'UTC') - interval '23 hours')"
 
 /** Counts the newest rows of a table by hour and kind. */
 const textOf = (from: string, at: string, kind: string, amount = "1"): string =>
   `with newest as (select ${at} as at, ${kind} as kind, ${amount} as amount from ${from} order by id desc limit ${countedMax})
-   select greatest(0, floor(extract(epoch from $1::timestamptz - at) / 3600))::int as "hoursAgo", kind,
-          sum(amount)::float8 as amount,
-          (select count(*) = ${countedMax} and min(n.at) > $1::timestamptz - interval '1 day' from newest n) as "isCut"
-     from newest where at > $1::timestamptz - interval '1 day' group by 1, 2`
+   select date_trunc('hour', least(at, $1::timestamptz), 'UTC') as at, kind, sum(amount)::float8 as amount,
+          (select count(*) = ${countedMax} and min(n.at) >= ${since} from newest n) as "isCut"
+     from newest n where n.at >= ${since} group by 1, 2`
 
 export const eventsStatement = Statement.make({
   name: "count events by hour",
@@ -60,12 +62,14 @@ type Amounts = ReadonlyArray<Statement.RowOf<typeof eventsStatement>>
 
 export interface Trend {
   readonly amounts: Amounts
-  /** Null where every row of the day was counted. */
+  /** Null where every row of the time was counted. */
   readonly countedMax: number | null
+  readonly now: Date
 }
 
 export const read = (statement: typeof eventsStatement, now: Date): Sql.Query<Trend> =>
   Effect.map(Statement.run(statement, [now]), (amounts) => ({
     amounts,
-    countedMax: amounts[0]?.isCut === true ? countedMax : null
+    countedMax: amounts[0]?.isCut === true ? countedMax : null,
+    now
   }))

@@ -107,7 +107,7 @@ export const closedGapsStatement = Statement.make({
     closedMs: "float8"
   },
   text: `select company, resource, cause, closed_by as "closedBy", ${ms("closed_at")} as "closedMs"
-           from tributary.delivery_gaps where ${isOf("company")} and closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
+           from tributary.delivery_gaps where ${isOf("company")} and closed_at > (select tributary.now() - interval '1 day') order by company, closed_at, id`
 })
 
 export const receiversStatement = Statement.make({
@@ -116,7 +116,7 @@ export const receiversStatement = Statement.make({
   columns: { company: "text", receiverSeenMs: "float8", receivers: "int4" },
   text: `select company, min(${ms("heartbeat_at")}) as "receiverSeenMs",
                 (select count(*)::int from tributary.processes_alive a where company = any(a.companies)) as receivers
-           from tributary.processes, unnest(companies) as company where ${isOf("company")} group by company`
+           from (select companies, max(heartbeat_at) as heartbeat_at from tributary.processes group by companies) p, unnest(companies) as company where ${isOf("company")} group by company`
 })
 
 type Of<S> = Omit<Statement.RowOf<S>, "company">

@@ -2,7 +2,8 @@
  * The data of charts by minute, hour and day: `tributary.activity`.
  *
  * Promise: each row is derived from the runs, samples, gaps and processes of the warehouse, so that a repeated write makes
- * the same rows, and a time in which no process ran is written later. The watermark of a resolution divides the rows
+ * the same rows, and a time in which no process ran is written later. Only the number of rows of a resource was measured at
+ * its time; a repeated write keeps it. The watermark of a resolution divides the rows
  * that do not change any more from the current ones. One transaction writes rows and watermark. The rows are bounded
  * ({@link seriesMax}), and the work is a small share of one core.
  */
@@ -76,10 +77,15 @@ export const rangeStatement = Statement.make({
       from range`
 })
 
+/** Returns the measured numbers of rows, which no other table has. */
 export const clearStatement = Statement.make({
   name: "delete the activity to write again",
   params: ["text", "timestamptz"],
-  text: "delete from tributary.activity where resolution = $1 and at >= $2::timestamptz"
+  columns: { counted: "text" },
+  text: `with cleared as (
+      delete from tributary.activity where resolution = $1 and at >= $2::timestamptz returning at, company, resource, rows)
+    select coalesce(jsonb_agg(jsonb_build_object('at', at, 'company', company, 'resource', resource, 'rows', rows)), '[]')::text as counted
+      from cleared where rows is not null`
 })
 
 export const moveStatement = Statement.make({
@@ -150,10 +156,27 @@ const ages = `
       left join proof p using (company_id, resource)
      where a.ms is not null group by 1, 2, 3, 4)`
 
+/**
+ * The rows of each resource at the end of each hour. The last count is that of the current hour. It is that of an earlier
+ * hour too, where no run changed the resource between the count and the end of that hour.
+ */
+const counts = `
+  measured as (
+    select t.at, n.company, c.resource, c.rows
+      from tributary.row_counts c join named n using (company_id) cross join span t cross join now
+     where $1::text = 'hour' and $4::text = 'resource' and c.counted_at < t.until
+       and (t.until > now.at or not exists (
+             select from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource and r.id > c.run_id
+                and r.finished_at < t.until and r.inserted + r.updated + r.deleted > 0))),
+  counted as (
+    select at, company, resource, coalesce(m.rows, k.rows) as rows
+      from measured m
+      full join jsonb_to_recordset($6::jsonb) as k(at timestamptz, company text, resource text, rows bigint) using (at, company, resource))`
+
 /** Writes minutes or hours from the tables that say what happened. */
 export const writeStatement = Statement.make({
   name: "write activity",
-  params: ["text", "timestamptz", "timestamptz", "text", "jsonb"],
+  params: ["text", "timestamptz", "timestamptz", "text", "jsonb", "jsonb"],
   text: `with now as materialized (select tributary.now() as at),
   named as materialized (select company_id, min(company) as company from tributary.companies group by company_id),
   span as materialized (
@@ -161,6 +184,7 @@ export const writeStatement = Statement.make({
       from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),
   ${runs},
   ${ages},
+  ${counts},
   figure as (
     select date_trunc($1::text, ended_at, 'UTC') as at, company, resource, count(*) as runs,
            count(*) filter (where status = 'quarantined') as quarantined_runs, count(*) filter (where status = 'failed') as failed_runs,
@@ -169,28 +193,30 @@ export const writeStatement = Statement.make({
            sum(quarantined) filter (where i = 0) as quarantined, sum(requests) as requests, sum(retries) as retries,
            sum(extract(epoch from took) * 1000) as run_ms, max(extract(epoch from took) * 1000) as run_ms_max,
            null::numeric as age_ms, null::double precision as lateness, null::double precision as budget_share, 0::bigint as paused_ms,
-           0::bigint as gaps, 0::bigint as process_starts
+           0::bigint as gaps, 0::bigint as process_starts, null::bigint as rows
       from run where ended_at >= $2::timestamptz and ended_at < $3::timestamptz group by 1, 2, 3
     union all
-    select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ms, (ms / target_ms)::double precision, null, 0, 0, 0 from age
+    select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ms, (ms / target_ms)::double precision, null, 0, 0, 0, null from age
+    union all
+    select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, 0, rows from counted
     union all
     select date_trunc($1::text, u.at, 'UTC'), b.company, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null,
-           max(u.used::double precision / u.allowed), 15000 * count(*) filter (where u.is_paused), 0, 0
+           max(u.used::double precision / u.allowed), 15000 * count(*) filter (where u.is_paused), 0, 0, null
       from jsonb_to_recordset($5::jsonb) as b(company text, fingerprint text) join tributary.budget_usage u using (fingerprint)
      where u.at >= $2::timestamptz and u.at < $3::timestamptz group by 1, 2
     union all
-    select t.at, g.company, g.resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, count(*), 0
+    select t.at, g.company, g.resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, count(*), 0, null
       from tributary.delivery_gaps g join span t on g.detected_at < t.seen_at and coalesce(g.closed_at, 'infinity') >= t.at group by 1, 2, 3
     union all
-    select date_trunc($1::text, started_at, 'UTC'), null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, count(*)
+    select date_trunc($1::text, started_at, 'UTC'), null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, count(*), null
       from tributary.processes where started_at >= $2::timestamptz and started_at < $3::timestamptz group by 1)
   insert into tributary.activity (resolution, at, company, resource, runs, quarantined_runs, failed_runs, abandoned_runs, inserted,
          updated, deleted, quarantined, requests, retries, run_ms, run_ms_max, age_ms_max, lateness_max, budget_share_max, paused_ms,
-         gaps, process_starts)
+         gaps, process_starts, rows)
   select $1::text, at, case when $4::text <> 'all' then company end, case when $4::text = 'resource' then resource end, sum(runs), sum(quarantined_runs),
          sum(failed_runs), sum(abandoned_runs), coalesce(sum(inserted), 0), coalesce(sum(updated), 0), coalesce(sum(deleted), 0),
          coalesce(sum(quarantined), 0), sum(requests), sum(retries), round(sum(run_ms)), round(max(run_ms_max)), round(max(age_ms)),
-         max(lateness), max(budget_share), max(paused_ms), sum(gaps), sum(process_starts)
+         max(lateness), max(budget_share), max(paused_ms), sum(gaps), sum(process_starts), max(rows)
     from figure group by 1, 2, 3, 4
   having $1::text = 'hour' or max(lateness) > 1
       or sum(runs) + max(paused_ms) + sum(gaps) + sum(process_starts) > 0 or max(budget_share) > 0`
@@ -202,10 +228,11 @@ export const writeDaysStatement = Statement.make({
   params: ["timestamptz", "timestamptz"],
   text: `insert into tributary.activity (resolution, at, company, resource, runs, quarantined_runs, failed_runs, abandoned_runs, inserted,
          updated, deleted, quarantined, requests, retries, run_ms, run_ms_max, age_ms_max, lateness_max, budget_share_max, paused_ms,
-         gaps, process_starts)
+         gaps, process_starts, rows)
   select 'day', date_trunc('day', at, 'UTC'), company, resource, sum(runs), sum(quarantined_runs), sum(failed_runs), sum(abandoned_runs),
          sum(inserted), sum(updated), sum(deleted), sum(quarantined), sum(requests), sum(retries), sum(run_ms), max(run_ms_max),
-         max(age_ms_max), max(lateness_max), max(budget_share_max), sum(paused_ms), max(gaps), sum(process_starts)
+         max(age_ms_max), max(lateness_max), max(budget_share_max), sum(paused_ms), max(gaps), sum(process_starts),
+         (array_agg(rows order by at desc) filter (where rows is not null))[1]
     from tributary.activity where resolution = 'hour' and at >= $1 and at < $2 group by 1, 2, 3, 4`
 })
 
@@ -233,10 +260,10 @@ const writePart = (resolution: Resolution, budgets: Budgets) =>
         seriesMax[resolution]
       ])
       const { since, until, through, isCurrent, grain } = range!
-      yield* Statement.run(clearStatement, [resolution, since])
+      const [cleared] = yield* Statement.run(clearStatement, [resolution, since])
       yield* resolution === "day"
         ? Statement.run(writeDaysStatement, [since, until])
-        : Statement.run(writeStatement, [resolution, since, until, grain, JSON.stringify(budgets())])
+        : Statement.run(writeStatement, [resolution, since, until, grain, JSON.stringify(budgets()), cleared!.counted])
       yield* Statement.run(moveStatement, [resolution, through])
       return isCurrent
     })

@@ -1,5 +1,5 @@
 /**
- * Charts that the server draws: bars over time and lanes on a time axis, with axes, legend, description and figures.
+ * Charts that the server draws: bars over time, with axes, legend, description and figures; and small ones of a table.
  *
  * Promise: a chart needs no script. Its horizontal positions are shares of the width and its text is never scaled, so
  * that it can be read on a phone. It has a title, the unit, a description and its values in words. What a colour means is
@@ -18,7 +18,7 @@ export type Quantity = "count" | "duration" | "share"
 export const percent = (share: number): string => `${Math.round(share * 100).toLocaleString("en-US")} %`
 
 const formats: Readonly<Record<Quantity, (value: number) => string>> = {
-  count: (value) => count(Math.round(value)),
+  count: (value) => value.toLocaleString("en-US", { maximumFractionDigits: 1 }),
   duration,
   share: percent
 }
@@ -80,7 +80,7 @@ export const elapsedTicks = (lengthMs: number): ReadonlyArray<Tick> => {
 export const plotTop = 24
 const plotHeight = 110
 export const plotBottom = plotTop + plotHeight
-const axisHeight = 24
+export const axisHeight = 24
 
 /** An axis from 0 to at least this value: places of values, and its lines with labels. */
 export const valueAxis = (quantity: Quantity, most: number): { readonly y: (value: number) => number; lines: Html } => {
@@ -101,16 +101,29 @@ export const valueAxis = (quantity: Quantity, most: number): { readonly y: (valu
   }
 }
 
-/** The starts of the last hours and of the current one, oldest first. */
-export const hoursUntil = (now: Date, hours: number): ReadonlyArray<Date> => {
+/**
+ * The starts of the last hours of the clock, oldest first; the current one is the last. Every chart and sum of "the last
+ * 24 hours" counts these.
+ */
+export const hoursUntil = (now: Date, hours = 24): ReadonlyArray<Date> => {
   const last = Math.floor(now.getTime() / hourMs) * hourMs
-  return Array.from({ length: hours + 1 }, (_, index) => new Date(last - (hours - index) * hourMs))
+  return Array.from({ length: hours }, (_, index) => new Date(last - (hours - 1 - index) * hourMs))
 }
 
-/** Marks at every so many hours of the day, and at the current time. */
+/** The last hours of the clock with what is known of each; null for an hour without data. */
+export const placesOf = <Hour extends { readonly at: Date }>(
+  known: ReadonlyArray<Hour>,
+  now: Date,
+  hours?: number
+): ReadonlyArray<{ readonly at: Date; readonly hour: Hour | null }> => {
+  const byTime = new Map(known.map((hour) => [hour.at.getTime(), hour]))
+  return hoursUntil(now, hours).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
+}
+
+/** Marks at every so many hours of the day, and at the current time; on a phone there is a gap between two labels. */
 export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> => [
   ...hours.flatMap((at, index) =>
-    at.getUTCHours() % every === 0 && index < hours.length * 0.85
+    at.getUTCHours() % every === 0 && index < hours.length * 0.8
       ? [{ share: index / hours.length, label: clock(at) }]
       : []
   ),
@@ -169,7 +182,7 @@ export const drawing = ({ id, unit, summary }: Frame, inner: Html, hasLinks = fa
   </svg>`
 
 /** A rectangle with its text; a link where it has a page. The table beside a chart has the same links for the keyboard. */
-const shape = (
+export const shape = (
   kind: string,
   [x, width]: readonly [share: number, share: number],
   [y, height]: readonly [number, number],
@@ -218,6 +231,8 @@ export interface BarChart extends Frame {
   readonly ticks: ReadonlyArray<Tick>
   /** The end of the axis, at least. */
   readonly least: number
+  /** False where a sum of the bars has no meaning, as of means. Default: of a count. */
+  readonly hasTotals?: boolean
   /** A line across, such as a target. */
   readonly target?: { readonly value: number; readonly word: string } | null
   /** The meaning of the shade of places with a note. */
@@ -300,10 +315,18 @@ const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarCha
         )
       )
 
-const legendOf = ({ series, slots, quantity, keys = [], target = null, noteWord }: BarChart): ReadonlyArray<Key> => [
+const legendOf = ({
+  series,
+  slots,
+  quantity,
+  hasTotals = quantity === "count",
+  keys = [],
+  target = null,
+  noteWord
+}: BarChart): ReadonlyArray<Key> => [
   ...series.flatMap(([tone, word], kind): ReadonlyArray<Key> => {
     const total = slots.reduce((sum, { values }) => sum + (values?.[kind] ?? 0), 0)
-    return series.length === 1 || total === 0 ? [] : [[tone, quantity === "count" ? `${word} ${count(total)}` : word]]
+    return series.length === 1 || total === 0 ? [] : [[tone, hasTotals ? `${word} ${count(total)}` : word]]
   }),
   ...keys,
   ...(target === null ? [] : [["target", target.word] as const]),
@@ -326,71 +349,32 @@ export const barChart = (chart: BarChart): Html => {
   return figure(chart, legendOf(chart), html`${drawing(chart, inner, hasLinks)} ${figuresOf(chart)}`)
 }
 
-// ----------------------------------------------------------------------------------------------------------------- lanes
+// ----------------------------------------------------------------------------------------------------------- small charts
 
-/** A stretch of a lane; both ends are shares of the width. */
-export interface Stretch {
-  readonly from: number
-  readonly to: number
-  readonly kind: string
-  /** Its height as a share of the lane. */
-  readonly strength: number
-  readonly text: string
-  readonly link?: string | null
-  /** A sign at its start. Its text says the same. */
-  readonly sign?: string
+// In units of the drawing, which is scaled to its place.
+const [sparkStep, sparkHeight] = [4, 18]
+
+/**
+ * Bars over time for a cell of a table, each kind as one path, with their meaning in words. A value above `most` is cut,
+ * and one above 0 has at least one unit.
+ */
+export const sparkline = (
+  words: string,
+  kinds: ReadonlyArray<readonly [kind: string, values: ReadonlyArray<number | null>]>,
+  most: number,
+  target: number | null = null
+): Html => {
+  const width = sparkStep * Math.max(...kinds.map(([, values]) => values.length))
+  const barOf = (value: number | null, index: number) =>
+    value === null || value <= 0
+      ? ""
+      : `M${(index + 0.5) * sparkStep} ${sparkHeight}v-${Math.max(1, Math.round((Math.min(value, most) / most) * sparkHeight))}`
+  const paths = [
+    ...kinds.map(([kind, values]) => [kind, values.map(barOf).join("")] as const),
+    ["target", target === null ? "" : `M0 ${sparkHeight * (1 - target / most)}h${width}`] as const
+  ]
+  return html`<svg class="spark" viewBox="0 0 ${width} ${sparkHeight}" role="img">
+    <title>${words}</title>
+    ${paths.map(([kind, path]) => (path === "" ? "" : html`<path class="${kind}" d="${path}" />`))}
+  </svg>`
 }
-
-export interface Lane {
-  readonly name: Html | string
-  /** The lane in words, for a reader who does not see it. */
-  readonly summary: string
-  readonly stretches: ReadonlyArray<Stretch>
-}
-
-const laneHeight = 22
-/** The least height of a stretch, so that one event is seen beside a time with many. */
-const strengthMin = 0.3
-/** In shares of the width. */
-const widthMin = 0.003
-
-const stretchOf = ({ from, to, kind, strength, text, link, sign }: Stretch): Html => {
-  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
-  const x = across(Math.min(0.985, from + 0.015))
-  return html`${shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)}
-  ${sign === undefined ? "" : html`<text class="sign" x="${x}" y="${laneHeight - 5}">${sign}</text>`}`
-}
-
-/** One lane for each thing, on one time axis. */
-export const laneChart = (
-  frame: Frame & { readonly keys?: ReadonlyArray<Key>; readonly ticks: ReadonlyArray<Tick>; readonly figures?: Html },
-  lanes: ReadonlyArray<Lane>
-): Html =>
-  figure(
-    frame,
-    frame.keys ?? [],
-    html`<ul class="lanes">
-        ${lanes.map(
-          ({ name, summary, stretches }) =>
-            html`<li>
-              <span class="name">${name}</span>
-              <svg
-                height="${laneHeight}"
-                role="${stretches.some(({ link }) => link !== undefined) ? "group" : "img"}"
-                aria-label="${summary}"
-              >
-                <desc>${summary}</desc>
-                ${stretches.map(stretchOf)}
-              </svg>
-            </li>`
-        )}
-        <li>
-          <svg class="axis" height="${axisHeight}" role="img" aria-labelledby="${frame.id}-title ${frame.id}-words">
-            <desc id="${frame.id}-words">${frame.summary}</desc>
-            ${timeAxis(frame.ticks, 0)}
-          </svg>
-        </li>
-      </ul>
-      <p class="unit">${frame.unit}</p>
-      ${frame.figures ?? ""}`
-  )

@@ -41,7 +41,8 @@ const htmxConfiguration = JSON.stringify({
   allowScriptTags: false,
   selfRequestsOnly: true,
   historyEnabled: false,
-  timeout: 20_000,
+  // Longer than a page waits for a warehouse that does not answer.
+  timeout: 30_000,
   responseHandling: [
     { code: "(204|304)", swap: false },
     { code: "...", swap: true }

@@ -9,6 +9,7 @@
  * that was counted in UTC is not converted: write its date as it is.
  */
 import { randomBytes } from "node:crypto"
+import * as DateTime from "effect/DateTime"
 import { html, type Html } from "./Html.ts"
 
 export const hourMs = 3_600_000
@@ -99,6 +100,17 @@ const inForm = (form: Form, text: string, zone: string): string => {
         : `${local}${fraction} ${zone}, ${inZone(utc, "UTC")}${fraction} UTC`
   }
 }
+
+/** The day of an instant in a zone: `2026-11-28`. */
+export const dayIn = (zone: string, at: Date): string => inZone(at.toISOString(), zone).slice(0, 10)
+
+/** The day that begins so many days after another one. */
+export const dayAfter = (day: string, days = 1): string =>
+  new Date(Date.parse(day) + days * dayMs).toISOString().slice(0, 10)
+
+/** The first instant of a day in a zone. The day of a change of the clock may have 23 or 25 hours. */
+export const startOfDay = (zone: string, day: string): Date =>
+  DateTime.toDateUtc(DateTime.makeZonedUnsafe(day, { timeZone: zone, adjustForTimeZone: true }))
 
 /** The zone that a browser reported; `UTC` where it reported none or one that does not exist. */
 export const zoneOf = (reported: string | undefined): string => {

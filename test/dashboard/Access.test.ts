@@ -397,6 +397,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         for (const next of [
           "https://attacker.example/",
           "//attacker.example",
+          "/.//attacker.example",
+          "/x/%2e%2e//attacker.example",
           "/\\attacker.example",
           "javascript:alert(1)"
         ]) {

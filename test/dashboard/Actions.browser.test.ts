@@ -2,35 +2,14 @@
  * The actions of the pages: each is confirmed first, can be cancelled, and reports its result, with and without
  * JavaScript.
  */
-import type { Browser, Page } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { openBrowser, until, type Visit, visit } from "../support/browser.ts"
-import {
-  deadEvent,
-  insertedExternalId,
-  oddCustomer,
-  openOperatorWithServe,
-  type Operator,
-  type ServeProcess
-} from "../support/operator.ts"
+import type { Page } from "playwright-core"
+import { assert, describe, it } from "vitest"
+import { until, type Visit, visit } from "../support/browser.ts"
+import { deadEvent, insertedExternalId, oddCustomer, openOperatorWithServe } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-let look: Visit
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
-  look = await visit(browser, served.link)
-})
-afterAll(async () => {
-  try {
-    await look?.close()
-  } finally {
-    await browser?.close()
-    await operator?.close()
-  }
-})
+const { operator, served, browser, openVisit } = await openInBrowser(openOperatorWithServe)
+const look = await openVisit()
 
 interface TaskRow {
   readonly paused_at: Date | null

@@ -47,7 +47,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         shown.filter(([, runs]) => runs !== "0"),
         expected.map((row) => row.cells)
       )
-      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      const hours = yield* Activity.readHours(["north"])
       const total = hours.reduce((sum, { runs }) => sum + runs, 0)
       assert.strictEqual(total, 10_000)
       assert.include(reply.text, "10,000 runs")
@@ -92,6 +92,34 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       assert.include(text.replace(/<[^>]+>/g, " ").replace(/\s+/g, " "), "30 companies: 3 failing 27 fresh")
       assert.include(text, 'id="last-day"')
       assert.isBelow(text.length, weightMax)
+    })
+  )
+
+  it.effect("say of a company that was never read neither that it is fresh nor that none was late", () =>
+    Effect.gen(function* () {
+      yield* run("truncate tributary.activity, tributary.activity_watermarks")
+      yield* run(`insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at)
+                  values ('unread', 'orders', 'sync', 'every 10 min', 60000, tributary.now())`)
+      yield* run(`insert into tributary.processes (process_id, companies) values ('p1', '{unread}')`)
+      yield* write
+      const url = yield* showing([shownCompany("unread", 900n)])
+      const { text } = yield* ask(`${url}/companies/unread`)
+      assert.match(text, /\d\d:\d\d: 1 process start/, "there is an hour")
+      assert.notMatch(text, /\d\d:\d\d: fresh/)
+      assert.notInclude(text, "none was late")
+
+      // Another resource has an age; the sentence about it does not hide the one without.
+      yield* run(`insert into tributary.companies (company, company_id) values ('unread', 900)`)
+      yield* run(`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+                  values (900, 'orders', 'full', 'live', 'quarantined', 1, tributary.now() - interval '1 hour', tributary.now() - interval '1 hour')`)
+      yield* run(`insert into tributary.activity (resolution, at, company, lateness_max)
+                  select r, date_trunc(r, tributary.now(), 'UTC'), 'unread', 0.4 from unnest('{minute,hour}'::text[]) r`)
+      const later = (yield* ask(`${url}/companies/unread`)).text
+      assert.match(later, /\d\d:\d\d: fresh/)
+      assert.match(
+        later,
+        /none was late in 1 hour, at most 40 %\.\s+Without 1 late resource that no run has read completely\./
+      )
     })
   )
 })

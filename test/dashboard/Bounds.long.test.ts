@@ -5,15 +5,14 @@
  * `npm run test:bounds` runs it alone. The better of several rounds counts, and bounds of time grow with
  * the start of Node on this machine.
  */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import { assert, beforeAll, describe, it } from "vitest"
 import { boundAt, boundMs } from "../package/Start.ts"
 import { median } from "../bench/Figures.ts"
 import { cpuOf } from "../bench/Processes.ts"
 import { paints, percentile, remember, viewTimes } from "../bench/Views.ts"
-import { openBrowser, visit } from "../support/browser.ts"
+import { visit } from "../support/browser.ts"
 import { openOperatorWithHistory } from "../support/history.ts"
-import type { Operator, ServeProcess } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 import { pageCases } from "../support/pageCases.ts"
 
 const runs = 10_000
@@ -28,12 +27,9 @@ const windowMs = 60_000
 /** Time from opening a page until its refreshes are regular. */
 const settleMs = 10_000
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
+const { operator, served, browser } = await openInBrowser(openOperatorWithHistory)
 
 beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithHistory(inject("postgresUrl")), openBrowser()])
   const { query } = operator
   // No task becomes due during the measurements.
   await query(
@@ -49,10 +45,6 @@ beforeAll(async () => {
     Math.max(0, runs - stored)
   )
   await query("analyze")
-})
-afterAll(async () => {
-  await browser?.close()
-  await operator?.close()
 })
 
 const pages = pageCases.filter(({ status = 200 }) => status === 200)

@@ -2,7 +2,13 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/BudgetChart.ts"
+import {
+  budgetChart,
+  budgetLanes,
+  type ChartOptions,
+  describe as inWords,
+  refusalsOf
+} from "../../src/dashboard/BudgetChart.ts"
 import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
@@ -57,6 +63,22 @@ describe("the budget chart", () => {
     })
   )
 
+  it.effect("draws several budgets on one scale", () =>
+    Effect.gen(function* () {
+      const points = [point(at(1)), point(at(1, 15))]
+      const low = { name: "low", points: points.map((one) => ({ ...one, allowed: 100, configured: null })) }
+      const high = { name: "high", points: points.map((one) => ({ ...one, allowed: 400, configured: null })) }
+      const svg = yield* Effect.promise(async () => (await budgetLanes([low, high], options, "two budgets")).toString())
+      // Heights of 100 and of 400 in lanes that are 50 high for 400, on the same base at 52.
+      assert.deepStrictEqual(
+        [...svg.matchAll(/<path class="allowed" d="M16\.7,([\d.]+)L/g)].map(([, y]) => y),
+        ["39.5", "2"]
+      )
+      assert.lengthOf(svg.match(/<svg class="axis"/g)!, 1)
+      assert.include(svg, "the top of each chart is 400")
+    })
+  )
+
   it.effect("draws a single measurement, and reports when there are none", () =>
     Effect.gen(function* () {
       const svg = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
@@ -101,18 +123,54 @@ layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
         /paused 3 budgets of 4 companies: 1 paused by the source, 1 slowed after a 429, 1 in full use\./
       )
       assert.include(read, "Minutes in which a source paused requests in the last 24 hours: none.")
-      assert.include(read, "These companies share one budget")
-      assert.match(read, /Used now 42 of 300 requests a minute, 400 configured/)
-      assert.match(read, /paused for (19|20) s/)
-      assert.match(read, /Refused \(429\) 3 times, last 2 min ago/)
-      assert.match(read, /Waiting a person \(urgent\) Last request/)
-      assert.lengthOf(text.match(/<svg\s+class="plot"/g)!, 1)
-      assert.lengthOf(text.match(/<text class="refused"/g)!, 1)
+      assert.include(read, "1 budget on one scale, the worst first: 1 paused and 1 refused (429) within the hour.")
+      assert.include(read, "2 further budgets are only in the table.")
+      // The worst first; the budget without a request last.
+      assert.match(
+        read,
+        /paused for (19|20) s 42 300 3(39|40) 3 a person \(urgent\) free free 0 no limit 0 nothing new no request yet 60 /
+      )
+
+      const one = yield* ask(routes, companies, "/budget?company=main")
+      assert.isFalse(holdsHostile(one.text))
+      assert.include(one.read, "These companies share one budget")
+      assert.match(one.read, /Used now 42 of 300 requests a minute, 400 configured/)
+      assert.match(one.read, /paused for (19|20) s/)
+      assert.match(one.read, /Refused \(429\) 3 times, last 2 min ago/)
+      assert.match(one.read, /Waiting a person \(urgent\) Last request/)
+      assert.lengthOf(one.text.match(/<svg\s+class="plot"/g)!, 1)
+      assert.lengthOf(one.text.match(/<text class="refused"/g)!, 1)
       // A table by minute for readers who do not see the chart. It omits minutes before the last hour.
-      const rows = text.match(/<th scope="row"/g)!.length
+      const rows = one.text.match(/<th scope="row"/g)!.length
       assert.isTrue(rows === 60 || rows === 61, String(rows))
-      assert.include(read, "No limit is configured")
-      assert.include(read, "No request has been made yet")
+      assert.include((yield* ask(routes, companies, "/budget?company=free")).read, "No limit is configured")
+      assert.include((yield* ask(routes, companies, "/budget?company=new")).read, "No request has been made yet")
+    })
+  )
+
+  it.effect("draws at most twelve budgets, those with the most use first, and counts the others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const names = Array.from({ length: 18 }, (_, index) => `c${String(index).padStart(2, "0")}`)
+      const companies = names.map((name, index) =>
+        unconnected(name, { fingerprint: `${name}${"f".repeat(61)}`, requestsPerMinute: 100 * (index + 1) })
+      )
+      for (const [index, { fingerprint }] of companies.entries()) {
+        yield* sql`insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values (${fingerprint}, ${100 * (index + 1)}, tributary.now())`
+        yield* sql`
+          insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
+          select ${fingerprint}, tributary.now() - make_interval(secs => 15 * n), 90, ${100 * (index + 1)}, null, 0, false from generate_series(0, 200) n`
+      }
+      const { text, read } = yield* ask(routes, companies, "/budget")
+      const lanes = [...text.matchAll(/<span class="name"><a href="\/budget\?company=(\w+)"/g)].map(([, name]) => name)
+      assert.deepStrictEqual(lanes, names.slice(0, 12))
+      assert.include(read, "12 budgets on one scale")
+      assert.include(read, "6 further budgets are only in the table.")
+      assert.lengthOf(
+        text.match(/<th scope="row"|<tr role="row">/g)!.filter((one) => one.startsWith("<tr")),
+        19
+      )
+      assert.isBelow(Buffer.byteLength(text), 200_000)
     })
   )
 })

@@ -33,7 +33,7 @@ const seed = Effect.forEach(
     `create function public.minute(at timestamptz) returns text language sql immutable as $f$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') $f$`,
     `create function public.number(amount numeric) returns text language sql immutable as $f$ select to_char(amount, 'FM999,999,990') $f$`,
     `create function public.hour(at timestamptz) returns timestamptz language sql immutable as $f$ select date_trunc('hour', at, 'UTC') $f$`,
-    `create view public.day as select generate_series(public.hour(timestamptz '${now}') - interval '24 hours', public.hour(timestamptz '${now}'), '1 hour') as at`,
+    `create view public.day as select generate_series(public.hour(timestamptz '${now}') - interval '23 hours', public.hour(timestamptz '${now}'), '1 hour') as at`,
     `insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)`,
     `insert into tributary.checkpoints (company_id, resource, updated_at)
      select c, 'widgets' || r, tributary.now() from generate_series(1, 2) c, generate_series(0, 2) r`,
@@ -84,7 +84,7 @@ const seed = Effect.forEach(
   (text) => run(text)
 )
 
-// The runs of the two companies by hour; the last day has 25 hours, the current one included.
+// The runs of the two companies by hour; the last day has 24 hours of the clock, the current one included.
 const sumOf = (what: string, where = "true") =>
   `select hour(finished_at) as at, ${what} as n from tributary.runs where ${where} group by 1`
 /** The text of a bar for each hour of the last day. */
@@ -107,7 +107,7 @@ const ages = (hours: number) => `with hour as (
   late as (select a.*, a.age / t.freshness_target_ms as share from aged a join tributary.tasks t
              on t.company = (array['north', 'south'])[a.company] and t.resource = a.resource where a.age is not null)`
 
-/** The text of a bar for each hour before now and kind. */
+/** The text of a bar for each hour of the clock and kind. */
 const trend = (
   table: string,
   at: string,
@@ -116,12 +116,9 @@ const trend = (
 ) =>
   kinds
     .map(
-      ([
-        word,
-        where
-      ]) => `select case when h = 0 then 'the last hour' else h || ' to ' || h + 1 || ' h ago' end || ': ' || number(n) || ' ${word}' as text
-        from (select h, ${amount} as n from generate_series(0, 23) h join ${table} x
-                on x.${at} > timestamptz '${now}' - (h + 1) * interval '1 hour' and x.${at} <= timestamptz '${now}' - h * interval '1 hour'
+      ([word, where]) => `select clock(h) || ': ' || number(n) || ' ${word}' as text
+        from (select h, ${amount} as n from (select at as h from day) d join ${table} x
+                on x.${at} >= h and x.${at} < h + interval '1 hour' and x.${at} <= timestamptz '${now}'
                where ${where} group by h) y`
     )
     .join(" union all ")
@@ -158,7 +155,7 @@ const cases: ReadonlyArray<Case> = [
       `select clock(d.at) || ': ' || ${plural("process start")} from day d
          join (select hour(started_at) as at, count(*) as n from tributary.processes group by 1) x using (at)`
     ]
-      .map((text, index) => (index === 0 ? `${ages(24)} ${text}` : text))
+      .map((text, index) => (index === 0 ? `${ages(23)} ${text}` : text))
       .join(" union all ")
   ),
   overview(
@@ -171,7 +168,7 @@ const cases: ReadonlyArray<Case> = [
   overview(
     "lateness",
     "freshness",
-    `${ages(24)} select clock(at) || ': ' || number(floor(share::float8 * 100 + 0.5)::numeric) || ' % of the target' || case when share > 1 then ': late' else '' end as text
+    `${ages(23)} select clock(at) || ': ' || number(floor(share::float8 * 100 + 0.5)::numeric) || ' % of the target' || case when share > 1 then ': late' else '' end as text
        from (select d.at, max(share) as share from day d join late using (at) group by 1) x`
   ),
   overview(
@@ -285,11 +282,21 @@ const cases: ReadonlyArray<Case> = [
     chart: "resource: freshness",
     page: resource,
     id: "ages",
-    sql: `${ages(48)} select minute(at) || ': ' || length(age) || ' old at most' || case when share > 1 then ': late' else '' end as text
+    sql: `${ages(47)} select minute(at) || ': ' || length(age) || ' old at most' || case when share > 1 then ': late' else '' end as text
             from late where company = 1 and resource = 'widgets0'`
   },
   {
     chart: "resource: rows",
+    page: resource,
+    id: "rows",
+    sql: `select minute(h) || ': ' || number(n) || ' rows' as text from (
+            select h, (select count(*) from public.truth where born < least(h + interval '1 hour', timestamptz '${now}')
+                          and coalesce(died, 'infinity') >= least(h + interval '1 hour', timestamptz '${now}')) as n
+              from generate_series(hour(timestamptz '${now}') - interval '10 hours', timestamptz '${now}', '1 hour') h) x
+           where h <> hour(timestamptz '${now}' - interval '4 hours')`
+  },
+  {
+    chart: "resource: changes",
     page: resource,
     id: "changed",
     sql: [
@@ -299,7 +306,7 @@ const cases: ReadonlyArray<Case> = [
     ]
       .map(
         ([word, column]) => `select minute(at) || ': ' || number(n) || ' ${word}' as text from (
-          ${sumOf(`sum(${column})`, "company_id = 1 and resource = 'widgets0'")}) x where n > 0 and at >= hour(timestamptz '${now}') - interval '48 hours'`
+          ${sumOf(`sum(${column})`, "company_id = 1 and resource = 'widgets0'")}) x where n > 0 and at >= hour(timestamptz '${now}') - interval '47 hours'`
       )
       .join(" union all ")
   },
@@ -328,7 +335,7 @@ const cases: ReadonlyArray<Case> = [
   {
     chart: "budget: pauses and refusals",
     page: "/budget?company=north",
-    id: "budget-0",
+    id: "budget",
     sql: `with sample as (
         select *, rate_limited_count - lag(rate_limited_count) over (order by at) as refused, is_paused and not lag(is_paused) over (order by at) as begins
           from tributary.budget_usage where at >= timestamptz '${now}' - interval '1 hour')
@@ -336,6 +343,39 @@ const cases: ReadonlyArray<Case> = [
       union all select 'The source requested a pause, ' || clock(at) || ' to ' || clock((select max(b.at) from sample b where b.is_paused)) from sample where begins`
   }
 ]
+
+const at = (hours: number, ending: string) =>
+  new Date(Date.parse(`${now.slice(0, 13)}:${ending}Z`) - hours * 3_600_000).toISOString()
+const setClock = (time: string) =>
+  run(
+    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $f$ select timestamptz '${time}' $f$`
+  )
+const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint }])
+
+/**
+ * Lives of the rows of one resource: 120 since long ago, 40 of them deleted, 25 of these created again, 30 new. They are
+ * counted and written near the end of each of the last hours, except for one hour in which no process ran.
+ */
+const countHourByHour = Effect.gen(function* () {
+  yield* run("create table public.truth (id int, born timestamptz, died timestamptz)")
+  yield* run(
+    `insert into public.truth
+     select n, timestamptz '${now}' - interval '3 days', case when n <= 40 then timestamptz '${at(8, "20:00")}' end from generate_series(1, 120) n
+     union all select n, '${at(6, "10:00")}', null from generate_series(1, 25) n
+     union all select n, '${at(3, "40:00")}', null from generate_series(121, 150) n`
+  )
+  for (const hours of [10, 9, 8, 7, 6, 5, 3, 2, 1, 0]) {
+    const time = hours === 0 ? now : at(hours, "59:50")
+    yield* setClock(time)
+    yield* run(
+      `insert into tributary.row_counts (company_id, resource, rows, deleted, is_exact, run_id, counted_at)
+       select 1, 'widgets0', count(*), 0, true, (select coalesce(max(id), 0) from tributary.runs where company_id = 1 and resource = 'widgets0' and finished_at <= '${time}'), '${time}'
+         from public.truth where born < '${time}' and coalesce(died, 'infinity') >= '${time}'
+       on conflict (company_id, resource) do update set rows = excluded.rows, run_id = excluded.run_id, counted_at = excluded.counted_at`
+    )
+    yield* write
+  }
+})
 
 /** The drawn chart, from its title to its end. */
 const chartOf = (text: string, id: string): string => {
@@ -347,6 +387,29 @@ const barsOf = (chart: string): ReadonlyArray<string> =>
   [...chart.matchAll(/<title>([^<]*)<\/title>/g)]
     .map(([, text]) => text!)
     .filter((text) => !/: no data$|delivery gaps? open$|: lost after its heartbeat at /.test(text))
+
+/** The width of a bar of each chart by hour: a share of a 24th, or of a 48th on the page of a resource. */
+const widths: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(["trend", "landed", "lateness", "budget-share"].map((id) => [id, "3.5%"])),
+  ...Object.fromEntries(["timeline", "lanes"].map((id) => [id, "3.75%"])),
+  ...Object.fromEntries(["ages", "rows", "changed"].map((id) => [id, "1.75%"]))
+}
+
+/** Charts whose sentence has the sum of each kind. */
+const summed = new Set(["trend", "landed", "changed"])
+
+/** The sums of the bars that the sentence of the chart does not have. */
+const sumsOf = (bars: ReadonlyArray<string>, chart: string): ReadonlyArray<string> => {
+  const finding = plain(/<span class="finding">[\s\S]*?<\/span>/.exec(chart)?.[0] ?? "")
+  const figures = bars.map((bar) => /: ([\d,]+) ([^:]+)$/.exec(bar)!)
+  return [...Map.groupBy(figures, ([, , word]) => word!)]
+    .map(([word, own]) => {
+      const total = own.reduce((sum, [, value]) => sum + Number(value!.replaceAll(",", "")), 0)
+      return `${total.toLocaleString("en-US")} ${word}`
+    })
+    .filter((words) => !new RegExp(`(^|\\D)${words}`).test(finding))
+    .map((words) => `the sentence has no ${words}: ${finding}`)
+}
 
 /** The figures of the table as texts of bars. */
 const tableOf = (chart: string): ReadonlyArray<string> => {
@@ -378,7 +441,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
   it.effect("are those of independent SQL, in bars and tables", () =>
     Effect.gen(function* () {
       yield* seed
-      yield* WriteActivity.writeActivity(() => [{ company: "north", fingerprint }])
+      yield* countHourByHour
+      // The same figures, when they are written again.
+      yield* write
       const wrong: Array<string> = []
       for (const { chart, page, id, sql, hasTable = false } of cases) {
         const { text } = yield* ask(routes, companies, page)
@@ -396,6 +461,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
         if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
           wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
         if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
+        if (widths[id] !== undefined) {
+          const drawnWidths = [...drawn.matchAll(/<rect\s+class="(\w+)"[^>]*?\swidth="([^"]*)"/g)]
+            .filter(([, kind]) => kind !== "missing" && kind !== "noted")
+            .map(([, , width]) => width!)
+          if (drawnWidths.length === 0 || drawnWidths.some((width) => width !== widths[id]))
+            wrong.push(`${chart}: places of ${[...new Set(drawnWidths)].join(", ")} instead of ${widths[id]}`)
+        }
+        if (summed.has(id)) wrong.push(...sumsOf(bars, drawn).map((one) => `${chart}: ${one}`))
       }
       assert.deepStrictEqual(wrong, [])
     })
@@ -404,7 +477,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
   it.effect("is the use of the rate budget by minute", () =>
     Effect.gen(function* () {
       const { text } = yield* ask(routes, companies, "/budget?company=north")
-      const [, part = ""] = text.split('id="budget-0-table"')
+      const [, part = ""] = text.split('id="budget-table"')
       const shown = tableOf(part.split("</table>")[0]!)
       const expected = yield* run<{ text: string }>(
         `with sample as (select *, greatest(0, rate_limited_count - lag(rate_limited_count) over (order by at)) as refused
@@ -428,7 +501,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
       const { text } = yield* ask(routes, companies, "/resources")
       const shown = rowsOf(text).map(([name, company, , , age, landed]) => [company, name, age, landed].join(" | "))
       const expected = yield* run<{ text: string }>(
-        `${ages(24)}, aged_most as (
+        `${ages(23)}, aged_most as (
            select company, resource, 'at most ' || number(floor(max(share)::float8 * 100 + 0.5)::numeric) || ' % of the target, late in '
                   || count(*) filter (where share > 1) || case when count(*) filter (where share > 1) = 1 then ' hour' else ' hours' end as words
              from late where at in (select at from day) group by 1, 2),

@@ -190,7 +190,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
         select 'south', 'evt_s' || n, 'things.updated', tributary.now(), tributary.now() - make_interval(mins => n * 41), '', 'done'
           from generate_series(1, 50) n`
       const [events] = yield* sql<{ done: number; dead: number; all: number }>`
-        select count(*) filter (where state = 'done' and received_at > tributary.now() - interval '1 day')::int as done,
+        select count(*) filter (where state = 'done' and received_at >= date_trunc('hour', tributary.now(), 'UTC') - interval '23 hours')::int as done,
                count(*) filter (where state = 'dead_letter')::int as dead, count(*)::int as all from tributary.inbox`
       assert.isBelow(events!.done, events!.all)
       const webhooks = yield* ask(webhookRoutes, companies, "/webhooks")

@@ -2,22 +2,13 @@
  * The form of the pages: the reader's time zone, exact instants by keyboard and touch, moving ages, the cost of an open
  * page, header, print, and a screen without motion.
  */
-import type { Browser, Page } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { narrow, openBrowser, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
-import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
+import type { Page } from "playwright-core"
+import { assert, describe, it } from "vitest"
+import { narrow, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
+import { openOperatorWithServe } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
-})
-afterAll(async () => {
-  await browser?.close()
-  await operator?.close()
-})
+const { operator, served, browser } = await openInBrowser(openOperatorWithServe)
 
 const zoneOf = (page: Page) => page.locator("footer").innerText()
 const run = async (): Promise<{ readonly id: string; readonly at: string }> => {
@@ -295,6 +286,52 @@ describe("a page on paper", () => {
       assert.deepStrictEqual(wrong, [], path)
       await picture(page, `print${path.replaceAll("/", "-")}`)
     }
+    await look.close()
+  })
+})
+
+describe("a small screen", () => {
+  const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+  it("is not exceeded by the longest name of a company, nor by the text spacing of a reader", async () => {
+    const look = await visit(browser, served.link, { viewport: { width: 320, height: 640 } })
+    const { page, go } = look
+    for (const path of ["/webhooks", "/webhooks/events", "/outbox/rows", "/quarantine", "/resources"]) {
+      await go(path)
+      await page.evaluate(
+        `for (const place of document.querySelectorAll(".filters a, select option")) place.textContent = "W".repeat(64)`
+      )
+      assert.isAtMost(await page.evaluate<number>(overflow), 0, path)
+    }
+    for (const path of ["/", "/companies/north"]) {
+      await go(path)
+      await page.evaluate(`(() => {
+        const sheet = new CSSStyleSheet()
+        sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important }")
+        document.adoptedStyleSheets = [sheet]
+      })()`)
+      assert.isAtMost(await page.evaluate<number>(overflow), 0, path)
+    }
+    await look.close()
+  })
+
+  it("shows with forced colours which choice and which page is the current one", async () => {
+    const look = await visit(browser, served.link, { forcedColors: "active" })
+    const { page, go } = look
+    await go("/webhooks/events")
+    const styles = (selector: string, property: string) =>
+      page.evaluate<ReadonlyArray<string>>(
+        `[...new Set([...document.querySelectorAll("${selector}")].map((one) => getComputedStyle(one)["${property}"]))]`
+      )
+    assert.deepStrictEqual(await styles(".filters [aria-current]", "outlineStyle"), ["solid"])
+    assert.deepStrictEqual(await styles(".filters a:not([aria-current])", "outlineStyle"), ["none"])
+    const [current, others] = await Promise.all([
+      styles(".menu [aria-current]", "borderBottomColor"),
+      styles(".menu a:not([aria-current])", "borderBottomColor")
+    ])
+    assert.lengthOf(others, 1)
+    assert.notDeepEqual(current, others)
+    assert.deepStrictEqual(others, await styles("body", "backgroundColor"))
     await look.close()
   })
 })

@@ -2,22 +2,13 @@
  * The live pages: they update without a reload, keep focus and open elements, report an unreachable server, and work by
  * keyboard.
  */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { desk, openBrowser, phone, until, type Visit, visit } from "../support/browser.ts"
-import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
+import { assert, describe, it } from "vitest"
+import { desk, phone, until, type Visit, visit } from "../support/browser.ts"
+import { openOperatorWithServe } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
-})
-afterAll(async () => {
-  await browser?.close()
-  await operator?.close()
-})
+const { operator, served: first, browser } = await openInBrowser(openOperatorWithServe)
+let served = first
 
 /** The focused element, as a screen reader names it. */
 const focused = (look: Visit) =>
@@ -129,7 +120,7 @@ describe("a live page", () => {
   it("keeps opened details and a form that is being filled in", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
-    await go("/budget")
+    await go("/budget?company=north")
     const details = page.locator("details").first()
     await details.locator("summary").click()
     assert.isNotNull(await details.getAttribute("open"))

@@ -41,9 +41,10 @@ const problems: ReadonlyArray<string> = [
    values ('north', 'things1', 'create', 'x1', '{}', 'rejected', 'invalid', 'a field is missing', tributary.now())`,
   `insert into tributary.invariants (name, severity, statement, comment, resources, query)
    values ('sums', 'critical', 'lines add up', '', '{things1}', 'select 1'), ('names', 'warning', 'names are unique', '', '{things1}', 'select 1'),
-          ('broken', 'warning', 'never', '', '{things1}', 'select 1')`,
+          ('broken', 'warning', 'never', '', '{things1}', 'select 1'), ('broken_too', 'warning', 'never', '', '{things1}', 'select 1')`,
   `insert into tributary.invariant_states (invariant, company_id, state, violations, open_violations, error)
-   values ('sums', 1, 'violated', 2, 2, null), ('names', 2, 'violated', 1, 1, null), ('broken', 1, 'failed', 0, 0, 'no such column')`,
+   values ('sums', 1, 'violated', 2, 2, null), ('names', 2, 'violated', 1, 1, null), ('broken', 1, 'failed', 0, 0, 'no such column'),
+          ('broken_too', 1, 'failed', 0, 0, 'no such column')`,
   `insert into tributary.violations (invariant, company_id, resource, record_id, detail, opened_at)
    values ('sums', 1, 'things1', 7, 'off by 1.00', tributary.now() - interval '1 hour'), ('names', 2, 'things1', 8, 'twice', tributary.now())`,
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position) values ('partner', 'https://partner.example', 'command', 'dead', 'HTTP 410', 0)`
@@ -136,6 +137,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       ])
       assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
       assert.match(needs[6]!.words, /and 7 other resources : No schedule runs it\./)
+      assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")
       assert.include(plain(text), "6 further problems")
       for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)
       // The oldest problem is the dead letter.

@@ -4,44 +4,17 @@
  *
  * `SCREENSHOTS=folder npm run test:browser` writes a screenshot of each page to that folder.
  */
-import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { routes } from "../../src/dashboard/Routes.ts"
-import {
-  desk,
-  narrow,
-  openBrowser,
-  overflow,
-  phone,
-  picture,
-  smallPhone,
-  until,
-  type Visit,
-  violations,
-  visit
-} from "../support/browser.ts"
+import { desk, narrow, overflow, phone, picture, smallPhone, until, violations, visit } from "../support/browser.ts"
 import { openOperatorWithHistory } from "../support/history.ts"
 import { historyChecks } from "../support/historyChecks.ts"
-import { failing, late, type Operator, type ServeProcess } from "../support/operator.ts"
+import { failing, late } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 import { pageCases } from "../support/pageCases.ts"
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-let look: Visit
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithHistory(inject("postgresUrl")), openBrowser()])
-  look = await visit(browser, served.link)
-})
-afterAll(async () => {
-  try {
-    await look?.close()
-  } finally {
-    await browser?.close()
-    await operator?.close()
-  }
-})
+const { operator, served, browser, openVisit } = await openInBrowser(openOperatorWithHistory)
+const look = await openVisit()
 
 describe("the history that the pages show", () => {
   it.each(historyChecks)("agrees with itself: $name", async ({ contradictions }) => {

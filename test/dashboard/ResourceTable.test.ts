@@ -186,13 +186,13 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* write
       const url = yield* showing(companies)
       const [clock] = yield* run<{ now: Date }>("select tributary.now() as now")
-      const first = Math.floor(clock!.now.getTime() / hourMs) * hourMs - 24 * hourMs
+      const first = Math.floor(clock!.now.getTime() / hourMs) * hourMs - 23 * hourMs
       for (const resource of ["things001", "things002", "things007"]) {
         const { text } = yield* ask(`${url}/resources?company=north&text=${resource}`)
         const [row] = rowsOf(text)
         const runs = yield* runsOf(1, resource)
         assert.isAbove(runs.length, 10)
-        const byHour = Array.from({ length: 25 }, (_, hour) => {
+        const byHour = Array.from({ length: 24 }, (_, hour) => {
           const [from, until] = [first + hour * hourMs, first + (hour + 1) * hourMs]
           return runs
             .filter(({ ended }) => ended.getTime() >= from && ended.getTime() < until)
@@ -215,7 +215,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
 
         const freshness = cellOf(row!, "Age by hour")
         const target = 900_000
-        const shares = Array.from({ length: 25 }, (_, hour) => {
+        const shares = Array.from({ length: 24 }, (_, hour) => {
           const from = first + hour * hourMs
           const age = highestAge(runs, from, Math.min(from + hourMs, clock!.now.getTime()))
           return age === null ? null : age / target

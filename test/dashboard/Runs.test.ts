@@ -149,11 +149,11 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       const { id, name, sql, company, put, sync } = yield* makeStand()
       yield* put("salesmen", [{ id: 1, name: "Ada L." }])
       yield* sync(true)
-      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, inserted, updated, deleted, gaps, age_ms_max, lateness_max)
-        values ('hour', date_trunc('hour', tributary.now() - interval '3 hours', 'UTC'), ${name}, 'salesmen', 4, 1000, 20, 3, 1, 5400000, 1.5),
-               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'salesmen', 2, 0, 0, 0, 0, 600000, 0.25),
-               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'orders', 99, 0, 0, 0, 0, null, null),
-               ('hour', date_trunc('hour', tributary.now() - interval '90 hours', 'UTC'), ${name}, 'salesmen', 77, 0, 0, 0, 0, null, null)`
+      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, inserted, updated, deleted, gaps, age_ms_max, lateness_max, rows)
+        values ('hour', date_trunc('hour', tributary.now() - interval '3 hours', 'UTC'), ${name}, 'salesmen', 4, 1000, 20, 3, 1, 5400000, 1.5, 2345),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'salesmen', 2, 0, 0, 0, 0, 600000, 0.25, null),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'orders', 99, 0, 0, 0, 0, null, null, null),
+               ('hour', date_trunc('hour', tributary.now() - interval '90 hours', 'UTC'), ${name}, 'salesmen', 77, 0, 0, 0, 0, null, null, null)`
       yield* sql`insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
         values (${id}, 'salesmen', ${hostile}, tributary.now(), tributary.now(), 1234, '{text,integer}', 1)`
       yield* sql`analyze erp.salesmen`
@@ -162,8 +162,8 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.deepStrictEqual(
         cellsOf(text, "The last two days by hour").map((cells) => cells.slice(1)),
         [
-          ["10 min", "25 %", "2", "0", "0", "0", "0"],
-          ["90 min", "150 %", "4", "1,000", "20", "3", "1"].map((cell) =>
+          ["10 min", "25 %", "2", "not counted", "0", "0", "0", "0"],
+          ["90 min", "150 %", "4", "2,345", "1,000", "20", "3", "1"].map((cell) =>
             cell === "90 min" ? duration(5_400_000) : cell
           )
         ]
@@ -234,6 +234,45 @@ layer(stand, { excludeTestServices: true, timeout: "120 seconds" })("with 100 re
         // The quickest of five, because other work may share the machine.
         assert.isBelow(Math.min(...times), 150)
       }
+    })
+  )
+})
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("runs that share a row", (it) => {
+  it.effect("count the same in the sentences and bars of a resource: each bar is one run", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`delete from tributary.runs where company_id = ${id}`
+      // Single runs with 3 requests, and 31 runs with 2 each in one row.
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, requests, quiet_runs, quiet_since)
+        select ${id}, 'salesmen', 'incremental', 'live', 'done', 1, tributary.now() - n * interval '1 hour', tributary.now() - n * interval '1 hour' + interval '2 seconds',
+               case when n = 2 then 62 else 3 end, case when n = 2 then 31 else 0 end, case when n = 2 then tributary.now() - interval '3 hours' end
+          from generate_series(1, 5) n order by n desc`
+      yield* sql`update tributary.runs set status = 'failed' where company_id = ${id} and started_at < tributary.now() - interval '4 hours 30 minutes'`
+      const { text, read } = yield* ask(resourceRoutes, [company], resourceAddress(name, "salesmen"))
+      assert.include(read, "74 requests in the last 35 runs, in 5 rows; at most 3 in a run.")
+      assert.include(read, "at most 2 s in the last 35 runs, in 5 rows.")
+      const bars = [...text.matchAll(/<title>([^<]*): (\d+) sent, (?:done|failed)<\/title>/g)].map(
+        ([, words, requests]) => {
+          const members = Number(/^The mean of (\d+) runs without a change, run /.exec(words!)?.[1] ?? 1)
+          return [members, Number(requests)] as const
+        }
+      )
+      assert.deepStrictEqual(bars, [
+        [1, 3],
+        [1, 3],
+        [1, 3],
+        [31, 2],
+        [1, 3]
+      ])
+      assert.strictEqual(
+        bars.reduce((sum, [members, requests]) => sum + members * requests, 0),
+        74
+      )
+      // The legend has no sum of means.
+      assert.notMatch(read, /sent, done \d/)
+      assert.match(text, /<title>The last of 31 runs without a change, run [^<]*: 2 s done<\/title>/)
     })
   )
 })

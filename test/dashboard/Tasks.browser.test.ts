@@ -2,31 +2,17 @@
  * Ten tasks of operators and controllers, each from the overview by visible links alone, with at most three clicks. A
  * search counts as one click.
  */
-import type { Browser, Locator } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { openBrowser, until, type Visit, visit } from "../support/browser.ts"
+import type { Locator } from "playwright-core"
+import { assert, describe, it } from "vitest"
+import { until } from "../support/browser.ts"
 import { creditCustomer, openOperatorWithHistory } from "../support/history.ts"
-import { failing, oddCustomer, pushedExternalId, type Operator, type ServeProcess } from "../support/operator.ts"
+import { failing, oddCustomer, pushedExternalId } from "../support/operator.ts"
+import { openInBrowser } from "../support/operatorInBrowser.ts"
 
 const clicksMax = 3
 
-let operator: Operator
-let served: ServeProcess
-let browser: Browser
-let look: Visit
-
-beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithHistory(inject("postgresUrl")), openBrowser()])
-  look = await visit(browser, served.link)
-})
-afterAll(async () => {
-  try {
-    await look?.close()
-  } finally {
-    await browser?.close()
-    await operator?.close()
-  }
-})
+const { operator, openVisit } = await openInBrowser(openOperatorWithHistory)
+const look = await openVisit()
 
 /** A person at the overview, who sees what is visible only. */
 const begin = async () => {

@@ -5,6 +5,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as WebhookDetails from "../../src/status/WebhookDetails.ts"
 import { address } from "../../src/web/Escape.ts"
+import { ask as request, shownCompany, showing } from "../support/pages.ts"
+import { clockIs } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 
 const companies = [unconnected("north"), unconnected("south")]
@@ -78,13 +80,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       yield* put("f", "orders", "6", "tributary.now()", "north", "dead_letter")
 
       const first = yield* ask(routes, companies, "/webhooks")
-      assert.include(first.text, 'href="/webhooks/events?time=yesterday"')
+      const [days] = yield* sql<{ yesterday: string }>`
+        select to_char(tributary.now() at time zone 'UTC' - interval '1 day', 'YYYY-MM-DD') as yesterday`
+      const time = `${days!.yesterday}%40UTC`
+      assert.include(first.text, `href="/webhooks/events?time=${time}"`)
       const yesterday = yield* ask(routes, companies, "/webhooks/events?time=yesterday")
-      assert.match(
-        yesterday.read,
-        /3 events about 3 records , yesterday \(UTC\)|3 events about 3 records, yesterday \(UTC\)/
-      )
-      assert.include(yesterday.text, 'href="/webhooks/events?time=yesterday&amp;resource=payments"')
+      assert.include(yesterday.read, `3 events about 3 records on ${days!.yesterday} (UTC).`)
+      assert.include(yesterday.text, `href="/webhooks/events?time=${time}&amp;resource=payments"`)
       assert.match(yesterday.read, /payments 2 /)
       const payments = yield* ask(routes, companies, "/webhooks/events?time=yesterday&resource=payments")
       assert.deepStrictEqual(recordsIn(payments.text), ["payments 4", "payments 2"])
@@ -98,10 +100,65 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       assert.match(none.read, /No event matches/)
       const odd = address("/webhooks/events", { resource: hostile, company: hostile })
       assert.isFalse(holdsHostile((yield* ask(routes, companies, odd)).text))
-      for (const query of ["time=never", "state=odd", "before=x"]) {
+      for (const query of ["time=never", "time=2026-02-30@UTC", "time=2026-02-01@Mars/Base", "state=odd", "before=x"]) {
         assert.deepInclude(yield* Effect.flip(ask(routes, companies, `/webhooks/events?${query}`)), { status: 400 })
       }
       yield* sql`truncate tributary.inbox`
+    })
+  )
+
+  it.effect("has the days of the reader's zone, with 23 and 25 hours, at an address that keeps its meaning", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [real] = yield* sql<{ text: string }>`select pg_get_functiondef('tributary.now()'::regprocedure) as text`
+      const clock = (time: string) => sql.unsafe(clockIs(`timestamptz ''${time}''`))
+      const put = (id: number, at: string) => sql`
+        insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state)
+        values ('north', ${`day${id}`}, 'x.updated', 'payments', ${String(id)}, ${at}, ${at}, '', 'pending')`
+      const ofZone = (path: string, zone: string) => ask(routes, companies, path, undefined, zone)
+      for (const { now, day, first, after, hours } of [
+        {
+          now: "2026-03-30T10:00:00Z",
+          day: "2026-03-29",
+          first: "2026-03-28T23:00:00Z",
+          after: "2026-03-29T22:00:00Z",
+          hours: 23
+        },
+        {
+          now: "2026-10-26T10:00:00Z",
+          day: "2026-10-25",
+          first: "2026-10-24T22:00:00Z",
+          after: "2026-10-25T23:00:00Z",
+          hours: 25
+        }
+      ]) {
+        yield* clock(now)
+        const before = new Date(Date.parse(first) - 1).toISOString()
+        const last = new Date(Date.parse(after) - 1).toISOString()
+        for (const [index, at] of [before, first, last, after].entries()) yield* put(index + 1, at)
+        const { text, read } = yield* ofZone("/webhooks/events?time=yesterday", "Europe/Berlin")
+        assert.deepStrictEqual(recordsIn(text), ["payments 3", "payments 2"], `${hours} hours`)
+        assert.include(read, `2 events about 2 records on ${day} (Europe/Berlin).`)
+        const link = `/webhooks/events?time=${day}%40Europe%2FBerlin`
+        assert.include(
+          text.replaceAll(/\s+/g, " ").replaceAll(" >", ">"),
+          `href="${link}" aria-current="true">Yesterday</a`
+        )
+        // The same later, and for a reader of another zone, where the choice has its name.
+        yield* clock("2026-12-24T10:00:00Z")
+        const later = yield* ofZone(link, "Asia/Kolkata")
+        assert.deepStrictEqual(recordsIn(later.text), ["payments 3", "payments 2"])
+        assert.match(later.text, new RegExp(`aria-current="true"\\s*>${day} \\(Europe/Berlin\\)</a`))
+        yield* sql`truncate tributary.inbox`
+      }
+      // 20:00 UTC is the next day in Kolkata.
+      yield* clock("2026-11-27T20:00:00Z")
+      const url = yield* showing([shownCompany("north", 1n)])
+      const inKolkata = yield* request(`${url}/webhooks/events`, { headers: { cookie: "tributary_zone=Asia/Kolkata" } })
+      assert.match(inKolkata.text, /href="[^"]*time=2026-11-28%40Asia%2FKolkata"\s*>Today<\/a/)
+      const withoutScript = yield* request(`${url}/webhooks/events`)
+      assert.match(withoutScript.text, /href="[^"]*time=2026-11-27%40UTC"\s*>Today \(UTC\)<\/a/)
+      yield* sql.unsafe(real!.text)
     })
   )
 

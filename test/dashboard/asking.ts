@@ -115,7 +115,8 @@ export const ask = Effect.fnUntraced(function* (
   routes: ReadonlyArray<Route>,
   companies: ReadonlyArray<ShownCompany>,
   url: string,
-  form?: Readonly<Record<string, string>>
+  form?: Readonly<Record<string, string>>,
+  zone = "UTC"
 ) {
   const { pathname, searchParams } = new URL(url, "http://page")
   const method = form === undefined ? "GET" : "POST"
@@ -134,6 +135,7 @@ export const ask = Effect.fnUntraced(function* (
       now: row!.now,
       companies,
       datasets: datasetsDefault,
+      zone,
       formAccess: { _tag: "Acting", formToken: "token-of-the-form" },
       background: (effect) => Effect.asVoid(FiberSet.run(fibers, Effect.provideContext(effect, context)))
     }
@@ -142,7 +144,7 @@ export const ask = Effect.fnUntraced(function* (
       return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.notice } satisfies Shown
     }
     const { body } = answer
-    const text = writeTimes((yield* Effect.promise(async () => body)).toString(), "UTC")
+    const text = writeTimes((yield* Effect.promise(async () => body)).toString(), zone)
     return {
       text,
       read: text.replace(/<[^>]+>/g, " ").replace(/\s+/g, " "),

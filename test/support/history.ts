@@ -24,6 +24,7 @@ import {
   meanwhileStatements,
   pastHours,
   planStatements,
+  rowCountStatement,
   sampleStatement,
   surroundingStatements,
   times
@@ -333,6 +334,7 @@ const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<v
       Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(databaseUrl)))
     )
   )
+  await query(rowCountStatement)
 }
 
 /** An operator with two days of history, and a running `serve`. */

@@ -223,3 +223,12 @@ export const sampleStatement = `
         from (select to_timestamp(floor(extract(epoch from ${now}) / 15) * 15) - tick * interval '15 seconds' as at, tick
                 from generate_series(240, ${pastHours * 240}) tick) t) s
   on conflict do nothing`
+
+/** The counts of the past: no process measured them, so that they are those of now without the later changes. */
+export const rowCountStatement = `
+  update tributary.activity a set rows = past.rows
+    from (select a.at, a.company, a.resource, c.rows - sum(a.inserted - a.deleted) over (partition by a.company, a.resource order by a.at desc)
+                   + a.inserted - a.deleted as rows
+            from tributary.activity a join tributary.companies n using (company) join tributary.row_counts c on c.company_id = n.company_id and c.resource = a.resource
+           where a.resolution = 'hour') past
+   where a.resolution = 'hour' and a.at = past.at and a.company = past.company and a.resource = past.resource`

@@ -2,13 +2,44 @@
 import { assert, describe, it } from "vitest"
 import { ago } from "../../src/web/Components.ts"
 import { html, type Html } from "../../src/web/Html.ts"
-import { clock, exactly, instant, minute, second, writeTimes, zoneName, zoneOf } from "../../src/web/Times.ts"
+import {
+  clock,
+  dayAfter,
+  dayIn,
+  exactly,
+  instant,
+  minute,
+  second,
+  startOfDay,
+  writeTimes,
+  zoneName,
+  zoneOf
+} from "../../src/web/Times.ts"
 
 const written = async (made: Html, zone: string, hasMoving = true) =>
   writeTimes((await made).toString(), zone, hasMoving)
 
 const at = new Date("2026-11-27T22:33:55.123Z")
 const micros = "2026-11-27T22:33:55.123456Z"
+
+describe("a day of the reader", () => {
+  it.each([
+    ["UTC", "2026-11-28", "2026-11-28T00:00:00.000Z", 24],
+    ["Asia/Kolkata", "2026-11-28", "2026-11-27T18:30:00.000Z", 24],
+    ["Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00.000Z", 23],
+    ["Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00.000Z", 25],
+    // The clock goes from 00:00 to 01:00, so that the day begins at 01:00.
+    ["Africa/Cairo", "2026-04-24", "2026-04-23T22:00:00.000Z", 23],
+    // The hour from 00:00 occurs twice; the day begins with the first.
+    ["America/Havana", "2026-11-01", "2026-11-01T04:00:00.000Z", 25]
+  ])("of %s, %s, begins at %s and has %s hours", (zone, day, since, hours) => {
+    const begin = startOfDay(zone, day)
+    assert.strictEqual(begin.toISOString(), since)
+    assert.strictEqual((startOfDay(zone, dayAfter(day)).getTime() - begin.getTime()) / 3_600_000, hours)
+    assert.strictEqual(dayIn(zone, begin), day)
+    assert.strictEqual(dayIn(zone, new Date(begin.getTime() - 1)), dayAfter(day, -1))
+  })
+})
 
 describe("a time of a page", () => {
   it.each([

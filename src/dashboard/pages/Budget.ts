@@ -1,11 +1,14 @@
-/** `/budget`: the rate budget of each token, its use, and the work that waits. */
+/**
+ * `/budget`: the rate budget of each token, its use, and the work that waits. Several are charts on one scale and a table;
+ * one is shown in detail.
+ */
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
-import { budgetChart, budgetKeys, refusalsOf } from "../BudgetChart.ts"
-import { clock, dayMs, hourMs } from "../../web/Times.ts"
+import { budgetChart, budgetLanes, refusalsOf } from "../BudgetChart.ts"
+import { clock, hourMs } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
@@ -39,13 +42,15 @@ const waiting = (budget: BudgetState): string => {
 const isSlowed = ({ allowed, configured, isProbing }: BudgetState): boolean =>
   isProbing || (allowed !== null && configured !== null && allowed < configured)
 
+const isFull = ({ urgentWaits, liveWaits }: BudgetState): boolean => urgentWaits || liveWaits
+
 /** The state as a badge. */
 const state = (budget: BudgetState, now: Date): Html => {
   const { pausedUntil } = budget
   if (pausedUntil !== null) return badge("warn", `paused for ${duration(pausedUntil.getTime() - now.getTime())}`)
   if (budget.isProbing) return badge("warn", "probing with one request")
   if (isSlowed(budget)) return badge("warn", "slowed after a 429")
-  if (budget.urgentWaits || budget.liveWaits) return badge("busy", "in full use")
+  if (isFull(budget)) return badge("busy", "in full use")
   return badge("good", "free")
 }
 
@@ -93,14 +98,15 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
     ])
 }
 
-const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date, hasKeys: boolean): Html => {
-  const id = `budget-${index}`
-  const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
+const lastHour = (now: Date) => ({ from: new Date(now.getTime() - hourMs), to: now, gapMs })
+
+const measured = (points: ReadonlyArray<SampleBudget.Sample>, now: Date): Html => {
+  const id = "budget"
   return points.length === 0
     ? html`<p class="hint">
         There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
       </p>`
-    : html`${budgetChart(points, options, hasKeys)}
+    : html`${budgetChart(points, { id, ...lastHour(now) })}
         <details id="${id}-table">
           <summary>The same as a table</summary>
           ${table(
@@ -111,56 +117,113 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
         </details>`
 }
 
-const section = (
-  shared: Shared,
-  index: number,
-  budget: BudgetState | undefined,
-  points: ReadonlyArray<SampleBudget.Sample>,
-  now: Date,
-  hasKeys: boolean
-) => {
-  const names = shared.companies.map(visible).join(", ")
-  const isOne = shared.companies.length === 1
-  return html`<section aria-labelledby="budget-${index}-heading">
-    <h2 id="budget-${index}-heading">${isOne ? "Company" : "Companies"} ${names}</h2>
-    ${isOne ? "" : html`<p>These companies share one budget.</p>`}
-    ${
-      shared.limit === null
-        ? html`<p>
-            No limit is configured (<code>requests_per_minute</code>), so that nothing is counted; only pauses that the
-            source requests are kept.
-          </p>`
-        : ""
-    }
+/** A budget with its state and the samples of the last hour. */
+interface Measured extends Shared {
+  readonly budget: BudgetState | undefined
+  readonly points: ReadonlyArray<SampleBudget.Sample>
+}
+
+const withoutLimit = html`<p>
+  No limit is configured (<code>requests_per_minute</code>), so that nothing is counted; only pauses that the source
+  requests are kept.
+</p>`
+
+/** One budget in detail. */
+const section = ({ companies, limit, budget, points }: Measured, now: Date): Html => {
+  const isOne = companies.length === 1
+  return html`<section aria-labelledby="budget-heading">
+    <h2 id="budget-heading">${isOne ? "Company" : "Companies"} ${companies.map(visible).join(", ")}</h2>
+    ${isOne ? "" : html`<p>These companies share one budget.</p>`} ${limit === null ? withoutLimit : ""}
     ${
       budget === undefined
         ? html`<p>No request has been made yet.</p>`
-        : html`${
-            shared.limit === null && budget.configured === null
-              ? stateFacts({ ...budget, allowed: null }, now)
-              : stateFacts(budget, now)
-          }
-          ${shared.limit === null && points.length === 0 ? "" : measured(points, index, now, hasKeys)}`
+        : html`${stateFacts(limit === null && budget.configured === null ? { ...budget, allowed: null } : budget, now)}
+          ${limit === null && points.length === 0 ? "" : measured(points, now)}`
     }
   </section>`
 }
 
-/** The charts of several budgets beside each other, with one legend. */
-const smallMultiples = (
-  samples: ReadonlyArray<ReadonlyArray<SampleBudget.Sample>>,
-  sections: ReadonlyArray<Html>
-): Html => {
-  const keys = new Map(samples.flatMap((points) => budgetKeys(points, gapMs)))
-  return html`${
-      keys.size === 0
-        ? ""
-        : html`<ul class="keys" aria-label="Legend of the charts">
-            ${[...keys].map(([kind, word]) => html`<li class="${kind}">${word}</li>`)}
-            <li>a gap has no samples</li>
-          </ul>`
-    }
-    <div class="charts budgets">${sections}</div>`
+/** Charts that are drawn beneath each other. */
+const chartsMax = 12
+const namesMax = 3
+
+const linkOf = ({ companies }: Shared): Html => {
+  const further = companies.length - namesMax
+  return html`<a href="${address("/budget", { company: companies[0] ?? null })}"
+      >${companies.slice(0, namesMax).map(visible).join(", ")}</a
+    >${further > 0 ? ` and ${count(further)} more` : ""}`
 }
+
+const peakOf = (points: ReadonlyArray<SampleBudget.Sample>): number => Math.max(0, ...points.map(({ used }) => used))
+
+/** Paused ones, slowed ones, those in full use, then by the highest share of the limit in use within the hour. */
+const worstFirst = (all: ReadonlyArray<Measured>): ReadonlyArray<Measured> => {
+  const rankOf = ({ budget }: Measured) =>
+    budget === undefined ? 4 : [budget.pausedUntil !== null, isSlowed(budget), isFull(budget), true].indexOf(true)
+  const shareOf = ({ points }: Measured) =>
+    Math.max(0, ...points.map(({ used, allowed }) => (allowed === null ? 0 : used / allowed)))
+  return all.toSorted((one, other) => rankOf(one) - rankOf(other) || shareOf(other) - shareOf(one))
+}
+
+const chartWords = (shown: ReadonlyArray<Measured>, further: number): string => {
+  const paused = shown.filter(({ points }) => points.some(({ isPaused }) => isPaused)).length
+  const refused = shown.filter(({ points }) => refusalsOf(points).length > 0).length
+  return `${plural(shown.length, "budget")} on one scale, the worst first: ${count(paused)} paused and ${count(refused)} refused (429) within the hour.${
+    further === 0 ? "" : ` ${plural(further, "further budget")} ${further === 1 ? "is" : "are"} only in the table.`
+  }`
+}
+
+/** Several budgets: a chart of each on one scale, and a table of all. */
+const several = (caption: string, all: ReadonlyArray<Measured>, now: Date): Html => {
+  const drawn = all.filter(({ points }) => points.length > 0).slice(0, chartsMax)
+  return html`${
+    drawn.length === 0
+      ? html`<p class="hint">
+          There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
+        </p>`
+      : budgetLanes(
+          drawn.map((one) => ({
+            name: html`${linkOf(one)} <span class="figure">at most ${count(peakOf(one.points))}</span>`,
+            points: one.points
+          })),
+          { id: "budgets", ...lastHour(now) },
+          chartWords(drawn, all.length - drawn.length)
+        )
+  }
+  ${table(
+    caption,
+    "Company, State, #Used now, #Allowed, #Highest in the hour, #Refused (429), Waiting",
+    all.map((one) => [
+      linkOf(one),
+      one.budget === undefined ? none("no request yet") : state(one.budget, now),
+      one.budget === undefined ? "" : count(one.budget.used),
+      one.limit === null && (one.budget?.configured ?? null) === null
+        ? "no limit"
+        : count(one.budget?.allowed ?? one.limit ?? 0),
+      one.points.length === 0 ? "" : count(peakOf(one.points)),
+      one.budget === undefined ? "" : count(one.budget.refusals),
+      one.budget === undefined ? "" : waiting(one.budget)
+    ])
+  )}`
+}
+
+/** The samples of the last hour of the first of these. */
+const measure = (all: ReadonlyArray<Shared>, samplesMax: number) =>
+  Effect.gen(function* () {
+    const budgets = new Map(
+      (yield* readBudgets(all.map(({ fingerprint }) => fingerprint))).map((one) => [one.fingerprint, one])
+    )
+    return yield* Effect.forEach(all, (one, index) =>
+      Effect.map(
+        index < samplesMax ? SampleBudget.read(one.fingerprint, hourMs) : Effect.succeed([]),
+        (points): Measured => ({
+          ...one,
+          budget: budgets.get(one.fingerprint),
+          points
+        })
+      )
+    )
+  })
 
 const sharedOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyArray<Shared> =>
   [...Map.groupBy(companies, ({ fingerprint }) => fingerprint)].map(([fingerprint, own]) => ({
@@ -179,26 +242,18 @@ interface Totals {
   readonly worst: string | null
 }
 
-const isFull = ({ urgentWaits, liveWaits }: BudgetState): boolean => urgentWaits || liveWaits
-
 /** The minutes of each hour in which a source paused requests. */
-const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
-  const current = Math.floor(now.getTime() / hourMs)
-  return trend(
-    hours.map(({ at, paused_ms: ms }) => ({
-      hoursAgo: current - Math.floor(at.getTime() / hourMs),
-      kind: "paused",
-      amount: Math.ceil(ms / 60_000)
-    })),
+const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html =>
+  trend(
+    hours.map(({ at, paused_ms: ms }) => ({ at, kind: "paused", amount: Math.ceil(ms / 60_000) })),
     {
       id: "trend",
       title: "Minutes in which a source paused requests",
       kinds: [["paused", "in all", "warn"]],
       countedMax: null,
-      clockHour: now
+      now
     }
   )
-}
 
 const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
   const paused = states.filter(({ pausedUntil }) => pausedUntil !== null).length
@@ -225,12 +280,11 @@ const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArra
 
 /** The last day of these companies, as far as it is stored for each. */
 const readDay = (companies: ReadonlyArray<ShownCompany>) =>
-  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name), dayMs)
+  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name))
 
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */
 const worstMax = 500
-const namesMax = 3
 
 /** Budgets as a table: those of the companies that a person searches for, else those that slow requests down. */
 const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: ReadonlyArray<Shared>) {
@@ -240,10 +294,9 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
   const isNamed = ({ companies }: Shared) => companies.some((name) => name.toLowerCase().includes(text!.toLowerCase()))
   const found =
     text === null
-      ? (yield* worstBudgets(worstMax)).filter((fingerprint) => byFingerprint.has(fingerprint))
-      : all.filter(isNamed).map(({ fingerprint }) => fingerprint)
-  const shown = found.slice(0, listedMax)
-  const budgets = new Map((yield* readBudgets(shown)).map((budget) => [budget.fingerprint, budget]))
+      ? (yield* worstBudgets(worstMax)).flatMap((fingerprint) => byFingerprint.get(fingerprint) ?? [])
+      : all.filter(isNamed)
+  const shown = yield* measure(found.slice(0, listedMax), chartsMax)
   return page({
     title: "Budget",
     section: "budget",
@@ -251,8 +304,8 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
         {
           budgets: all.length,
           companies: request.companies.length,
-          states: text === null ? [...budgets.values()] : [],
-          worst: text === null ? (byFingerprint.get(found[0] ?? "")?.companies[0] ?? null) : null
+          states: text === null ? shown.flatMap(({ budget }) => budget ?? []) : [],
+          worst: text === null ? (found[0]?.companies[0] ?? null) : null
         },
         yield* readDay(request.companies),
         now
@@ -262,24 +315,10 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
       ${
         shown.length === 0
           ? html`<p>${text === null ? "None: all are free." : "No company matches."}</p>`
-          : table(
-              found.length > listedMax ? `Budgets, the first ${listedMax}` : "Budgets",
-              "Company, State, #Used, #Allowed, #Refused (429), Waiting",
-              shown.map((fingerprint) => {
-                const companies = byFingerprint.get(fingerprint)?.companies ?? []
-                const budget = budgets.get(fingerprint)
-                const further = companies.length - namesMax
-                return [
-                  html`<a href="${address("/budget", { company: companies[0] ?? null })}"
-                      >${companies.slice(0, namesMax).map(visible).join(", ")}</a
-                    >${further > 0 ? ` and ${count(further)} more` : ""}`,
-                  budget === undefined ? none("no request yet") : state(budget, now),
-                  budget === undefined ? "" : count(budget.used),
-                  budget === undefined || budget.allowed === null ? "" : count(budget.allowed),
-                  budget === undefined ? "" : count(budget.refusals),
-                  budget === undefined ? "" : waiting(budget)
-                ]
-              })
+          : several(
+              found.length > listedMax ? `Budgets, the first ${listedMax} of ${count(found.length)}` : "Budgets",
+              shown,
+              now
             )
       }`
   })
@@ -295,31 +334,33 @@ export const routes: ReadonlyArray<Route> = [
       const chosen = ofQuery(request, "company")
       if (all.length > detailedMax && chosen === null) return yield* manyBudgets(request, all)
       const shared = all.filter((one) => chosen === null || one.companies.includes(chosen))
-      const budgets = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
-      const samples = yield* Effect.forEach(shared, ({ fingerprint }) => SampleBudget.read(fingerprint, hourMs))
-      const sections = shared.map((one, index) =>
-        section(
-          one,
-          index,
-          budgets.find(({ fingerprint }) => fingerprint === one.fingerprint),
-          samples[index]!,
-          now,
-          shared.length === 1
-        )
-      )
-      const shown = companies.filter(({ fingerprint }) => shared.some((one) => one.fingerprint === fingerprint))
-      const worstState = budgets.find(({ pausedUntil }) => pausedUntil !== null) ?? budgets.find(isSlowed)
-      const worst = shown.find(({ fingerprint }) => fingerprint === worstState?.fingerprint)?.name ?? null
+      const measuredOnes = worstFirst(yield* measure(shared, detailedMax))
+      const [only] = measuredOnes
+      const budgets = measuredOnes.flatMap(({ budget }) => budget ?? [])
+      const shown = measuredOnes.flatMap(({ companies: names }) => names)
+      const isTrouble = ({ budget }: Measured) =>
+        budget !== undefined && (budget.pausedUntil !== null || isSlowed(budget))
       return page({
         title: "Budget",
         section: "budget",
         body: html`${head(
-          { budgets: shared.length, companies: shown.length, states: budgets, worst },
-          yield* readDay(shown),
+          {
+            budgets: shared.length,
+            companies: shown.length,
+            states: budgets,
+            worst: measuredOnes.find(isTrouble)?.companies[0] ?? null
+          },
+          yield* readDay(companies.filter(({ name }) => shown.includes(name))),
           now
         )}
-        ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
-        ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections.length === 1 ? sections : smallMultiples(samples, sections)}`
+        ${all.length > 1 && chosen !== null ? html`<p><a href="/budget">All budgets</a></p>` : ""}
+        ${
+          only === undefined
+            ? html`<p>No such company is configured.</p>`
+            : measuredOnes.length === 1
+              ? section(only, now)
+              : several("Budgets, the worst first", measuredOnes, now)
+        }`
       })
     })
   }

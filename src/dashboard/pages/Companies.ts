@@ -10,37 +10,22 @@ import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay } from "../ActivityCharts.ts"
-import { companyNeeds, companyShares } from "../CompanyShares.ts"
+import { companyNeeds, companyShares, signTexts } from "../CompanyShares.ts"
 import { stateWords } from "../Format.ts"
 import { choiceLinks } from "../ListControls.ts"
-import { dayMs } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
 const whyMax = 100
-
-/** The words of each sign, and the page that lists what it counts. */
-const signWords: Readonly<
-  Record<
-    CompanyStates.Sign,
-    readonly [one: string, several: string, path: string, query: Readonly<Record<string, string>>]
-  >
-> = {
-  quarantined: ["record in quarantine", "records in quarantine", "/quarantine", {}],
-  dead_letters: ["dead event", "dead events", "/webhooks/events", { state: "dead_letter" }],
-  gaps: ["gap in the events", "gaps in the events", "/webhooks", {}],
-  rejected: ["refused push", "refused pushes", "/outbox/rows", { state: "rejected" }],
-  subscriptions_down: ["subscription not active", "subscriptions not active", "/webhooks", {}]
-}
 
 /** The signs of trouble beside the state of the resources, each with a link to what it counts. */
 const signsOf = (of: CompanyStates.CompanyState): Html => {
   const links = CompanyStates.signs
     .filter((sign) => of[sign] > 0)
     .map((sign, index) => {
-      const [one, several, path, query] = signWords[sign]
+      const { words, path, query } = signTexts[sign]
       return html`${index === 0 ? "" : ", "}<a href="${address(path, { ...query, company: of.company })}"
-          >${plural(of[sign], one, several)}</a
+          >${plural(of[sign], ...words)}</a
         >`
     })
   return links.length === 0 ? none("nothing") : html`${links}`
@@ -201,7 +186,9 @@ const controls = (
         ? ""
         : filterLinks(
             "With",
-            trouble.map((one) => link({ sign: one }, numbered(signWords[one][1], of.companiesWith[one]), one === sign))
+            trouble.map((one) =>
+              link({ sign: one }, numbered(signTexts[one].words[1], of.companiesWith[one]), one === sign)
+            )
           )
     }
     ${companySearch("/", text, { state, sign, order })}
@@ -224,7 +211,7 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   const isPlain =
     state === null && sign === null && text === null && order === null && ofQuery(request, "after") === null
   const hasTotalsOnly = names.length > seriesMax.hour
-  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names, dayMs) : []
+  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names) : []
   const { first, part } = yield* companyList(request, {
     path: "/",
     filter: { state, text, sign },

@@ -67,7 +67,8 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
       id: "trend",
       title: "Changes landed",
       kinds: [["change", "changes", "busy"]],
-      countedMax: changes.countedMax
+      countedMax: changes.countedMax,
+      now: changes.now
     })
   })
 }

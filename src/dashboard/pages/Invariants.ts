@@ -10,7 +10,7 @@ import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { recordAddress } from "../Addresses.ts"
 import { choiceLinks, companyChoice } from "../ListControls.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { choiceOf, ofQuery, positionOf } from "../Params.ts"
+import { choiceOf, companyIdNamed, ofQuery, positionOf } from "../Params.ts"
 
 const path = "/invariants"
 const shownMost = 50
@@ -121,7 +121,8 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
         ["unconfirmed", "unconfirmed", "busy"],
         ["open", "open", "bad"]
       ],
-      countedMax: seen.countedMax
+      countedMax: seen.countedMax,
+      now: seen.now
     })
   })
 }
@@ -176,10 +177,7 @@ const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invaria
   const { now } = request
   const invariant = rule.name
   const company = ofQuery(request, "company")
-  const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
-  if (company !== null && companyId === null) {
-    return yield* new PageError({ status: 404, message: `There is no company ${visible(company)}.` })
-  }
+  const companyId = yield* companyIdNamed(request, company)
   const state = (yield* choiceOf(request, "state", Invariants.violationStates)) ?? "current"
   const before = yield* positionOf(request, "before", "a violation")
   const read = yield* Invariants.violations({ invariant, companyId, state }, before, shownMost + 1)

@@ -145,7 +145,8 @@ const head = ({ waiting, refused, unknown, pause }: OutboxTotals, shown: Trends.
           ["pending", "pending", "quiet"],
           ["rejected", "refused", "bad"]
         ],
-        countedMax: shown.countedMax
+        countedMax: shown.countedMax,
+        now: shown.now
       })}
       <div class="controls lists">${OutboxRows.stateChoice({ state: "" }, "Rows")}</div>`
   })

@@ -19,7 +19,8 @@ import { resourcesAddress } from "../Addresses.ts"
 import { clock, dayMs, hourMs, minute, moving, timeElement } from "../../web/Times.ts"
 import { actionLink, stateWords } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
-import { beganAt, needsOf, needsPart, toneOf, type Findings, type Need } from "../Needs.ts"
+import { beganAt, needsOf, toneOf, type Findings, type Need } from "../Needs.ts"
+import { needsPart } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
@@ -57,7 +58,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
   const names = companies.map(({ name }) => name)
   const states = yield* Resources.read(companies, now)
   const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
-  const hours = yield* Activity.readHours(names, dayMs)
+  const hours = yield* Activity.readHours(names)
   return {
     states,
     failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
@@ -104,7 +105,8 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
   const { states } = reading
   if (states.length === 0) {
     return html`<p class="overall quiet">
-      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered.
+      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered and
+      the configuration names a resource.
     </p>`
   }
   const [tone, word] = overallState(needs)

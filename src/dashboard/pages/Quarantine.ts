@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { routesOf } from "../Action.ts"
-import { companyNamed, numberOf, ofPath, ofQuery, positionOf, sourceTimeout } from "../Params.ts"
+import { companyIdNamed, numberOf, ofPath, ofQuery, positionOf, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, none, pager, partOf, section, table, facts } from "../../web/Components.ts"
@@ -67,17 +67,10 @@ const listAddress = ({ company, resource, state }: ListFilter, before: bigint | 
   })
 
 /** A company of the filter: by its name, or by its number where no name is known. */
-const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: string | null) {
-  if (company === null) return null
-  const known = yield* TaskQueue.companyIdOf(company)
-  if (known !== null) return known
-  if (/^\d{1,18}$/.test(company)) return BigInt(company)
-  yield* companyNamed(request, company)
-  return yield* new PageError({
-    status: 404,
-    message: `The number of company ${visible(company)} at the source is not known yet: nothing of it was landed.`
-  })
-})
+const companyIdOf = (request: PageRequest, company: string | null) =>
+  company !== null && /^\d{1,18}$/.test(company)
+    ? Effect.map(TaskQueue.companyIdOf(company), (known) => known ?? BigInt(company))
+    : companyIdNamed(request, company)
 
 const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
   resolvedAt === null ? badge("warn", "open") : html`${badge("good", "resolved")} ${ago(resolvedAt, now)}`
@@ -113,7 +106,8 @@ const head = (
         ["resolved", "resolved", "good"],
         ["open", "open", "warn"]
       ],
-      countedMax: seen.countedMax
+      countedMax: seen.countedMax,
+      now: seen.now
     })
   })
 }

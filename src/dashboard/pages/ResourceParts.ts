@@ -2,7 +2,7 @@
 import * as RunDetails from "../../status/RunDetails.ts"
 import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
-import { barChart, figuresBelow, hourTicks, hoursUntil, percent, placesMin, type Slot } from "../../web/Chart.ts"
+import { barChart, figuresBelow, hourTicks, percent, placesMin, placesOf, type Slot } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { clock, minute } from "../../web/Times.ts"
@@ -65,14 +65,15 @@ type Hour = RunDetails.ResourceHour
 const hoursTable = (hours: ReadonlyArray<Hour>): Html =>
   table(
     "The last two days by hour, newest first",
-    "Hour, #Highest age, #Share of the target, #Runs, #New rows, #Changed rows, #Deleted rows, #Open gaps",
+    "Hour, #Highest age, #Share of the target, #Runs, #Rows, #New rows, #Changed rows, #Deleted rows, #Open gaps",
     hours
       .toReversed()
-      .map(({ at, ageMs, lateness, runs, inserted, updated, deleted, gaps }) => [
+      .map(({ at, ageMs, lateness, runs, rows, inserted, updated, deleted, gaps }) => [
         minute(at),
         ageMs === null ? none("not known") : duration(ageMs),
         lateness === null ? none("no target") : percent(lateness),
         count(runs),
+        rows === null ? none("not counted") : count(rows),
         count(inserted),
         count(updated),
         count(deleted),
@@ -94,14 +95,22 @@ const latenessWords = (hours: ReadonlyArray<Hour>, { isPaused, targetMs }: Resou
     : `late in ${count(late.length)} of ${plural(known.length, "hour")} in two days, ${oldest}.`
 }
 
-/** The highest age, and the changes of each hour. */
+/** The number of rows now, and how it changed since the first hour with a count. */
+const rowWords = (hours: ReadonlyArray<Hour>, now: ResourceState["rows"]): string => {
+  const counted = hours.filter(({ rows }) => rows !== null)
+  const [first, last] = [counted[0]?.rows, counted.at(-1)?.rows]
+  const present = now?.rows ?? last
+  if (present === undefined || present === null) return "not counted yet."
+  const more = present - (first ?? present)
+  return `${now?.isExact === false ? "about " : ""}${count(present)} now, ${more === 0 ? "as many as" : `${count(Math.abs(more))} ${more > 0 ? "more" : "fewer"} than`} ${counted[0] === undefined ? "before" : minute(counted[0].at)}.`
+}
+
+/** The highest age, the number of rows, and the changes of each hour. */
 const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState, now: Date): Html => {
-  const places = hoursUntil(now, RunDetails.hoursShown)
-  const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
+  const places = placesOf(hours, now, RunDetails.hoursShown)
   const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number> | null, more?: (hour: Hour) => Partial<Slot>) =>
-    places.map((at): Slot => {
-      const hour = byTime.get(at.getTime())
-      return hour === undefined
+    places.map(({ at, hour }): Slot =>
+      hour === null
         ? { words: minute(at), values: null }
         : {
             words: minute(at),
@@ -109,14 +118,18 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
             note: hour.gaps > 0 ? `${plural(hour.gaps, "delivery gap")} open` : null,
             ...more?.(hour)
           }
-    })
+    )
   const sum = (of: (hour: Hour) => number) => hours.reduce((total, hour) => total + of(hour), 0)
   const changed = [
     sum(({ inserted }) => inserted),
     sum(({ updated }) => updated),
     sum(({ deleted }) => deleted)
   ] as const
-  const shared = { ticks: hourTicks(places, 12), noteWord: "delivery gap open", heading: null }
+  const ticks = hourTicks(
+    places.map(({ at }) => at),
+    12
+  )
+  const shared = { ticks, noteWord: "delivery gap open", heading: null }
   const hasLate = hours.some(isLateHour)
   return html`${barChart({
     ...shared,
@@ -140,10 +153,22 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
   })}
   ${barChart({
     ...shared,
-    id: "changed",
+    id: "rows",
     title: "Rows",
+    unit: "rows at the end of each hour",
+    summary: rowWords(hours, rows),
+    quantity: "count",
+    series: [["quiet", "rows"]],
+    slots: slots(({ rows: counted }) => (counted === null ? null : [counted])),
+    least: 4,
+    empty: rowWords(hours, rows)
+  })}
+  ${barChart({
+    ...shared,
+    id: "changed",
+    title: "Changes",
     unit: "rows an hour",
-    summary: `${count(changed[0])} new, ${count(changed[1])} changed, ${count(changed[2])} deleted in two days${rows === null ? "" : `; ${rows.isExact ? "" : "about "}${count(rows.rows)} rows now`}.`,
+    summary: `${count(changed[0])} new, ${count(changed[1])} changed, ${count(changed[2])} deleted in two days.`,
     quantity: "count",
     series: [
       ["good", "new"],
@@ -165,7 +190,16 @@ const tones: Readonly<Record<Run["status"], Tone>> = {
 }
 const isFailed = ({ status }: Run): boolean => status === "failed" || status === "abandoned"
 
-/** Duration and requests of runs, oldest first; each bar links to its run. */
+/** `34 runs, in 12 rows`: runs without a change share one. */
+const runWords = (runs: ReadonlyArray<Run>): string => {
+  const all = runs.reduce((sum, run) => sum + membersOf(run), 0)
+  return all === runs.length ? plural(all, "run") : `${plural(all, "run")}, in ${plural(runs.length, "row")}`
+}
+
+/** The runs that a row stands for. */
+const membersOf = ({ quietRuns }: Run): number => Math.max(1, quietRuns)
+
+/** Duration and requests of runs, oldest first; each bar links to its run. A bar is one run, also of those that share a row. */
 const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   const shown = runs.toReversed()
   const [first] = shown
@@ -174,11 +208,11 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   const statuses = (["done", "quarantined", "running", "abandoned", "failed"] as const).filter((status) =>
     shown.some((run) => run.status === status)
   )
-  const slots = (valueOf: (run: Run) => number | null) =>
+  const slots = (valueOf: (run: Run) => number | null, ofShared: string) =>
     shown.map((run): Slot => {
       const value = valueOf(run)
       return {
-        words: `${run.quietRuns > 1 ? `${count(run.quietRuns)} runs without a change, run` : "Run"} ${run.id}, ${minute(run.beganAt)}`,
+        words: `${run.quietRuns > 1 ? `${ofShared} ${count(run.quietRuns)} runs without a change, run` : "Run"} ${run.id}, ${minute(run.beganAt)}`,
         to: runAddress(run.id),
         values: value === null ? null : statuses.map((status) => (status === run.status ? value : 0)),
         ...(isFailed(run) ? { sign: "✕" } : {})
@@ -195,19 +229,18 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   }
   const longest = Math.max(...shown.map((run) => tookOf(run, now) ?? 0))
   const sum = shown.reduce((all, run) => all + run.requests, 0)
-  const runsShown = plural(
-    shown.reduce((all, { quietRuns }) => all + Math.max(1, quietRuns), 0),
-    "run"
-  )
+  const requestsOf = (run: Run) => run.requests / membersOf(run)
+  const most = Math.max(...shown.map(requestsOf))
+  const hasShared = shown.some(({ quietRuns }) => quietRuns > 1)
   return html`${barChart({
     ...shared,
     series: statuses.map((status) => [tones[status], status]),
     id: "durations",
     title: "Duration",
-    unit: "of each row of runs; a bar links to it",
-    summary: `at most ${duration(longest)} in the last ${runsShown}.`,
+    unit: `of a run${hasShared ? "; of runs that share a row, the last one" : ""}`,
+    summary: `at most ${duration(longest)} in the last ${runWords(shown)}.`,
     quantity: "duration",
-    slots: slots((run) => tookOf(run, now)),
+    slots: slots((run) => tookOf(run, now), "The last of"),
     least: 100
   })}
   ${barChart({
@@ -215,10 +248,11 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     series: statuses.map((status) => [tones[status], `sent, ${status}`]),
     id: "requests",
     title: "Requests",
-    unit: "of each row of runs; a bar links to it",
-    summary: `${plural(sum, "request")} in the last ${runsShown}.`,
+    unit: `of a run${hasShared ? "; of runs that share a row, the mean" : ""}`,
+    summary: `${plural(sum, "request")} in the last ${runWords(shown)}; at most ${most.toLocaleString("en-US", { maximumFractionDigits: 1 })} in a run.`,
     quantity: "count",
-    slots: slots(({ requests }) => requests),
+    hasTotals: !hasShared,
+    slots: slots(requestsOf, "The mean of"),
     least: 4
   })}`
 }

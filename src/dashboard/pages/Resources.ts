@@ -337,7 +337,10 @@ const listed = Effect.fnUntraced(function* (request: PageRequest, view: View, co
       )}
       ${
         everything.length === 0
-          ? html`<p>No resource is known yet: the first tasks are created when the source has answered.</p>`
+          ? html`<p>
+              No resource is known yet: the first tasks are created when the source has answered and the configuration
+              names a resource.
+            </p>`
           : shown.length === 0
             ? html`<p>
                 None of ${plural(everything.length, "resource")} matches.

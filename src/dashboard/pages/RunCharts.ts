@@ -1,14 +1,14 @@
 /** The last day of runs: bars by status, and a lane for each resource. */
 import type { RunHour, RunHours, RunsOf } from "../../status/RunHours.ts"
 import { failuresOf } from "../../status/RunHours.ts"
-import { barChart, figuresBelow, hourTicks, hoursUntil, laneChart, type Stretch } from "../../web/Chart.ts"
+import { barChart, figuresBelow, hourTicks, placesOf } from "../../web/Chart.ts"
 import { count, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
+import { laneChart, type Stretch } from "../../web/Lanes.ts"
 import { clock } from "../../web/Times.ts"
 import { resourceAddress, runsOfHour } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 
-const hoursShown = 24
 const labelEvery = 6
 
 /** From the bottom of a bar to its top. */
@@ -102,8 +102,8 @@ const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: 
 
 /** Both charts of the last day. */
 export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boolean): Html => {
-  const hours = hoursUntil(now, hoursShown)
-  const byTime = new Map(read.all.map((hour) => [hour.at.getTime(), hour]))
+  const places = placesOf(read.all, now)
+  const hours = places.map(({ at }) => at)
   const total = (valueOf: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + valueOf(hour), 0)
   return html`<div class="charts">
     ${barChart({
@@ -113,15 +113,12 @@ export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boo
       summary: `${kinds.map(([, word, valueOf]) => `${count(total(valueOf))} ${word}`).join(", ")}.`,
       quantity: "count",
       series: kinds.map(([tone, word]) => [tone, word]),
-      slots: hours.map((at) => {
-        const hour = byTime.get(at.getTime())
-        return {
-          words: clock(at),
-          to: hour === undefined ? null : runsOfHour(at, { company: of.company, resource: of.resource }),
-          values: hour === undefined ? null : kinds.map(([, , valueOf]) => valueOf(hour)),
-          ...(hour !== undefined && failuresOf(hour) > 0 ? { sign: "✕" } : {})
-        }
-      }),
+      slots: places.map(({ at, hour }) => ({
+        words: clock(at),
+        to: hour === null ? null : runsOfHour(at, { company: of.company, resource: of.resource }),
+        values: hour === null ? null : kinds.map(([, , valueOf]) => valueOf(hour)),
+        ...(hour !== null && failuresOf(hour) > 0 ? { sign: "✕" } : {})
+      })),
       ticks: hourTicks(hours, labelEvery),
       least: 4,
       keys: read.all.some((hour) => failuresOf(hour) > 0) ? [["sign failed", "a run failed or was abandoned"]] : [],

@@ -1,6 +1,5 @@
 /** `/runs`: the list of runs, and a page for each. */
 import * as Effect from "effect/Effect"
-import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import {
   ago,
@@ -28,7 +27,7 @@ import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { changesPart, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
-import { choiceOf, ofQuery } from "../Params.ts"
+import { choiceOf, companyIdNamed, ofQuery } from "../Params.ts"
 
 const shownMax = 50
 const entriesMax = 50
@@ -92,10 +91,11 @@ interface Filter extends Runs.RunFilter {
 /** The hour of the address; null for any. */
 const hourOf = (request: PageRequest): Effect.Effect<Date | null, PageError> => {
   const text = ofQuery(request, "hour")
-  const at = text === null || !/^\d{4}-\d\d-\d\dT\d\d:00Z$/.test(text) ? null : new Date(text)
+  // Postgres has no year 0.
+  const at = text === null || !/^(?!0000)\d{4}-\d\d-\d\dT\d\d:00Z$/.test(text) ? null : new Date(text)
   return text === null
     ? Effect.succeed(null)
-    : at === null || Number.isNaN(at.getTime())
+    : at === null || Number.isNaN(at.getTime()) || !at.toISOString().startsWith(text.slice(0, -1))
       ? Effect.fail(new PageError({ status: 400, message: "That is no hour, such as 2026-11-28T09:00Z." }))
       : Effect.succeed(at)
 }
@@ -113,13 +113,9 @@ const placeIn = (request: PageRequest): Effect.Effect<Runs.RunPlace | null, Page
 
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
   const company = ofQuery(request, "company")
-  const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
-  if (company !== null && companyId === null) {
-    return yield* new PageError({ status: 404, message: `No runs of a company ${visible(company)} are known.` })
-  }
   return {
     company,
-    companyId,
+    companyId: yield* companyIdNamed(request, company),
     resource: ofQuery(request, "resource"),
     status: yield* choiceOf(request, "status", Runs.statuses),
     lane: yield* choiceOf(request, "lane", Runs.lanes),

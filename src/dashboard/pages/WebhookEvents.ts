@@ -9,7 +9,7 @@ import { ago, none, badge, count, duration, pager, partOf, table, type Tone } fr
 import { actionLink } from "../Format.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { choiceLinks, companyChoice } from "../ListControls.ts"
-import { timeChoice, timeOf, timeWords, type ChosenTime } from "../TimeChoice.ts"
+import { timeChoice, timeOf, type ChosenTime } from "../TimeChoice.ts"
 import { eventAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 
 type EventSummary = WebhookDetails.EventSummary
@@ -111,7 +111,8 @@ const stateChoice = (query: EventQuery): Html =>
   ])
 
 /** Links to the lists of events by time; none of them is the current one. */
-export const eventLinks = (company: string | null): Html => timeChoice(eventsPath, { company, time: "" }, "Events")
+export const eventLinks = (request: PageRequest, company: string | null): Html =>
+  timeChoice(request, eventsPath, { company, time: "" }, "Events")
 
 const resourceChoice = (
   query: EventQuery,
@@ -133,16 +134,14 @@ const resourceChoice = (
 const foundSentence = (
   { rows, isCut }: { readonly rows: ReadonlyArray<WebhookDetails.ResourceEvents>; readonly isCut: boolean },
   resource: string | null,
-  { time }: ChosenTime
+  { words }: ChosenTime
 ): Html => {
   const own = rows.filter((one) => resource === null || one.resource === resource)
   const events = own.reduce((sum, one) => sum + one.events, 0)
   const records = own.reduce((sum, one) => sum + one.records, 0)
   return html`<p class="summary">
     ${plural(events, "event")} about
-    ${plural(records, "record")}${resource === null ? "" : html` of ${visible(resource)}`}${
-      time === null ? "" : `, ${timeWords[time].toLowerCase().replace("utc", "UTC")}`
-    }.
+    ${plural(records, "record")}${resource === null ? "" : html` of ${visible(resource)}`}${words === "" ? "" : ` ${words}`}.
     ${isCut ? html`<span class="detail">This time has more: only its newest ${count(WebhookDetails.searchLimit)} events are searched. Choose a shorter time.</span>` : ""}
   </p>`
 }
@@ -164,7 +163,7 @@ const eventsPage = Effect.fn("page.webhookEvents")(function* (request: PageReque
       <h1>Events received</h1>
       ${foundSentence(found, resource, chosen)}
       <div class="controls lists">
-        ${timeChoice(eventsPath, query)} ${stateChoice(query)} ${resourceChoice(query, found.rows, resource)}
+        ${timeChoice(request, eventsPath, query)} ${stateChoice(query)} ${resourceChoice(query, found.rows, resource)}
         ${companyChoice(request, eventsPath, query)}
       </div>
       ${

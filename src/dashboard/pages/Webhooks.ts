@@ -185,7 +185,8 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
         ["pending", "pending", "busy"],
         ["dead_letter", "dead letter", "bad"]
       ],
-      countedMax: shown.countedMax
+      countedMax: shown.countedMax,
+      now: shown.now
     })
   })
 }
@@ -227,7 +228,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
       events.length === 0
         ? html`<p>No event is stored.</p>`
         : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, hasCompanies, now)}
-            <div class="controls lists">${WebhookEvents.eventLinks(only)}</div>`
+            <div class="controls lists">${WebhookEvents.eventLinks(request, only)}</div>`
     )}
     ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}`
   })

@@ -18,10 +18,10 @@ const instant = (minutes: number) => new Date(startMs + minutes * 60_000).toISOS
 
 const empty =
   run(`truncate tributary.runs, tributary.checkpoints, tributary.companies, tributary.tasks, tributary.activity,
-  tributary.activity_watermarks, tributary.delivery_gaps, tributary.processes, tributary.budget_usage`)
+  tributary.activity_watermarks, tributary.delivery_gaps, tributary.processes, tributary.budget_usage, tributary.row_counts`)
 const rowsOf = (resolution: string) =>
   run<Record<string, unknown>>(
-    `select resolution, at, company, resource, runs, quarantined_runs, failed_runs, abandoned_runs, inserted, updated, deleted,
+    `select resolution, at, company, resource, rows, runs, quarantined_runs, failed_runs, abandoned_runs, inserted, updated, deleted,
             quarantined, requests, retries, run_ms, run_ms_max, age_ms_max, round(lateness_max::numeric, 9)::text as lateness,
             budget_share_max, paused_ms, gaps, process_starts
        from tributary.activity where resolution = $1 order by at, company, resource`,
@@ -199,6 +199,68 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
+  it.effect("keeps the number of rows as it was measured, and knows none after a change without a count", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      const count = (rows: number, minutes: number) =>
+        run(
+          `insert into tributary.row_counts (company_id, resource, rows, deleted, is_exact, run_id, counted_at)
+           values (1, 'a', $1, 0, true, (select coalesce(max(id), 0) from tributary.runs), $2::timestamptz)
+           on conflict (company_id, resource) do update set rows = excluded.rows, run_id = excluded.run_id, counted_at = excluded.counted_at`,
+          [rows, instant(minutes)]
+        )
+      const land = (minutes: number) =>
+        run(
+          `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted)
+           values (1, 'a', 'full', 'live', 'done', 1, $1::timestamptz, $1::timestamptz, 3)`,
+          [instant(minutes)]
+        )
+      const rowsBy = (resolution: string) =>
+        Effect.map(
+          run<{ hour: number; rows: number | null }>(
+            `select extract(hour from at at time zone 'UTC')::int as hour, rows::int as rows from tributary.activity
+              where resolution = $1 and company = 'north' and resource = 'a' order by at`,
+            [resolution]
+          ),
+          (found) => found.map(({ hour, rows }) => [hour, rows] as const)
+        )
+      yield* land(1)
+      yield* count(10, 2)
+      yield* setClock(50)
+      yield* write
+      assert.deepStrictEqual(yield* rowsBy("hour"), [[0, 10]])
+      // The count of the next hour does not change the hour before, whose row is written once more.
+      yield* land(60)
+      yield* count(13, 60)
+      yield* setClock(60.5)
+      yield* write
+      assert.deepStrictEqual(yield* rowsBy("hour"), [
+        [0, 10],
+        [1, 13]
+      ])
+      // No process runs for three hours. A sync changes rows in the second of them.
+      yield* land(150)
+      yield* setClock(245)
+      yield* write
+      const expected: ReadonlyArray<readonly [number, number | null]> = [
+        [0, 10],
+        [1, 13],
+        [2, null],
+        [3, null],
+        [4, 13]
+      ]
+      assert.deepStrictEqual(yield* rowsBy("hour"), expected)
+      yield* count(16, 245)
+      yield* setClock(246)
+      yield* write
+      assert.deepStrictEqual(yield* rowsBy("hour"), [...expected.slice(0, 4), [4, 16]])
+      assert.deepStrictEqual(yield* rowsBy("day"), [[0, 16]])
+      const [all] = yield* Activity.readDay(["north"]).pipe(Effect.map((hours) => hours.slice(-1)))
+      assert.strictEqual(all!.rows, 16)
+    })
+  )
+
   it.effect("counts quiet runs that share a row, spread evenly", () =>
     Effect.gen(function* () {
       yield* setClock(0)
@@ -210,7 +272,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       )
       yield* setClock(601)
       yield* write
-      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      const hours = yield* Activity.readHours(["north"])
       assert.deepStrictEqual(
         hours.map(({ runs }) => runs),
         [...Array.from({ length: 10 }, () => 12), 1]
@@ -300,7 +362,11 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       )
       yield* empty
       yield* add(1_001, 1)
+      yield* run(
+        "insert into tributary.row_counts (company_id, resource, rows, deleted, is_exact, run_id, counted_at) values (1, 'r1', 5, 0, true, 0, tributary.now()) on conflict do nothing"
+      )
       yield* write
+      assert.isEmpty(yield* run("select from tributary.activity where rows is not null"))
       assert.deepStrictEqual(
         (yield* grains).map(({ companies, rows, runs }) => [companies, rows, runs]),
         Array.from({ length: 3 }, () => [0, 1, 1_001])

@@ -1,0 +1,112 @@
+/** Questions of the pages and of the metrics that read a bounded number of rows, whatever the tables remember. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Attention from "../../../src/status/Attention.ts"
+import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
+import * as Processes from "../../../src/status/Processes.ts"
+import * as Webhooks from "../../../src/status/Webhooks.ts"
+import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const stored = 6_000
+
+const rows: ReadonlyArray<string> = [
+  // One resource never succeeded; the others are read well once a minute, after one full scan.
+  `insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
+   select 1, case when n % 2 = 0 then 'broken' else 'good' || n % 6 end, case when n > ${stored} - 12 then 'full' else 'incremental' end,
+          case when n % 2 = 0 then 'failed' else 'done' end, 1, at, at
+     from generate_series(${stored}, 1, -1) n, lateral (select tributary.now() - n * interval '1 minute' as at) t`,
+  `insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
+   select 'p' || n, '{north}', at, at, case when n % 2 = 0 then at end
+     from generate_series(1, ${stored}) n, lateral (select tributary.now() - n * interval '10 minutes' as at) t`,
+  `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
+   select 'north', 'e' || n, 'things.updated', at, '', 'done', at
+     from generate_series(${stored}, 1, -1) n, lateral (select tributary.now() - n * interval '2 minutes' as at) t`,
+  `insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
+   select 'north', 'things', 'missing', '', tributary.now() - n * interval '1 hour' from generate_series(1, ${stored}) n`,
+  "analyze"
+]
+
+interface Plan {
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+/** The rows that a statement reads from tables and indexes. */
+const rowsRead = (plan: Plan): number =>
+  (plan["Relation Name"] === undefined
+    ? 0
+    : (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"]) +
+  (plan.Plans ?? []).reduce((sum, one) => sum + rowsRead(one), 0)
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("bounded questions", (it) => {
+  it.effect("read few rows of tables with many", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      for (const statement of rows) yield* sql.unsafe(statement)
+      const failing = JSON.stringify([{ company: "north", id: "1", resource: "broken" }])
+      const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>, rowsMax: number]> = [
+        [Attention.failingSinceStatement.text, [failing], 1_010],
+        [Processes.processesStatement.text, [], 10],
+        [Processes.listStatement.text, [null], 320],
+        [Processes.listStatement.text, ["p77"], 10],
+        [Webhooks.closedGapsStatement.text, [["north"]], 40],
+        [InboxMetrics.readStatement.text, ['["north"]'], 10],
+        [lastFullScanStatement.text, [1, "good1", null], 10]
+      ]
+      for (const [text, parameters, rowsMax] of statements) {
+        const [row] = yield* sql.unsafe<{ readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: Plan }> }>(
+          `explain (analyze, format json) ${text}`,
+          parameters
+        )
+        assert.isAtMost(rowsRead(row!["QUERY PLAN"][0]!.Plan), rowsMax, text)
+      }
+    })
+  )
+
+  it.effect("find when a resource began to fail", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate tributary.runs`
+      const runs = [
+        ["never", "full", "failed"],
+        ["since", "incremental", "failed"],
+        ["since", "incremental", "done"],
+        ["since", "incremental", "abandoned"],
+        ["since", "incremental", "failed"],
+        ["since", "incremental", "failed"],
+        ["quarantined", "incremental", "failed"],
+        ["quarantined", "incremental", "quarantined"],
+        ["quarantined", "incremental", "failed"],
+        ["children", "full", "done"],
+        ["children", "children", "failed"],
+        ["children", "children", "done"],
+        ["children", "children", "failed"],
+        ["well", "incremental", "failed"],
+        ["well", "incremental", "done"]
+      ]
+      yield* sql`insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
+        select 1, r ->> 0, r ->> 1, r ->> 2, 1, to_timestamp(n), to_timestamp(n)
+          from jsonb_array_elements(${JSON.stringify(runs)}::jsonb) with ordinality as x(r, n) order by n`
+      const states = [...new Set(runs.map(([resource]) => resource!))].map((resource) => ({
+        company: "north",
+        companyId: 1n,
+        resource
+      }))
+      const found = yield* Attention.readFailingSince(states)
+      assert.deepStrictEqual(
+        found.map(({ resource, since }) => [resource, since!.getTime() / 1000]),
+        [
+          ["never", 1],
+          ["since", 5],
+          ["quarantined", 9],
+          ["children", 13]
+        ]
+      )
+    })
+  )
+})
