@@ -8,12 +8,19 @@ import { assert, describe, it } from "vitest"
 import { routes } from "../../src/dashboard/Routes.ts"
 import { desk, narrow, overflow, phone, picture, smallPhone, until, violations, visit } from "../support/browser.ts"
 import { openOperatorWithHistory } from "../support/history.ts"
+import { historyChecks } from "../support/historyChecks.ts"
 import { failing, late } from "../support/operator.ts"
 import { openInBrowser } from "../support/operatorInBrowser.ts"
 import { pageCases } from "../support/pageCases.ts"
 
 const { operator, served, browser, openVisit } = await openInBrowser(openOperatorWithHistory)
 const look = await openVisit()
+
+describe("the history that the pages show", () => {
+  it.each(historyChecks)("agrees with itself: $name", async ({ contradictions }) => {
+    assert.deepStrictEqual(await contradictions(operator), [])
+  })
+})
 
 describe("every page", () => {
   it.each(pageCases)("responds, fits and is accessible: $name", async ({ name, path, says, status = 200 }) => {

@@ -2,32 +2,43 @@
  * An operator whose last two days look like those of a real installation: three companies with every resource, load by
  * day, an hour in which a source failed, a pause, a delivery gap that closed, a restart, pushes and events.
  *
- * The reference server, `serve` and the commands do what `operator.ts` does, and more of it. What they did is then moved
- * into the past (`historyRows.ts`). Runs of the time between are rows that SQL inserts, with their changes
- * (`historyChanges.ts`); `src/tasks/WriteActivity.ts`
- * makes the data of the charts.
+ * The reference server, `serve` and the commands do what `operator.ts` does, and more of it, each at its time: the test
+ * moves one clock, which all of them and the warehouse use. Runs of the time between are rows that SQL inserts
+ * (`historyRows.ts`), with their changes in the warehouse and at the source (`historyChanges.ts`);
+ * `src/tasks/WriteActivity.ts` makes the data of the charts. `historyChecks.ts` states what must agree.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { writeFileSync } from "node:fs"
+import { renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { inject } from "vitest"
 import { areas } from "../../connectors/service-v2/catalogue/areas.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { writeActivity } from "../../src/tasks/WriteActivity.ts"
 import { until } from "./browser.ts"
 import { writeChanges } from "./historyChanges.ts"
 import {
-  firstSyncStatements,
+  endStatements,
   hourly,
-  lateInvoiceStatements,
-  movePast,
+  meanwhileStatements,
+  pastHours,
+  planStatements,
   rowCountStatement,
-  runStatements,
   sampleStatement,
-  surroundingStatements
+  surroundingStatements,
+  times
 } from "./historyRows.ts"
-import { openOperator, past, present, type Operator, type OperatorSetup, type ServeProcess } from "./operator.ts"
+import {
+  failing,
+  oddCustomer,
+  openOperator,
+  present,
+  type Operator,
+  type OperatorSetup,
+  type ServeProcess
+} from "./operator.ts"
+import { clockIs } from "./postgres.ts"
 
 const everything: OperatorSetup = {
   configuration: (port) => `companies:
@@ -38,7 +49,7 @@ budget: { requests_per_minute: 3000 }
 requests: { attempts_max: 2, timeout_seconds: 10 }
 freshness:
   default_minutes: 180
-  resources: { zones: 60, ${hourly.map((one) => `${one}: 60`).join(", ")} }
+  resources: { zones: 60, items: 1560, ${hourly.map((one) => `${one}: 60`).join(", ")} }
 schedule:
   default: { every: 90m }
   resources:
@@ -53,15 +64,32 @@ webhooks:
   events: [customers.created, customers.updated, orders.created, orders.updated, payments.created]
 dashboard: { listen: "127.0.0.1:0" }
 `,
-  southScopes: areas.filter(({ name }) => name !== "payroll").flatMap(({ name }) => [`${name}:read`, `${name}:write`])
+  southScopes: areas.filter(({ name }) => name !== "payroll").flatMap(({ name }) => [`${name}:read`, `${name}:write`]),
+  env: (folder) => {
+    writeOffset(folder, pastHours)
+    return {
+      CLOCK_OFFSET_FILE: offsetFile(folder),
+      NODE_OPTIONS: `--import ${new URL("movedClock.ts", import.meta.url).href}`
+    }
+  }
 }
 
 /** Records of `north` that `west` has too. */
-const shared = ["customers", "items", "orders", "orderlines", "shipments", "invoices", "invoicelines", "payments"]
+const shared = [
+  "customers",
+  "items",
+  "orders",
+  "orderlines",
+  "shipments",
+  "vouchers",
+  "invoices",
+  "invoicelines",
+  "payments"
+]
 
 /** Numbers of records of `west` begin here, so that a number or code belongs to one company. */
 const westIds = 500_000
-const references = ["id", "customerid", "itemid", "orderid", "orderlineid", "shipmentid", "invoiceid"]
+const references = ["id", "customerid", "itemid", "orderid", "orderlineid", "shipmentid", "voucherid", "invoiceid"]
 const keys = ["customercode", "itemcode", "invoicenumber", "externalid"]
 
 /** A record of `north` as one of `west`. */
@@ -89,98 +117,192 @@ export const creditCustomer = async ({
   return row!
 }
 
-/** An invoice with an open amount. */
-interface OpenInvoice {
-  readonly id: string
-  readonly orderid: string
-  readonly customerid: string
-  readonly open: string
-}
-
 /** One part of the past: what happens at the source and by pushes, and how many hours ago. */
 interface Step {
   readonly hours: number
-  readonly payments: number
-  readonly act: (customer: number) => Promise<unknown>
+  readonly payments?: number
+  readonly act: () => Promise<unknown>
 }
 
-/** Does each step, waits until it is in the warehouse, and moves it into the past. */
-const addSteps = async ({ reference, source, query, run, folder }: Operator): Promise<void> => {
-  const { id } = await creditCustomer({ query })
-  const customer = Number(id)
-  const limit = (creditlimit: string) => source("PATCH", `/customers/${customer}`, { creditlimit })
-  const push = async (args: ReadonlyArray<string>, file: string, content: string, expected: number) => {
+const offsetFile = (folder: string) => join(folder, "clock-offset")
+
+/** As a whole, since processes read it at any time. */
+const writeOffset = (folder: string, hours: number) => {
+  writeFileSync(`${offsetFile(folder)}.new`, String(-Math.round(hours * 3_600_000)))
+  renameSync(`${offsetFile(folder)}.new`, offsetFile(folder))
+}
+
+/** Moves the one clock of the processes, the source and the warehouse. What happened meanwhile is inserted. */
+const setClock = async ({ query, folder }: Pick<Operator, "query" | "folder">, hours: number): Promise<void> => {
+  await query(
+    "update tributary.tasks set next_run_at = clock_timestamp() + interval '2 days' where next_run_at is not null"
+  )
+  writeOffset(folder, hours)
+  await query(clockIs(`clock_timestamp() - interval ''${hours} hours''`))
+  for (const statement of meanwhileStatements) await query(statement)
+}
+
+/** Waits until the events that were sent, and the runs that were requested, are processed. */
+const isProcessed = ({ query }: Operator, since: string, payments: number) =>
+  until(
+    "the events and the requested runs are processed",
+    () =>
+      query<{ waiting: number; arrived: number; running: number; due: number }>(
+        `select count(*) filter (where state = 'pending')::int as waiting, count(*) filter (where received_at >= $1 and event_type = 'payments.created')::int as arrived,
+                (select count(*) from tributary.runs where status = 'running')::int as running,
+                (select count(*) from tributary.tasks where requested_at is not null or process_id is not null)::int as due
+           from tributary.inbox`,
+        [since]
+      ),
+    ([row]) => row?.waiting === 0 && row.running === 0 && row.due === 0 && row.arrived >= payments,
+    30
+  )
+
+/** What a step can do beside the calls of the operator. */
+const actionsOf = ({ reference, query, run, folder }: Operator) => ({
+  push: async (args: ReadonlyArray<string>, file: string, content: string, expected: number) => {
     writeFileSync(join(folder, file), content)
     const { code, stderr } = await run(["push", "customers", "--from", file, "--company", "north", ...args])
     if (code !== expected) throw new Error(`push ${file}: ${code} ${stderr}`)
-  }
-  const steps: ReadonlyArray<Step> = [
-    { hours: 34, payments: 4, act: () => limit("10000") },
-    { hours: 28, payments: 6, act: () => limit("15000") },
+  },
+  /** Changes a customer of `north` without an event. */
+  change: (id: number, values: object) =>
+    reference.control("POST", "/records", { company: 1, resource: "customers", records: [{ id, ...values }] }),
+  read: (company: string, resource: string, isFull = false) =>
+    query(
+      `update tributary.tasks set requested_at = tributary.now(), requested_by = 'an operator', full_requested = $3
+        where company = $1 and resource = $2 and kind = 'sync'`,
+      [company, resource, isFull]
+    ),
+  /** The next request of the resource, and its retry, fail. */
+  fail: (resource: string, status: number) =>
+    reference.control("POST", "/faults", {
+      rules: [
+        { kind: "status", status, path: `/${resource}`, times: 2, body: `<script>alert('no')</script> is broken` }
+      ]
+    })
+})
+
+/** What happened between the first sync and the present, in the order of its times. */
+const stepsOf = (operator: Operator, creditId: number): ReadonlyArray<Step> => {
+  const { reference, source, query, customer } = operator
+  const { push, change, read, fail } = actionsOf(operator)
+  const limit = (id: number, creditlimit: string) => source("PATCH", `/customers/${id}`, { creditlimit })
+  /** The customer that is created, changed, deleted and created again. */
+  const demonstration = { id: 0, creditlimit: "123456789012.3400" }
+  const leads = Array.from(
+    { length: 24 },
+    (_, at) => `L-${at},LEAD${at},Lead ${at},${at * 250}.00,${at % 9 === 4 ? "Net 3O" : ""}\n`
+  )
+  return [
+    { hours: 34, payments: 4, act: () => limit(creditId, "10000") },
+    { hours: 30, act: async () => (demonstration.id = await customer("Harbour & Sons")) },
+    { hours: 28, payments: 6, act: () => limit(creditId, "15000") },
+    {
+      hours: 26,
+      act: async () => {
+        await change(demonstration.id, { creditlimit: "1250.5000", name: "Harbour & Daughters" })
+        await read("north", "customers")
+      }
+    },
     {
       hours: 25,
       payments: 3,
-      act: () => push(["--update"], "limits.csv", `id,creditlimit\n${customer},12500.50\n`, 0)
+      act: () => push(["--update"], "limits.csv", `id,creditlimit\n${creditId},12500.50\n`, 0)
+    },
+    { hours: 21, act: () => limit(demonstration.id, "2500") },
+    {
+      hours: 12,
+      act: async () => {
+        const name = "Pays late. Call before the next shipment. ".repeat(12)
+        await change(demonstration.id, { creditlimit: demonstration.creditlimit, name })
+        await read("north", "customers")
+      }
     },
     {
       hours: 11,
-      payments: 0,
-      act: () =>
-        push(
-          [],
-          "leads.csv",
-          `externalid,customercode,name,creditlimit,invoiceterm\n${Array.from({ length: 24 }, (_, at) => `L-${at},LEAD${at},Lead ${at},${at * 250}.00,${at % 9 === 4 ? "Net 3O" : ""}`).join("\n")}\n`,
-          4
-        )
+      act: () => push([], "leads.csv", `externalid,customercode,name,creditlimit,invoiceterm\n${leads.join("")}`, 4)
+    },
+    {
+      hours: times.broken,
+      act: async () => {
+        await fail(failing, 500)
+        await read("south", failing)
+      }
+    },
+    {
+      hours: 8,
+      act: async () => {
+        await reference.control("POST", "/remove", { company: 1, resource: "customers", id: demonstration.id })
+        await read("north", "customers", true)
+      }
     },
     {
       hours: 6,
       payments: 5,
       act: async () => {
-        const [state] = (await reference.lines("/state?company=1&resource=customers"))
-          .map((line) => JSON.parse(line) as { readonly id: number })
-          .filter(({ id }) => id === customer)
-        await reference.control("POST", "/records", {
-          company: 1,
-          resource: "customers",
-          records: [{ ...state, creditlimit: "20000.0000" }]
-        })
-        const { code, stderr } = await run(["sync", "customers", "--company", "north"])
-        if (code !== 0 && code !== 4) throw new Error(`sync: ${code} ${stderr}`)
+        await change(creditId, { creditlimit: "20000.0000" })
+        await read("north", "customers")
       }
     },
-    { hours: 2, payments: 4, act: () => limit("18000") }
+    {
+      hours: times.brokenInvoices,
+      act: async () => {
+        await fail("invoices", 502)
+        await read("north", "invoices")
+      }
+    },
+    {
+      hours: 3,
+      act: async () => {
+        const [last] = await query<{ customercode: string }>(
+          `select customercode from erp.customers where _company_id = 1 and id = ${demonstration.id}`
+        )
+        await change(demonstration.id, { ...demonstration, ...last, name: "<b>Back</b> again", cancel: true })
+        await read("north", "customers")
+      }
+    },
+    { hours: 2, payments: 4, act: () => limit(creditId, "18000") },
+    {
+      hours: 1,
+      // What the token of south may not read is tried again.
+      act: () =>
+        query(
+          `update tributary.tasks t set requested_at = tributary.now(), requested_by = 'an operator' where company = 'south' and kind = 'sync'
+              and not exists (select from tributary.checkpoints c where c.company_id = 2 and c.resource = t.resource and c.lane = 'live' and c.full_scan_at is not null)`
+        )
+    }
   ]
-  const open = await query<OpenInvoice>(
-    `select id::text as id, orderid::text as orderid, customerid::text as customerid, (invoicetotal - coalesce(invoicepaid, 0))::text as open
-       from erp.invoices where _company_id = 1 and voucherid is not null and not cancel and invoicetotal > coalesce(invoicepaid, 0) + 20
-      order by id desc limit 40`
+}
+
+/** Does each step at its time, and waits until it is in the warehouse. */
+const addSteps = async (operator: Operator): Promise<void> => {
+  const { reference, source, query } = operator
+  const { read } = actionsOf(operator)
+  const { id } = await creditCustomer({ query })
+  // Old ones: the newest are entered while the steps are done.
+  const open = await query<{ id: string }>(
+    `select id::text as id from erp.invoices where _company_id = 1 and voucherid is not null and not cancel and invoicetotal > coalesce(invoicepaid, 0) + 60
+        and entrydate < (select percentile_disc(0.7) within group (order by entrydate) from erp.orders where _company_id = 1) order by id desc`
   )
-  for (const { hours, payments, act } of steps) {
+  let paid = 0
+  for (const { hours, payments = 0, act } of stepsOf(operator, Number(id))) {
+    await setClock(operator, hours)
     const [{ since } = { since: "" }] = await query<{ since: string }>("select tributary.now()::text as since")
-    for (const [at, { id }] of open.splice(0, payments).entries()) {
+    for (let at = 0; at < payments; at += 1) {
       await source("POST", "/payments", {
-        invoiceid: Number(id),
+        invoiceid: Number(open[(paid += 1) % open.length]!.id),
         amount: `${10 + at}.50`,
         method: 2,
         reference: `CHK ${4200 + at}`
       })
     }
-    await act(customer)
+    // What a payment changes beside itself.
+    if (payments > 0) await read("north", "vouchers")
+    if (payments > 0 && hours > times.brokenInvoices) await read("north", "invoices")
+    await act()
     await reference.control("POST", "/cycle")
-    await until(
-      "the events have arrived and are processed",
-      () =>
-        query<{ waiting: number; arrived: number; running: number }>(
-          `select count(*) filter (where state = 'pending')::int as waiting, count(*) filter (where received_at >= $1 and event_type = 'payments.created')::int as arrived,
-                  (select count(*) from tributary.runs where status = 'running')::int as running
-             from tributary.inbox`,
-          [since]
-        ),
-      ([row]) => row?.waiting === 0 && row.running === 0 && row.arrived >= payments,
-      30
-    )
-    await movePast(query, since, hours)
+    await isProcessed(operator, since, payments)
   }
 }
 
@@ -189,12 +311,19 @@ const isIdle = (operator: Operator) =>
     "every due task has run",
     () =>
       operator.query<{ all: number; due: number }>(
-        `select count(*)::int as all, count(*) filter (where process_id is not null or (next_run_at <= tributary.now() and paused_at is null))::int as due
+        `select count(*)::int as all, count(*) filter (where process_id is not null or requested_at is not null or (next_run_at <= tributary.now() and paused_at is null))::int as due
            from tributary.tasks where schedule <> 'off'`
       ),
     ([row]) => row !== undefined && row.all > 200 && row.due === 0,
     90
   )
+
+/** The first sync of everything, with a record that could not be landed. */
+const firstSync = async ({ reference, run }: Operator): Promise<void> => {
+  await reference.control("POST", "/records", { company: 1, resource: "customers", records: [oddCustomer] })
+  const { code, stderr } = await run(["sync"])
+  if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
+}
 
 /** Writes the data of the charts anew. */
 const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<void> => {
@@ -212,24 +341,29 @@ const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<v
 export const openOperatorWithHistory = async (
   postgresUrl: string
 ): Promise<{ readonly operator: Operator; readonly served: ServeProcess }> => {
-  const operator = await openOperator(postgresUrl, everything)
+  const operator = await openOperator(postgresUrl, { ...everything, template: inject("migratedDatabase") })
   const { reference, query, run } = operator
   try {
+    await query(clockIs(`clock_timestamp() - interval ''${pastHours} hours''`))
     await Promise.all(
       shared.map(async (resource) => {
         const records = (await reference.lines(`/state?company=1&resource=${resource}`)).map(ofWest)
         await reference.control("POST", "/records", { company: 3, resource, records })
       })
     )
-    await past(operator)
-    for (const statement of [...firstSyncStatements, ...runStatements]) await query(statement)
-    const served = await operator.serve()
+    await firstSync(operator)
+    for (const statement of planStatements) await query(statement)
+    // Before a process looks for subscriptions: otherwise north has a gap until the next check.
     const ensured = await run(["webhooks", "ensure", "--company", "north"])
     if (ensured.code !== 0) throw new Error(`webhooks ensure: ${ensured.stderr}`)
+
+    const served = await operator.serve()
     await isIdle(operator)
     await addSteps(operator)
+    await setClock(operator, 0)
     await present(operator, served)
-    for (const statement of lateInvoiceStatements) await query(statement)
+
+    for (const statement of endStatements) await query(statement)
     await writeChanges(operator)
     for (const statement of surroundingStatements) await query(statement)
     await query(sampleStatement, [JSON.stringify(operator.budgets)])

@@ -1,10 +1,13 @@
-/** The SQL of `history.ts`: rows of the last two days, and the move of what just happened into the past. */
-import type { Operator } from "./operator.ts"
+/**
+ * The SQL of `history.ts`: rows of the last two days, and the tasks and checkpoints that follow from the runs.
+ *
+ * Hours before the present are counted on the machine's clock, since the warehouse's is in the past meanwhile.
+ */
 
 /** The first sync was this many hours ago. */
 export const pastHours = 47
 
-const now = "tributary.now()"
+const now = "clock_timestamp()"
 const ago = (hours: number) => `${now} - interval '${hours} hours'`
 
 /** When what happened, in hours before the present. */
@@ -24,34 +27,16 @@ export const times = {
   onRequest: 5
 } as const
 
-const between = ([from, until]: readonly [number, number], at = "at") => `${at} between ${ago(from)} and ${ago(until)}`
+/** Real runs were made at these times: a row of quiet runs ends there. */
+export const stepHours = [34, 28, 26, 25, 12, 11, 9, 8, 6, 3.5, 3, 2, 1]
 
-/** Moves what {@link movePast} does not: the first sync of everything. */
-export const firstSyncStatements: ReadonlyArray<string> = [
-  ...(
-    [
-      ["runs", "started_at", "finished_at"],
-      ["checkpoints", "full_scan_at"],
-      ["change_batches", "began", "landed_at"],
-      ["quarantine", "first_seen_at"]
-    ] as const
-  ).map(
-    ([table, ...columns]) =>
-      `update tributary.${table} set ${columns.map((one) => `${one} = ${one} - interval '${pastHours} hours'`).join(", ")}`
-  ),
-  `do $$ declare t record; begin
-    for t in select table_schema as s, table_name as n from information_schema.columns c join information_schema.tables using (table_schema, table_name)
-              where table_schema = 'erp' and column_name = '_observed_at' and table_type = 'BASE TABLE' loop
-      execute format('update %I.%I set _observed_at = _observed_at - interval ''${pastHours} hours''', t.s, t.n);
-    end loop; end $$`
-]
+const between = ([from, until]: readonly [number, number], at = "at") => `${at} between ${ago(from)} and ${ago(until)}`
 
 /** Resources that run every 15 minutes. */
 export const hourly = ["customers", "orders", "orderlines", "shipments", "invoices", "invoicelines", "payments"]
 
 /** Other resources with new records in the last two days. */
 const steady = [
-  "items",
   "shiptos",
   "shipmentlines",
   "vouchers",
@@ -60,6 +45,9 @@ const steady = [
   "apbills",
   "apbilllines"
 ]
+
+/** A moment as a cursor of the source. */
+const cursorOf = (at: string) => `to_char((${at}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
 /** The phases of an inserted run: a wait for the budget, requests, pauses before retries, and landings. */
 const phases = (() => {
@@ -75,20 +63,26 @@ const phases = (() => {
                       else jsonb_build_array(jsonb_build_object('answer', coalesce(answer, 'rate_limited 429'), 'requests', retries + 1, 'retries', retries, 'retry_ms', round(took_ms * 0.3))) end)`
 })()
 
+/** The last time at which the items were read: 03:00 in Berlin. */
+const lastItems = `(date_trunc('day', (${now} at time zone 'Europe/Berlin') - interval '3 hours') + interval '3 hours') at time zone 'Europe/Berlin'`
+
 /**
- * The runs between the first sync and the present. Load and changes follow the hours of a working day. Quiet runs in a row
- * share a row. What they change is a share: `historyChanges.ts` makes the changes. Numbers leave room for runs that are moved between them.
+ * The runs between the first sync and the present, in `inserted_runs`. Load and changes follow the hours of a working
+ * day. Quiet runs in a row share a row. What they change is a share: `historyChanges.ts` makes the changes. Numbers leave
+ * room for the real runs between them.
  */
-export const runStatements: ReadonlyArray<string> = [
+export const planStatements: ReadonlyArray<string> = [
   `create temporary table plan as
    with series as (
      select k.company_id, n.company, k.resource, abs(hashtext(n.company || k.resource)) as seed,
-            case when k.resource = any (array['${hourly.join("', '")}']) then 15 when k.resource = 'zones' then 50 else 90 end as minutes
+            case when k.resource = any (array['${hourly.join("', '")}']) then 15 when k.resource = 'zones' then 50 when k.resource = 'items' then 1440 else 90 end as minutes,
+            k.cursor is not null as has_cursor, (select max(records) from tributary.runs r where r.company_id = k.company_id and r.resource = k.resource) as size
        from tributary.checkpoints k join tributary.companies n using (company_id) where k.lane = 'live'),
    slot as (
-     select s.*, abs(hashtext(company || resource || number)) as h,
-            ${ago(pastHours - 0.5)} + (number * minutes + seed % minutes) * interval '1 minute'
-              + (abs(hashtext(resource || number)) % 50) * interval '1 second' as at
+     select s.*, number, abs(hashtext(company || resource || number)) as h,
+            case when resource = 'items' then ${lastItems} - number * interval '1 day' + seed % 20 * interval '1 second'
+                 else ${now} - (1 + number * minutes + seed % (minutes / 2)) * interval '1 minute'
+                             - (abs(hashtext(resource || number)) % 50) * interval '1 second' end as at
        from series s cross join lateral generate_series(0, ${pastHours * 60} / minutes) number),
    load as (
      select *, extract(hour from at at time zone 'UTC') between 7 and 17 as is_day, minutes = 15 as is_busy, ${between(times.pause)} and company = 'north' as is_paused,
@@ -96,55 +90,102 @@ export const runStatements: ReadonlyArray<string> = [
                  when company = 'south' and resource = 'vendors' and at > ${ago(times.broken)} then 'server_error 500'
                  when company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} then 'server_error 502' end as answer
        from slot
-      where at < ${now} - interval '14 minutes' and not (resource = 'zones' and at > ${ago(times.onRequest)}) and not (${between(times.restart)})),
+      where at > ${ago(pastHours - 0.5)} and not (${between([times.pause[0] - 0.25, times.pause[1]])} and company = 'north' and minutes < 30) and not (resource = 'zones' and at > ${ago(times.onRequest)})
+        -- A run that failed is made again after a longer time.
+        and not (company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} and number % 3 <> 0) and not (${between(times.restart)})),
    figures as (
-     select *, case when answer is not null then 0 when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
+     select *, case when answer is not null or not (has_cursor or is_busy) then 0 when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
                     when is_day and resource = any (array['${steady.join("', '")}']) and h % 3 = 0 then 1 else 0 end as inserted,
             case when answer is not null then 0 when is_busy then case when is_day then (h >> 7) % 4 else (h >> 7) % 20 / 19 end else 0 end as updated,
-            case when answer is not null then 3 when is_paused then 1 + h % 3 else 0 end as retries
+            case when answer is not null then 1 when is_paused then 1 else 0 end as retries
        from load),
    timed as (
-     select *, inserted + updated as changes, 1 + (inserted + updated) / 12 as pages,
+     select *, inserted + updated as changes, case when answer is null then 1 + (inserted + updated) / 12 else 0 end as pages,
             case when is_paused then extract(epoch from ${ago(times.pause[1])} - at) * 1000 + h % 9000
                  else 240 + h % 700 + (inserted + updated) * 45 + retries * 2100 + (h >> 9) % 50 / 49 * 9000 end as took_ms
        from figures),
    axis as (
      select *, (5 * power(2, greatest(0, ceil(log(2, greatest(1, took_ms / 200)::numeric)))))::int as slot_ms, replace(answer, '_', ' ') as error,
-            answer is null and changes = 0 and not is_paused as is_quiet
+            answer is null and has_cursor and changes = 0 and not is_paused as is_quiet
        from timed),
    grouped as (
      select *, ceil(took_ms / slot_ms)::int as slots, case when is_quiet then
-              row_number() over (partition by company, resource order by at) - row_number() over (partition by company, resource, is_quiet order by at) end as island
+              row_number() over (partition by company, resource order by at) - row_number() over (partition by company, resource, is_quiet order by at)
+                + (select count(*) * 100000 from unnest(array[${stepHours.join(", ")}]) hours where at > ${now} - hours * interval '1 hour') end as island
        from axis)
    select * from grouped`,
-  `insert into tributary.runs (id, company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from, cursor_to, pages, requests,
-          retries, bytes, records, inserted, updated, unchanged, quiet_runs, quiet_since, error_kind, error, remedy, phases) overriding system value
-   select 100000 + 20 * row_number() over (order by ended_at), company_id, resource, 'incremental', 'live', status, 1, began_at, ended_at,
-          to_char(began_at - minutes * interval '1 minute', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(began_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-          pages, pages + retries, retries, 300 + records * 640, records, inserted, updated, records - inserted - updated, quiet_runs, quiet_since,
-          error_kind, error, remedy, phases
-     from (select company_id, resource, minutes, 'done' as status, max(at) as began_at, max(at) + interval '400 milliseconds' as ended_at, count(*) as pages, 0 as retries,
-                  0 as records, 0 as inserted, 0 as updated, count(*) as quiet_runs, min(at) as quiet_since, null as error_kind, null as error, null as remedy, null::json as phases
-             from plan where is_quiet group by company_id, resource, minutes, island
+  "create temporary table inserted_runs (like tributary.runs including defaults)",
+  `insert into inserted_runs (id, company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from, cursor_to, pages, requests,
+          retries, bytes, records, inserted, updated, unchanged, quiet_runs, quiet_since, error, phases)
+   select 100000 + 20 * row_number() over (order by ended_at), company_id, resource, case when has_cursor then 'incremental' else 'full' end, 'live', status, 1, began_at, ended_at,
+          case when has_cursor then ${cursorOf("began_at - (minutes + 5) * interval '1 minute'")} end, case when has_cursor and error is null then ${cursorOf("began_at")} end,
+          pages, greatest(1, pages) + retries, retries, 300 + records * 640, records, inserted, updated, records - inserted - updated, quiet_runs, quiet_since,
+          error, phases
+     from (select company_id, resource, minutes, has_cursor, 'done' as status, max(at) as began_at, max(at) + interval '400 milliseconds' as ended_at, count(*) as pages, 0 as retries,
+                  0 as records, 0 as inserted, 0 as updated, count(*) as quiet_runs, min(at) as quiet_since, null as error, null::json as phases
+             from plan where is_quiet group by company_id, resource, minutes, has_cursor, island
            union all
-           select company_id, resource, minutes, case when error is not null then 'failed' when company = 'north' and at + took_ms * interval '1 millisecond' > ${ago(times.restart[0])}
+           select company_id, resource, minutes, has_cursor, case when error is not null then 'failed' when company = 'north' and at + took_ms * interval '1 millisecond' > ${ago(times.restart[0])}
                     and at < ${ago(times.restart[0])} then 'abandoned' else 'done' end, at, at + took_ms * interval '1 millisecond', pages, retries,
-                  case when error is null then changes + h % 4 else 0 end, inserted, updated, 0, null, failed.kind, replace(replace(failed.reason, '500', right(answer, 3)), 'vendors', resource),
-                  failed.next, ${phases}::json
-             from plan p left join (select error_kind as kind, error as reason, remedy as next from tributary.runs where resource = 'vendors' and company_id = 2 order by id limit 1) failed
-                  on p.error is not null
+                  case when error is not null then 0 when has_cursor then changes + h % 4 else size end, inserted, updated, 0, null, right(answer, 3), ${phases}::json
+             from plan
             where not is_quiet) r`,
   "drop table plan",
-  "select setval(pg_get_serial_sequence('tributary.runs', 'id'), (select max(id) + 20 from tributary.runs))"
+  "alter table inserted_runs add primary key (id)",
+  "analyze inserted_runs"
 ]
 
-/** The invoices of `north` fail: what `serve` read meanwhile is removed. */
-export const lateInvoiceStatements: ReadonlyArray<string> = [
-  `delete from tributary.runs where company_id = 1 and resource = 'invoices' and lane = 'live' and started_at > ${now} - interval '14 minutes'`,
-  `update tributary.tasks t set status = 'failed', failures = 1, run_id = r.id, error = r.error, remedy = r.remedy, failure_kind = 'failed',
-          started_at = r.started_at, finished_at = r.finished_at, next_run_at = ${now} + interval '41 minutes'
-     from (select * from tributary.runs where company_id = 1 and resource = 'invoices' and lane = 'live' order by id desc limit 1) r
-    where t.company = 'north' and t.resource = 'invoices' and t.kind = 'sync'`
+/** The newest run of each resource. */
+const newest = (condition: string) =>
+  `(select distinct on (company_id, resource) * from tributary.runs join tributary.companies using (company_id) where lane = 'live' and ${condition} order by company_id, resource, started_at desc)`
+
+/**
+ * Inserts the planned runs until now, and leaves the warehouse as they would: the next run has a later number and their
+ * cursor, and the source's subscriptions were checked.
+ */
+export const meanwhileStatements: ReadonlyArray<string> = [
+  `insert into tributary.runs overriding system value
+   select * from inserted_runs i where finished_at < tributary.now() and not exists (select from tributary.runs r where r.id = i.id)`,
+  "select setval(pg_get_serial_sequence('tributary.runs', 'id'), (select max(id) from tributary.runs))",
+  `update tributary.checkpoints k set cursor = r.cursor_to, cursor_read_at = r.started_at, updated_at = r.finished_at
+     from ${newest("status in ('done', 'quarantined') and cursor_to is not null")} r
+    where k.company_id = r.company_id and k.resource = r.resource and k.lane = 'live' and k.cursor_read_at < r.started_at`,
+  `update tributary.checkpoints k set full_scan_at = r.started_at, updated_at = r.finished_at
+     from ${newest("status = 'done' and kind = 'full'")} r
+    where k.company_id = r.company_id and k.resource = r.resource and k.lane = 'live' and k.cursor is null and k.full_scan_at < r.started_at`,
+  `update tributary.subscriptions set checked_at = tributary.now(), log_read_at = tributary.now(),
+          gaps_evaluated_at = case when gaps_evaluated_at is not null then tributary.now() end where state <> 'deleted'`
+]
+
+/**
+ * Each inserted run reads from the overlap before the cursor of the run before it, and failed as the real one did. Tasks
+ * are as the newest runs left them.
+ */
+export const endStatements: ReadonlyArray<string> = [
+  `update tributary.runs r set cursor_from = ${cursorOf("x.cursor::timestamptz - interval '5 minutes'")}
+     from (select id, max(cursor_to) over (partition by company_id, resource order by started_at rows between unbounded preceding and 1 preceding) as cursor
+             from tributary.runs where lane = 'live') x
+    where x.id = r.id and r.quiet_runs <= 1 and r.cursor_from is not null and x.cursor is not null and exists (select from inserted_runs i where i.id = r.id)`,
+  `update tributary.runs r set error_kind = f.error_kind, remedy = f.remedy,
+          error = regexp_replace(regexp_replace(replace(replace(f.error, '500', r.error), f.resource, r.resource), 'req_[0-9a-f]+', 'req_' || lpad(to_hex(r.id), 12, '0')),
+                                 '&modifiedsince=[^:]*', case when r.cursor_from is null then '' else '&modifiedsince=' || replace(r.cursor_from, ':', '%3A') end)
+     from (select * from tributary.runs where status = 'failed' and error like 'GET%500%' order by started_at limit 1) f, inserted_runs i
+    where i.id = r.id and i.error is not null`,
+  `update tributary.tasks t set started_at = r.started_at, finished_at = r.finished_at, run_id = r.id, error = r.error, remedy = r.remedy,
+          status = case when r.status = 'abandoned' then 'failed' else r.status end, failure_kind = case when r.status = 'failed' then 'failed' end, failures = 0
+     from ${newest("true")} r
+    where t.company = r.company and t.resource = r.resource and t.kind = 'sync' and (t.started_at is null or t.started_at < r.started_at)`,
+  `update tributary.tasks t set failures = f.n
+     from (select n.company, r.resource, count(*) as n from tributary.runs r join tributary.companies n using (company_id)
+            where r.lane = 'live' and r.status in ('failed', 'abandoned') and r.started_at > (select max(d.started_at) from tributary.runs d where d.company_id = r.company_id
+                    and d.resource = r.resource and d.lane = 'live' and d.status in ('done', 'quarantined')) group by 1, 2) f
+    where t.company = f.company and t.resource = f.resource and t.kind = 'sync'`,
+  `update tributary.tasks set deferred_from = null, next_run_at =
+          case when failures > 0 and resource = 'invoices' then started_at + interval '45 minutes'
+               when resource = 'items' then ${lastItems} + interval '1 day'
+               when resource = any (array['${hourly.join("', '")}']) then greatest(started_at + interval '15 minutes', ${now} + interval '1 minute')
+               else greatest(started_at + interval '90 minutes', ${now} + interval '1 minute') end
+    where kind = 'sync' and next_run_at is not null`
 ]
 
 /** Processes, a closed delivery gap, next runs, and two days of samples beside those of the last hour. */
@@ -154,14 +195,21 @@ export const surroundingStatements: ReadonlyArray<string> = [
   `insert into tributary.processes (process_id, companies, host, pid, started_at, heartbeat_at, stopped_at)
    select id, array['north', 'south', 'west'], host, pid, ${now} - started * interval '1 hour', ${now} - ended * interval '1 hour', case when stopped then ${now} - ended * interval '1 hour' end
      from (values ('1qm4z0-k2v8d1', 'etl-1', 4127, ${pastHours}, ${times.restart[0]}, false), ('0w8u3c-1h5n7x', 'etl-2', 911, 31, 29.5, true)) p (id, host, pid, started, ended, stopped)`,
-  `insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at, detected_at, attempts, closed_at, closed_by)
-   select 'north', resource, 'disabled', 'the source disabled the subscription after 20 failed deliveries', ${ago(times.gap[0])}, ${ago(times.gap[1])},
-          ${ago(times.gap[0] - 0.1)}, 1, ${ago(times.gap[1] - 0.1)}, 'run ' || (select max(id) from tributary.runs r where r.company_id = 1 and r.resource = g.resource and started_at < ${ago(times.gap[1] - 0.1)})
+  `insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at, detected_at, attempts)
+   select 'north', resource, 'disabled', 'the source disabled the subscription after 20 failed deliveries', ${ago(times.gap[0])}, ${ago(times.gap[1])}, ${ago(times.gap[0] - 0.1)}, 1
      from unnest(array['customers', 'orders', 'payments']) g (resource)`,
-  `update tributary.tasks set next_run_at = finished_at + (abs(hashtext(company || resource)) % case when resource = any (array['${hourly.join("', '")}']) then 7 else 80 end + 8) * interval '1 minute'
-    where kind = 'sync' and schedule <> 'off' and finished_at is not null and coalesce(status, '') <> 'failed'`,
+  // A full scan read the rows that there were.
+  `update tributary.runs r set records = x.rows, unchanged = x.rows - r.inserted - r.updated
+     from (select id, sum(inserted - deleted) over (partition by company_id, resource order by started_at) as rows from tributary.runs) x
+    where x.id = r.id and r.kind = 'full' and r.status = 'done' and exists (select from inserted_runs i where i.id = r.id)`,
+  // The run that proves a gap closed: real checks are made for the times of the real runs only.
+  `update tributary.delivery_gaps g set closed_at = r.finished_at, closed_by = 'run ' || r.id, last_error = null
+     from tributary.delivery_gaps x cross join lateral (select id, finished_at from tributary.runs r where r.company_id = 1 and r.resource = x.resource and lane = 'live' and status = 'done'
+                           and started_at > x.ended_at + interval '5 minutes' order by started_at limit 1) r
+    where x.id = g.id and g.company = 'north'`,
   `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
-   values (1, 'customers', 'loyaltytier', ${ago(30)}, ${ago(0.2)}, 212, array['text'], (select max(id) from tributary.runs where company_id = 1 and resource = 'customers'))`
+   select 1, 'customers', 'loyaltytier', (select min(started_at) from tributary.runs where company_id = 1 and resource = 'customers' and started_at > ${ago(30)}), started_at, 34, array['text'], id
+     from tributary.runs where company_id = 1 and resource = 'customers' and lane = 'live' order by started_at desc limit 1`
 ]
 
 export const sampleStatement = `
@@ -175,35 +223,6 @@ export const sampleStatement = `
         from (select to_timestamp(floor(extract(epoch from ${now}) / 15) * 15) - tick * interval '15 seconds' as at, tick
                 from generate_series(240, ${pastHours * 240}) tick) t) s
   on conflict do nothing`
-
-const moveStatement = `do $$ declare
-  since timestamptz := '%since%'; shift interval := '%hours% hours'; t record;
-begin
-  create temporary table moved on commit drop as
-    select old, (select coalesce(max(n.id), 0) from tributary.runs n where n.started_at < r.began - shift) + row_number() over (order by r.began) as new
-      from (select id as old, started_at as began from tributary.runs where started_at >= since and quiet_runs = 0) r;
-  create temporary table moved_runs on commit drop as
-    select (jsonb_populate_record(r, jsonb_build_object('id', m.new))).* from tributary.runs r join moved m on m.old = r.id;
-  delete from tributary.runs where id in (select old from moved);
-  update moved_runs set started_at = started_at - shift, finished_at = finished_at - shift, quiet_since = quiet_since - shift;
-  insert into tributary.runs overriding system value select * from moved_runs;
-  update tributary.tasks x set run_id = m.new from moved m where m.old = x.run_id;
-  for t in select distinct on (history) resource, history from tributary.change_batches where began >= since loop
-    execute format('update %s set _observed_at = _observed_at - $2, _run_id = coalesce((select new from moved where old = _run_id), _run_id) where _observed_at >= $1', 'erp.' || quote_ident(t.resource)) using since, shift;
-    execute format('update %s set _run_id = coalesce((select new from moved where old = _run_id), _run_id), _observed_at = _observed_at - $2 where _observed_at >= $1', 'erp_history.' || quote_ident(t.resource || '__superseded')) using since, shift;
-    execute format('update %s set _valid_to = _valid_to - $2 where _valid_to >= $1', 'erp_history.' || quote_ident(t.resource || '__superseded')) using since, shift;
-  end loop;
-  update tributary.change_batches set began = began - shift, landed_at = landed_at - shift where began >= since;
-  update tributary.inbox x set sent_at = sent_at - shift, received_at = received_at - shift, occurred_at = occurred_at - shift,
-         resolved_at = resolved_at - shift, run_id = m.new from moved m where m.old = x.run_id and x.received_at >= since;
-  update tributary.pushes set created_at = created_at - shift, finished_at = finished_at - shift where created_at >= since;
-  update tributary.push_requests set created_at = created_at - shift, closed_at = closed_at - shift where created_at >= since;
-  update tributary.outbox set created_at = created_at - shift, resolved_at = resolved_at - shift where created_at >= since;
-end $$`
-
-/** Moves what happened since a moment into the past: runs, versions, batches of the feed, events and pushes. */
-export const movePast = (query: Operator["query"], since: string, hours: number): Promise<unknown> =>
-  query(moveStatement.replace("%since%", since).replace("%hours%", String(hours)))
 
 /** The counts of the past: no process measured them, so that they are those of now without the later changes. */
 export const rowCountStatement = `

@@ -40,6 +40,10 @@ export interface OperatorSetup {
   /** The configuration, with the port that receives deliveries. */
   readonly configuration: (port: number) => string
   readonly southScopes: ReadonlyArray<string>
+  /** A database with all migrations, which the warehouse begins as. */
+  readonly template?: string
+  /** More environment of every process, and of the reference server. */
+  readonly env?: (folder: string) => Readonly<Record<string, string>>
 }
 
 export interface Operator {
@@ -159,7 +163,7 @@ const open = async (
   const administrator = new pg.Client({ connectionString: postgresUrl })
   await administrator.connect()
   const name = `operator_${process.pid}_${Math.floor(performance.now() * 1000)}`
-  await administrator.query(`create database ${name}`)
+  await administrator.query(`create database ${name} template ${setup.template ?? "template1"}`)
   ends.push(async () => {
     await administrator.query(`drop database if exists ${name} with (force)`)
     await administrator.end()
@@ -171,10 +175,14 @@ const open = async (
   client.on("error", () => {})
   await client.connect()
   ends.push(() => client.end())
+  // A copy of a database blocks its pushes until a person has confirmed it.
+  if (setup.template !== undefined)
+    await client.query("update tributary.installation set identity = tributary.database_identity()")
   const query: Operator["query"] = async <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
     (await client.query<Row>(text, [...values])).rows
 
-  const reference = await startReference(["--data", "demo"])
+  const setupEnv = setup.env?.(folder) ?? {}
+  const reference = await startReference(["--data", "demo"], setupEnv)
   ends.push(() => reference.stop())
   await reference.control("PUT", "/limits", { requestsPerMinute: 1_000_000, allowPrivateReceivers: true })
   const north = await reference.token(1)
@@ -189,6 +197,7 @@ const open = async (
   await reference.control("POST", "/trust", { caPem: cert })
 
   const env = {
+    ...setupEnv,
     DATABASE_URL: databaseUrl,
     SERVICE_API_URL: reference.baseUrl,
     NORTH: north,

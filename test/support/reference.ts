@@ -28,10 +28,12 @@ const exited = (child: ChildProcess): Promise<void> =>
 
 /** Starts a reference server. */
 export const startReference = async (
-  options: ReadonlyArray<string> = ["--data", "empty"]
+  options: ReadonlyArray<string> = ["--data", "empty"],
+  env: Readonly<Record<string, string>> = {}
 ): Promise<ReferenceProcess> => {
   const child = spawn(process.execPath, [launcher, "reference-server", ...options], {
     cwd: root,
+    env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"]
   })
   const ready = await new Promise<{ baseUrl: string; controlUrl: string }>((resolve, reject) => {
