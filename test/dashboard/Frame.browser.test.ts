@@ -198,12 +198,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "180 seconds" })("the fra
           60
         )
         assert.isTrue(await isMarked(look), "the page was not reloaded")
-        await until(
-          "the page is reloaded when the reader does nothing",
-          () => isMarked(look),
-          (isSame) => !isSame,
-          60
-        )
+        await look.page.waitForEvent("load", { timeout: 60_000 })
+        assert.isFalse(await isMarked(look), "the page is reloaded when the reader does nothing")
       })
     }).pipe(Effect.scoped)
   )

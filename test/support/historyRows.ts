@@ -60,7 +60,7 @@ const phases = (() => {
       ${phase("budget", 0, 0.12, "0.6")}, ${phase("request", 0.1, 0.8, "0.9")},
       ${phase("retry", 0.3, 0.6, "least(retries, 1)")}, ${phase("landing", 0.55, 1, "case when error is null then 0.5 else 0 end")}),
       'answers', case when error is null and retries = 0 then jsonb_build_array(jsonb_build_object('answer', '200', 'requests', pages, 'retries', 0, 'retry_ms', 0))
-                      else jsonb_build_array(jsonb_build_object('answer', coalesce(answer, 'rate_limited 429'), 'requests', retries + 1, 'retries', retries, 'retry_ms', round(took_ms * 0.3))) end)`
+                      else jsonb_build_array(jsonb_build_object('answer', coalesce(answer, 'RateLimited'), 'requests', retries + 1, 'retries', retries, 'retry_ms', round(took_ms * 0.3))) end)`
 })()
 
 /** The last time at which the items were read: 03:00 in Berlin. */
@@ -86,9 +86,9 @@ export const planStatements: ReadonlyArray<string> = [
        from series s cross join lateral generate_series(0, ${pastHours * 60} / minutes) number),
    load as (
      select *, extract(hour from at at time zone 'UTC') between 7 and 17 as is_day, minutes = 15 as is_busy, ${between(times.pause)} and company = 'north' as is_paused,
-            case when company = 'south' and ${between(times.failedHour)} then 'unavailable 503'
-                 when company = 'south' and resource = 'vendors' and at > ${ago(times.broken)} then 'server_error 500'
-                 when company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} then 'server_error 502' end as answer
+            case when company = 'south' and ${between(times.failedHour)} then 'ServerFault 503'
+                 when company = 'south' and resource = 'vendors' and at > ${ago(times.broken)} then 'ServerFault 500'
+                 when company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} then 'ServerFault 502' end as answer
        from slot
       where at > ${ago(pastHours - 0.5)} and not (${between([times.pause[0] - 0.25, times.pause[1]])} and company = 'north' and minutes < 30) and not (resource = 'zones' and at > ${ago(times.onRequest)})
         -- A run that failed is made again after a longer time.
@@ -105,7 +105,7 @@ export const planStatements: ReadonlyArray<string> = [
                  else 240 + h % 700 + (inserted + updated) * 45 + retries * 2100 + (h >> 9) % 50 / 49 * 9000 end as took_ms
        from figures),
    axis as (
-     select *, (5 * power(2, greatest(0, ceil(log(2, greatest(1, took_ms / 200)::numeric)))))::int as slot_ms, replace(answer, '_', ' ') as error,
+     select *, (5 * power(2, greatest(0, ceil(log(2, greatest(1, took_ms / 200)::numeric)))))::int as slot_ms, answer as error,
             answer is null and has_cursor and changes = 0 and not is_paused as is_quiet
        from timed),
    grouped as (
