@@ -186,13 +186,13 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         Array.from({ length: 86 }, (_, index) => `wide${index + 1}`),
         86
       )
-      // Every resource fails for another reason, after a day of runs.
+      // Every resource fails for another reason, after some hours of runs.
       yield* run(
         `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted, error, remedy)
          select 3, 'wide' || r, 'incremental', 'live', case when h < 2 then 'failed' else 'done' end, 1, at - interval '2 seconds', at, h * r, h + r, h % 3,
                 case when h < 2 then 'the field ' || translate(r::text, '0123456789', 'abcdefghij') || ' has an unknown value that is a long text' end,
                 case when h < 2 then 'correct the mapping of the field, then sync the resource again; then look at its rows' end
-           from generate_series(24, 0, -1) h, generate_series(1, 86) r, lateral (select tributary.now() - h * interval '1 hour' as at) t order by h desc`
+           from generate_series(3, 0, -1) h, generate_series(1, 86) r, lateral (select tributary.now() - h * interval '1 hour' as at) t order by h desc`
       )
       yield* run("truncate tributary.activity, tributary.activity_watermarks")
       yield* write
