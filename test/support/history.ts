@@ -132,14 +132,37 @@ const writeOffset = (folder: string, hours: number) => {
   renameSync(`${offsetFile(folder)}.new`, offsetFile(folder))
 }
 
-/** Moves the one clock of the processes, the source and the warehouse. What happened meanwhile is inserted. */
-const setClock = async ({ query, folder }: Pick<Operator, "query" | "folder">, hours: number): Promise<void> => {
+/** Begins a transaction in which no run is open and no task can begin; answers how many were open instead. */
+const beginIdle = async ({ query }: Pick<Operator, "query">): Promise<number> => {
+  await query("begin")
+  await query("lock table tributary.tasks in exclusive mode")
+  const [row] = await query<{ open: number }>(
+    `select (select count(*) from tributary.tasks where process_id is not null)::int
+          + (select count(*) from tributary.runs where status = 'running')::int as open`
+  )
+  if (row!.open > 0) await query("rollback")
+  return row!.open
+}
+
+/**
+ * Moves the one clock of the processes, the source and the warehouse, between two runs. What happened meanwhile is
+ * inserted.
+ */
+const setClock = async (operator: Pick<Operator, "query" | "folder">, hours: number): Promise<void> => {
+  const { query, folder } = operator
+  await until(
+    "no run is open",
+    () => beginIdle(operator),
+    (open) => open === 0,
+    30
+  )
   await query(
     "update tributary.tasks set next_run_at = clock_timestamp() + interval '2 days' where next_run_at is not null"
   )
-  writeOffset(folder, hours)
   await query(clockIs(`clock_timestamp() - interval ''${hours} hours''`))
   for (const statement of meanwhileStatements) await query(statement)
+  writeOffset(folder, hours)
+  await query("commit")
 }
 
 /** Waits until the events that were sent, and the runs that were requested, are processed. */
