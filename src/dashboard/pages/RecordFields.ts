@@ -51,11 +51,12 @@ const instantIn = (text: string): string | null => {
 
 /** The detail of a record's line: fields with their values. */
 export const lineDetail = (detail: string): Html =>
-  html`${detail.split(", ").map((part, index) => {
+  html`${detail.split(", ").map((part, index, { length }) => {
     const [, name, value] = /^(\w+) (.*)$/s.exec(part) ?? []
     const at = value === undefined ? null : instantIn(value)
-    return html`${index === 0 ? "" : ", "}<span class="whole"
-        >${value === undefined ? visible(part) : html`${visible(name!)} ${at === null ? visible(index === 0 ? value : brief(value)) : instant(at)}`}</span
+    // The comma is inside, so that no line begins with it.
+    return html`${index === 0 ? "" : " "}<span class="whole"
+        >${value === undefined ? visible(part) : html`${visible(name!)} ${at === null ? visible(index === 0 ? value : brief(value)) : instant(at)}`}${index === length - 1 ? "" : ","}</span
       >`
   })}`
 
