@@ -279,5 +279,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 100364878,
     cause: "the change feed did not begin a table that had records at its first checkpoint",
     later: ["D5", "K3", "T2"]
+  },
+  {
+    kind: "syncs",
+    seed: 138521530,
+    cause:
+      "of two reads that overlapped, the later one was answered earlier, and the checker of the history forbade it",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13"]
   }
 ]

@@ -294,3 +294,13 @@ export const isStampedLater = (
   version: { readonly stamp: number | null } | undefined,
   other: { readonly stamp: number | null } | undefined
 ): boolean => (version?.stamp ?? null) !== null && (other?.stamp ?? null) !== null && version!.stamp! > other!.stamp!
+
+/**
+ * Whether a read that began then may have been answered before the source committed this version. Without a stamp, the read
+ * that began later wins. Of two reads that overlap, the winner may have been answered earlier: it shows the record as it was
+ * when the read began.
+ */
+export const mayPrecede = (
+  next: { readonly stamp: number | null; readonly at: number } | undefined,
+  beganAt: string
+): boolean => next !== undefined && next.stamp === null && next.at >= microsOf(beganAt)

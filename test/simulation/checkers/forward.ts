@@ -1,6 +1,6 @@
 /** I2: a row never goes back to an earlier version. */
 import { type Canonical, isSameRow } from "./Canonical.ts"
-import { type CheckerOf, isStampedLater, keyOf, microsOf } from "./Checker.ts"
+import { type CheckerOf, isStampedLater, keyOf, mayPrecede } from "./Checker.ts"
 
 export const forward: CheckerOf = ({ source, canonical, losses }) => {
   const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()
@@ -37,14 +37,8 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
             : version.op !== "delete" && canonical(company, resource, version.text).whole === row.value.whole
           if (isIt) latest = Math.max(latest, version.seq)
         }
-        // Without a stamp, the read that began later wins. Of two reads that overlap, the winner may have been answered
-        // earlier. Then it shows the record as it was when the read began.
         const next = history.find(({ id, seq }) => id === row.id && seq > latest)
-        const overlapped =
-          next !== undefined &&
-          next.stamp === null &&
-          next.at >= microsOf(row.observedAt) &&
-          latest < (before?.seq ?? 0)
+        const overlapped = mayPrecede(next, row.observedAt) && latest < (before?.seq ?? 0)
         const commit = (number: number) => history.find(({ id, seq }) => id === row.id && seq === number)
         const mayGoBack = overlapped || (before !== undefined && isStampedLater(commit(latest), commit(before.seq)))
         if (before !== undefined && latest >= 0 && latest < before.seq && !mayGoBack) {

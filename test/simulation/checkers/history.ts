@@ -1,7 +1,7 @@
 /** Every landed version is in the history, in order and without a gap. No version merely repeats the one before. */
 import { plainField } from "../world/Programs.ts"
 import { type Canonical, differing, isSameRow } from "./Canonical.ts"
-import { type CheckerOf, isStampedLater, keyOf } from "./Checker.ts"
+import { type CheckerOf, isStampedLater, keyOf, mayPrecede } from "./Checker.ts"
 
 export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
   name: "history",
@@ -53,8 +53,14 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
           const isMoved = before !== undefined && !before.deleted && isIt(before.value, version.value)
           const next = commits.findIndex(
             (commit, at) =>
-              (at > place || (isMoved && at === place) || isStampedLater(commit, commits[place])) &&
               commit.id === id &&
+              (at > place ||
+                (isMoved && at === place) ||
+                isStampedLater(commit, commits[place]) ||
+                mayPrecede(
+                  commits.find((later, index) => index > at && later.id === id),
+                  version.validFrom
+                )) &&
               (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
               (version.deleted || isIt(version.value, canonical(company, resource, commit.text)))
           )
