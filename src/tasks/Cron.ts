@@ -37,6 +37,15 @@ const occurrence = (step: typeof Cron.next, cron: Cron.Cron, instantMs: number):
     () => null
   )
 
+const hourMs = 3_600_000
+
+/** As {@link occurrence}; from within the hour in which a skipped time is used, `Cron.next` does not find that time. */
+const following = (cron: Cron.Cron, instantMs: number): number | null => {
+  const found = occurrence(Cron.next, cron, instantMs)
+  const skipped = occurrence(Cron.next, cron, instantMs - hourMs)
+  return found === null || skipped === null || skipped <= instantMs ? found : Math.min(found, skipped)
+}
+
 /** Begins a cycle of leap years. */
 const anyDay = Date.UTC(2024, 0, 1)
 
@@ -84,7 +93,7 @@ const timesOf = ({ timing, jitterMax }: ResourceSchedule, lastBeganMs: number | 
   return Result.isFailure(cron)
     ? null
     : {
-        after: (instantMs) => occurrence(Cron.next, cron.success, instantMs),
+        after: (instantMs) => following(cron.success, instantMs),
         before: (instantMs) => occurrence(Cron.prev, cron.success, instantMs),
         jitterMs: Duration.toMillis(jitterMax ?? Duration.zero)
       }
@@ -123,8 +132,8 @@ export const next = (
   // Because of its jitter, the last time before the instant may still begin after it.
   const last = spread(times.before(afterMs) ?? first)
   if (last >= afterMs) return last
-  const following = times.after(afterMs - 1)
-  return following === null ? null : spread(following)
+  const coming = times.after(afterMs - 1)
+  return coming === null ? null : spread(coming)
 }
 
 /** The schedule as text, for people: `every 10 min`, `0 3 * * * (Europe/Berlin)`, `off`. */

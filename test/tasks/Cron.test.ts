@@ -147,6 +147,18 @@ describe("the schedule calculation", () => {
     assert.strictEqual(next(of, due + 1, "k", null), due + 5 * minute)
   })
 
+  it("keeps a skipped time that is used an hour later, seen from within that hour", () => {
+    const of: ResourceSchedule = {
+      timing: { kind: "cron", expression: "30 2 * * *", timeZone: "Europe/Berlin" },
+      missed: "skip",
+      jitterMax: null
+    }
+    const used = at("2024-03-31T01:30:00Z")
+    for (const early of [86_400_000 - 1, 40 * minute, 30 * minute, 29 * minute, 1, 0]) {
+      assert.strictEqual(next(of, used - early, "k", at("2024-03-30T01:29:00Z")), used, `${early} ms before`)
+    }
+  })
+
   it("never returns a time before the schedule or beyond the jitter", () => {
     fc.assert(
       fc.property(schedules, instant, fc.integer({ min: 0, max: 5 * 86_400_000 }), fc.string(), (of, now, age, key) => {
