@@ -383,8 +383,14 @@ describe("the page of a push", () => {
       resolved,
       ([row]) => row!.state === "rejected" && row!.at?.getTime() !== before!.at?.getTime()
     )
-    await go(`/outbox/pushes/${push!.id}`)
-    assert.match(await main.innerText(), /finished, not all/)
+    await until(
+      "the push is finished again",
+      async () => {
+        await go(`/outbox/pushes/${push!.id}`)
+        return main.innerText()
+      },
+      (shown) => /finished, not all/.test(shown)
+    )
     await main.locator("a[href^='/outbox/rows/']").first().click()
     await page.waitForURL(/outbox\/rows\/\d+/)
   })
