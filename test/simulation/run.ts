@@ -436,6 +436,7 @@ const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<bool
 /** Runs every seed that ever failed. */
 const overridesOf = {
   "webhooks only": { hooks: "only" },
+  "webhooks beside": { hooks: "beside" },
   "pushes only": { pushes: "only" },
   "pushes beside": { pushes: "beside" }
 } as const

@@ -7,7 +7,7 @@ const vanished = "its process is gone"
 export const fence: CheckerOf = ({ plan, losses }) => {
   // The locks of a process are on a separate session. It may end while the run waits for the source, and the run
   // continues later.
-  const losesLocks = (["D8", "C3", "D1", "D2", "D5"] as const).some((name) => plan.on.has(name))
+  const losesLocks = (["D8", "C3", "D1", "D2", "D5", "D6"] as const).some((name) => plan.on.has(name))
   const gone = new Set<string>()
   const seen = new Map<string, number>()
   const highest = new Map<string, bigint>()
