@@ -305,7 +305,7 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
         next: { text: "correct the record at the source", to: address("/invariants", { invariant }) }
       }
     }),
-    ...[...Map.groupBy(failedInvariants, ({ error }) => error).values()].map((same): Need => ({
+    ...grouped(failedInvariants, ({ error }) => error).map((same): Need => ({
       kind: "unevaluated",
       subject: same.map(({ invariant }) => visible(invariant)).join(", "),
       problem: same[0]!.error,

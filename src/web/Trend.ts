@@ -11,6 +11,14 @@ export interface HourAmount {
   readonly amount: number
 }
 
+/** Amounts of the last 24 hours, and how far they were counted. */
+export interface HourAmounts {
+  readonly amounts: ReadonlyArray<HourAmount>
+  /** The limit, where only the newest rows were counted; null where all of the time were. */
+  readonly countedMax: number | null
+  readonly now: Date
+}
+
 export interface TrendOptions {
   /** Unique on its page. */
   readonly id: string
@@ -18,16 +26,10 @@ export interface TrendOptions {
   readonly title: string
   /** From the bottom of a bar to its top. */
   readonly kinds: ReadonlyArray<readonly [kind: string, word: string, tone: Tone]>
-  /** The limit, where only the newest rows were counted; null where all of the time were. */
-  readonly countedMax: number | null
-  readonly now: Date
 }
 
 /** The bars, and a table of their figures; the sentence has their sums. */
-export const trend = (
-  amounts: ReadonlyArray<HourAmount>,
-  { id, title, kinds, countedMax, now }: TrendOptions
-): Html => {
+export const trend = ({ amounts, countedMax, now }: HourAmounts, { id, title, kinds }: TrendOptions): Html => {
   const hours = hoursUntil(now)
   const slots = hours.map((hour) => {
     const own = amounts.filter(({ at }) => at.getTime() === hour.getTime())

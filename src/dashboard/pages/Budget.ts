@@ -245,14 +245,12 @@ interface Totals {
 /** The minutes of each hour in which a source paused requests. */
 const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html =>
   trend(
-    hours.map(({ at, paused_ms: ms }) => ({ at, kind: "paused", amount: Math.ceil(ms / 60_000) })),
     {
-      id: "trend",
-      title: "Minutes in which a source paused requests",
-      kinds: [["paused", "in all", "warn"]],
+      amounts: hours.map(({ at, paused_ms: ms }) => ({ at, kind: "paused", amount: Math.ceil(ms / 60_000) })),
       countedMax: null,
       now
-    }
+    },
+    { id: "trend", title: "Minutes in which a source paused requests", kinds: [["paused", "in all", "warn"]] }
   )
 
 const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {

@@ -63,12 +63,10 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
         : html`The worst: <a href="${address("/endpoints", { endpoint: worst.name })}">${visible(worst.name)}</a>.`
     }`,
     actions: null,
-    trend: trend(changes.amounts, {
+    trend: trend(changes, {
       id: "trend",
       title: "Changes landed",
-      kinds: [["change", "changes", "busy"]],
-      countedMax: changes.countedMax,
-      now: changes.now
+      kinds: [["change", "changes", "busy"]]
     })
   })
 }

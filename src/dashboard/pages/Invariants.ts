@@ -113,16 +113,14 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
             <a href="${address(path, { invariant: worst.name })}">${visible(worst.name)}</a> (${worst.severity}).`
     }`,
     actions: null,
-    trend: trend(seen.amounts, {
+    trend: trend(seen, {
       id: "trend",
       title: "Violations first seen",
       kinds: [
         ["ended", "ended", "good"],
         ["unconfirmed", "unconfirmed", "busy"],
         ["open", "open", "bad"]
-      ],
-      countedMax: seen.countedMax,
-      now: seen.now
+      ]
     })
   })
 }

@@ -139,7 +139,7 @@ const head = ({ waiting, refused, unknown, pause }: OutboxTotals, shown: Trends.
     ${plural(waiting, "row")} to be sent, ${count(refused)} refused, ${plural(unknown, "request")} without a known
     outcome.`,
     actions: null,
-    trend: html`${trend(shown.amounts, {
+    trend: html`${trend(shown, {
         id: "trend",
         title: "Rows inserted",
         kinds: [
@@ -147,9 +147,7 @@ const head = ({ waiting, refused, unknown, pause }: OutboxTotals, shown: Trends.
           ["in_flight", "in flight", "busy"],
           ["pending", "pending", "quiet"],
           ["rejected", "refused", "bad"]
-        ],
-        countedMax: shown.countedMax,
-        now: shown.now
+        ]
       })}
       <div class="controls lists">${OutboxRows.stateChoice({ state: "" }, "Rows")}</div>`
   })

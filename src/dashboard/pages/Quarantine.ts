@@ -100,15 +100,13 @@ const head = (
               >${visible(worst.resource)}</a
             >, company ${visible(nameOf(worst.companyId))}.`,
     actions: null,
-    trend: trend(seen.amounts, {
+    trend: trend(seen, {
       id: "trend",
       title: "Entries first seen",
       kinds: [
         ["resolved", "resolved", "good"],
         ["open", "open", "warn"]
-      ],
-      countedMax: seen.countedMax,
-      now: seen.now
+      ]
     })
   })
 }

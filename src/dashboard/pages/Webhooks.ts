@@ -178,7 +178,7 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
     ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}.
     ${worst === null ? "" : html`The most of them: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,
-    trend: trend(shown.amounts, {
+    trend: trend(shown, {
       id: "trend",
       title: "Events received",
       kinds: [
@@ -186,9 +186,7 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
         ["skipped", "skipped", "quiet"],
         ["pending", "pending", "busy"],
         ["dead_letter", "dead letter", "bad"]
-      ],
-      countedMax: shown.countedMax,
-      now: shown.now
+      ]
     })
   })
 }
