@@ -450,13 +450,20 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
       const worker = new Worker(url, `simulation_r${place}`)
       try {
         for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-          const { kind, seed, cause, on: required = [], later: existing = [] } = one
-          const options: PlanOptions = {
-            // The classes that it had when it failed.
-            off: [...later, "S2h" as const].filter((name) => !existing.includes(name) && !required.includes(name)),
-            on: required,
-            ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
-          }
+          const { kind, seed, cause, on: required = [], later: existing = [], planOf } = one
+          const planted = mutants.find(({ name }) => name === planOf)
+          if (planOf !== undefined && planted === undefined) throw new Error(`there is no planted bug ${planOf}`)
+          const options: PlanOptions =
+            planted !== undefined
+              ? optionsOf(planted)
+              : {
+                  // The classes that it had when it failed.
+                  off: [...later, "S2h" as const].filter(
+                    (name) => !existing.includes(name) && !required.includes(name)
+                  ),
+                  on: required,
+                  ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
+                }
           const answer = await worker.run({ seed, options, keep: false })
           const what = objection(answer)
           if (what === null) continue

@@ -57,7 +57,10 @@ export const polite: CheckerOf = () => ({
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
           // A service that repeats a request after some time makes a new request.
           const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
-          stubborn = isRetry && isAtOnce && final.has(before.status ?? 0) ? stubborn + 1 : 0
+          // Two tasks may send the same request at the same time. The second one does not repeat the first.
+          const isAfterAnswer = before !== undefined && attempt.sentAt >= before.endedAt!
+          stubborn =
+            isRetry && isAtOnce && final.has(before.status ?? 0) ? (isAfterAnswer ? stubborn + 1 : stubborn) : 0
           if (stubborn >= 3) return `${name}: ${path} was requested again and again after ${before!.status}`
           const rounds = isService(attempt.owner.name)
             ? Math.max(roundsMax(path), 1 + Math.floor((attempt.sentAt - firstAt) / serviceRound))
