@@ -259,11 +259,11 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
   ].filter((need) => need !== null)
 }
 
-/** Gaps of one cause are one problem, also of several companies. Those that have ended close without a person. */
+/** Gaps of one cause are one problem, also of several companies. */
 const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
   const open = attention.filter(({ gaps }) => gaps > 0)
-  return grouped(open, ({ gapCause, gapsEnded }) => `${gapsEnded} ${gapCause}`).map((same) => {
-    const [{ gapCause: cause, gapsEnded }] = same as [Attention.Attention]
+  return grouped(open, ({ gapCause }) => String(gapCause)).map((same) => {
+    const [{ gapCause: cause }] = same as [Attention.Attention]
     const gaps = same.reduce((sum, one) => sum + one.gaps, 0)
     return {
       kind: "gap",
@@ -271,7 +271,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
       problem: cause === null ? "some events may be missing" : causeSentence(cause),
       since: earliest(same.map(({ gapSince }) => gapSince)),
       next: {
-        text: gapsEnded ? "nothing to do: one more scan closes it" : "see what closes the gap",
+        text: "see what closes the gap",
         to: address("/webhooks", { company: same.length === 1 ? same[0]!.company : null })
       }
     }
@@ -346,6 +346,5 @@ export const needsOf = (findings: Findings, now: Date): ReadonlyArray<Need> =>
     ...blockedNeeds(findings, now)
   ].toSorted((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind))
 
-/** When the first of the problems that are not quiet began; null where that is not known. */
-export const beganAt = (needs: ReadonlyArray<Need>): Date | null =>
-  earliest(needs.filter((need) => toneOf(need) !== "quiet").map(({ since }) => since))
+/** When the first of the problems began; null where that is not known. */
+export const beganAt = (needs: ReadonlyArray<Need>): Date | null => earliest(needs.map(({ since }) => since))

@@ -19,9 +19,11 @@ export const attentionStatement = Statement.make({
     dead: "float8",
     ...Statement.columns("text?", "deadEvent", "deadReason"),
     deadSince: "timestamptz?",
-    /** Open delivery gaps; whether all have ended, the cause of the newest one, and when the first one began or was found. */
+    /**
+     * Delivery gaps that have not ended, the cause of the newest one, and when the first one began or was found. One that has
+     * ended needs no person: the next scan that reads it to the end closes it.
+     */
     gaps: "float8",
-    gapsEnded: "bool",
     gapCause: Statement.as<Cause | null>("text?"),
     gapResource: "text?",
     gapSince: "timestamptz?",
@@ -43,7 +45,7 @@ export const attentionStatement = Statement.make({
   },
   text: `select c.name as company,
          d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", di.received_at as "deadSince",
-         g.gaps, g.ended as "gapsEnded", n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
+         g.gaps, n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
          r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", ro.resolved_at as "refusedSince",
          q.since as "quarantinedSince",
          s.down, s.reason as "downReason", s.has as "hasSubscription",
@@ -57,9 +59,8 @@ export const attentionStatement = Statement.make({
     left join tributary.inbox i on i.id = d.newest
     left join tributary.inbox di on di.id = d.oldest
     cross join lateral (
-      select count(*)::float8 as gaps, max(id) as newest, min(coalesce(began_at, detected_at)) as since,
-             coalesce(bool_and(ended_at is not null), false) as ended
-        from tributary.delivery_gaps where company = c.name and closed_at is null) g
+      select count(*)::float8 as gaps, max(id) as newest, min(coalesce(began_at, detected_at)) as since
+        from tributary.delivery_gaps where company = c.name and closed_at is null and ended_at is null) g
     left join tributary.delivery_gaps n on n.id = g.newest
     cross join lateral (
       select count(*)::float8 as refused, max(id) as newest, min(id) as oldest

@@ -18,7 +18,8 @@ export interface Assets {
   /** Changes with the content of any file. */
   readonly version: string
   readonly path: (name: string) => string
-  readonly read: (version: string, name: string) => Asset | undefined
+  /** The file of this version of the program, whatever version is requested. */
+  readonly read: (name: string) => Asset | undefined
 }
 
 const own = (name: string) => fileURLToPath(new URL(`assets/${name}`, import.meta.url))
@@ -42,7 +43,6 @@ export const load = (folder: string): Assets => {
   return {
     version,
     path: (name) => `${folder}/${version}/${name}`,
-    // An outdated page requests an earlier version: the browser must not cache the current content under that address.
-    read: (asked, name) => (asked === version ? assets.get(name) : undefined)
+    read: (name) => assets.get(name)
   }
 }

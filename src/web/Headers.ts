@@ -32,15 +32,18 @@ export const forbidStoring: MiddlewareHandler = async (exchange, next) => {
   if (!exchange.res.headers.has("Cache-Control")) exchange.res.headers.set("Cache-Control", "no-store")
 }
 
-/** Answers `/…/:version/:name`. */
+/**
+ * Answers `/…/:version/:name`. During a rolling update, a page of another version gets the file of this one: it looks
+ * nearly right until it is loaded again. That answer must not be stored under the other version.
+ */
 export const serveAsset =
   (assets: Assets) =>
   (exchange: Context): Response => {
-    const asset = assets.read(exchange.req.param("version") ?? "", exchange.req.param("name") ?? "")
-    return asset === undefined
-      ? exchange.text("There is nothing here.\n", 404)
-      : exchange.body(asset.text, 200, {
-          "Content-Type": asset.type,
-          "Cache-Control": "public, max-age=31536000, immutable"
-        })
+    const asset = assets.read(exchange.req.param("name") ?? "")
+    if (asset === undefined) return exchange.text("There is nothing here.\n", 404)
+    const isCurrent = exchange.req.param("version") === assets.version
+    return exchange.body(asset.text, 200, {
+      "Content-Type": asset.type,
+      "Cache-Control": isCurrent ? "public, max-age=31536000, immutable" : "no-store"
+    })
   }

@@ -544,7 +544,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
          select (select count(*) from last where status = 'failed')::int as failing,
            (select count(*) from old left join last on last.company_id = c and last.resource = old.resource where old.late and status <> 'failed')::int as late,
            (select count(*) from tributary.inbox where state = 'dead_letter')::int as dead,
-           (select count(*) from tributary.delivery_gaps where closed_at is null)::int as gaps,
+           (select count(*) from tributary.delivery_gaps where closed_at is null and ended_at is null)::int as gaps,
            (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
            (select count(*) from tributary.quarantine where resolved_at is null)::int as quarantined,
            (select sum(open_violations) from tributary.invariant_states)::int as violations`

@@ -195,7 +195,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         ["/companies/%E0%A4%A/things", 404],
         ["/confirm/sync?company=unknown&resource=things", 404],
         ["/confirm/full?company=north", 404],
-        ["/assets/other/pages.css", 404],
+        ["/assets/other/nothing.css", 404],
         ["/assets/../../package.json", 404]
       ] as const) {
         const reply = yield* ask(`${url}${path}`)
@@ -259,10 +259,19 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       assert.deepStrictEqual([second.status, second.text], [304, ""])
       const other = yield* ask(`${url}/runs`, { headers: { "if-none-match": etag } })
       assert.strictEqual(other.status, 200)
-      for (const [, path] of first.text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)) {
+      const paths = first.text.match(/\/assets\/[^" ]+/g) ?? []
+      assert.sameMembers(
+        paths.map((path) => path.split("/").at(-1)),
+        ["icon.svg", "pages.css", "live.js", "htmx.js", "idiomorph.js"]
+      )
+      for (const path of paths) {
         const { status, headers, text } = yield* ask(`${url}${path}`)
         assert.deepStrictEqual([status, headers["cache-control"]], [200, "public, max-age=31536000, immutable"], path)
         assert.isAbove(text.length, 100, path)
+        // A page of another version, during a rolling update.
+        const ofOther = yield* ask(`${url}${path.replace(/(?<=assets\/)[^/]+/, "other")}`)
+        assert.deepStrictEqual([ofOther.status, ofOther.headers["cache-control"]], [200, "no-store"], path)
+        assert.strictEqual(ofOther.text, text, path)
       }
     })
   )

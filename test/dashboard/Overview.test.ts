@@ -37,6 +37,9 @@ const problems: ReadonlyArray<string> = [
    values ('north', 'e1', 'things1.updated', 'things1', '1', tributary.now(), '\\x7b7d', 'dead_letter', 'the record is unreadable', tributary.now() - interval '9 days')`,
   `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at)
    select 'south', 's2', r, 'missing', 'no subscription', tributary.now() - interval '1 hour' from unnest(array['things1', 'things2']) r`,
+  // It has ended, and needs no person.
+  `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at, ended_at)
+   values ('north', 's1', 'things1', 'missing', 'no subscription', tributary.now() - interval '2 hours', tributary.now())`,
   `insert into tributary.outbox (company, resource, operation, externalid, record, state, code, reason, resolved_at)
    values ('north', 'things1', 'create', 'x1', '{}', 'rejected', 'invalid', 'a field is missing', tributary.now())`,
   `insert into tributary.invariants (name, severity, statement, comment, resources, query)
@@ -136,6 +139,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         ["blocked", "/companies/south/things3"]
       ])
       assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
+      assert.match(needs[7]!.words, /2 delivery gaps of south :/)
       assert.match(needs[6]!.words, /and 7 other resources : No schedule runs it\./)
       assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")
       assert.include(plain(text), "6 further problems")

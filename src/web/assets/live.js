@@ -4,7 +4,8 @@
  * is at least six seconds. Changes are morphed into place. Focus, selection, scroll position, open details and forms with
  * input stay. While the server does not answer, the page reports that and continues automatically.
  *
- * Keeps ages moving between the answers, and reports the reader's time zone, in which the server writes times.
+ * Keeps ages moving between the answers, and reports the reader's time zone, in which the server writes times. Loads the
+ * libraries of its attribute `data-libraries`.
  */
 ;(() => {
   "use strict"
@@ -111,18 +112,32 @@
 
   // ---------------------------------------------------------------------------------------------------------- refresh
 
-  // A form may have input, and open details are the reader's choice: neither is replaced.
-  Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
-  Object.assign(Idiomorph.defaults.callbacks, {
-    beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
-    beforeAttributeUpdated: (name, node) =>
-      !(name === "open" && node instanceof HTMLDetailsElement) &&
-      !(name === "tabindex" && node instanceof HTMLTimeElement)
-  })
+  const { libraries } = document.currentScript.dataset
+  let hasLibraries = false
+  const load = (address) =>
+    new Promise((resolve) => {
+      const script = document.createElement("script")
+      script.addEventListener("load", resolve)
+      script.src = address
+      document.head.append(script)
+    })
+  const loadLibraries = async () => {
+    await Promise.all(libraries.split(" ").map(load))
+    // A form may have input, and open details are the reader's choice: neither is replaced.
+    Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
+    Object.assign(Idiomorph.defaults.callbacks, {
+      beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
+      beforeAttributeUpdated: (name, node) =>
+        !(name === "open" && node instanceof HTMLDetailsElement) &&
+        !(name === "tabindex" && node instanceof HTMLTimeElement)
+    })
+    hasLibraries = true
+    ask()
+  }
 
   const ask = () => {
     const place = main()
-    if (place === null || isAsking || document.visibilityState !== "visible") return
+    if (place === null || !hasLibraries || isAsking || document.visibilityState !== "visible") return
     const now = performance.now()
     const isResting = unchanged >= restsAfter
     // After input, one request is sent soon.
@@ -207,7 +222,7 @@
   if (!showZone()) {
     document.cookie = `tributary_zone=${zone}; path=/; max-age=31536000; samesite=strict${location.protocol === "https:" ? "; secure" : ""}`
     requestedMs = -everyMs
-    // htmx is ready then.
-    document.addEventListener("DOMContentLoaded", ask)
   }
+  // After the first paint, which the libraries would delay.
+  addEventListener("load", () => requestAnimationFrame(() => setTimeout(loadLibraries)))
 })()
