@@ -165,6 +165,15 @@ describe("a live page", () => {
     await look.close()
   })
 
+  it("reports that a script could not be loaded", async () => {
+    const look = await visit(browser, served.link)
+    look.expect(/Failed to load resource/)
+    await look.page.route("**/idiomorph.js", (route) => route.abort())
+    await look.go("/resources")
+    await look.page.getByText("This page is not refreshed: a part of it could not be loaded.").waitFor()
+    await look.close()
+  })
+
   it("reports that the server is unreachable, and resumes afterwards", async () => {
     const { port } = new URL(served.url)
     const look = await visit(browser, served.link)

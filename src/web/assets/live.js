@@ -115,14 +115,21 @@
   const { libraries } = document.currentScript.dataset
   let hasLibraries = false
   const load = (address) =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       const script = document.createElement("script")
       script.addEventListener("load", resolve)
+      script.addEventListener("error", reject)
+      // In this order: the second one extends the first.
+      script.async = false
       script.src = address
       document.head.append(script)
     })
   const loadLibraries = async () => {
-    await Promise.all(libraries.split(" ").map(load))
+    try {
+      await Promise.all(libraries.split(" ").map(load))
+    } catch {
+      return notice("This page is not refreshed: a part of it could not be loaded. Load it again.")
+    }
     // A form may have input, and open details are the reader's choice: neither is replaced.
     Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
     Object.assign(Idiomorph.defaults.callbacks, {
