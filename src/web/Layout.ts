@@ -68,9 +68,6 @@ const htmxConfiguration = JSON.stringify({
   ]
 })
 
-/** The libraries of the script, which loads them after the first paint. */
-const libraries = ["htmx.js", "idiomorph.js"]
-
 export const layout = ({ site, assets, ...frame }: Frame): Html =>
   html`<!doctype html>
     <html lang="en">
@@ -83,7 +80,9 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
         <title>${frame.title} · ${site.name}</title>
         <link rel="icon" href="${assets.path("icon.svg")}" />
         <link rel="stylesheet" href="${assets.path("pages.css")}" />
-        <script defer src="${assets.path("live.js")}" data-libraries="${libraries.map(assets.path).join(" ")}"></script>
+        <script defer src="${assets.path("htmx.js")}"></script>
+        <script defer src="${assets.path("idiomorph.js")}"></script>
+        <script defer src="${assets.path("live.js")}"></script>
       </head>
       <body hx-ext="morph">
         <a class="skip" href="#main">Skip to the content</a>

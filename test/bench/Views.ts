@@ -53,11 +53,6 @@ const paintOf = async (browser: Browser, url: string, path: string) => {
       look.page.evaluate<number | null>(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null`),
     (at) => at !== null
   )
-  await until(
-    "the libraries of the page",
-    () => look.page.evaluate<boolean>(`typeof htmx !== "undefined" && typeof Idiomorph !== "undefined"`),
-    (areLoaded) => areLoaded
-  )
   const bytes = await look.page.evaluate<number>(
     `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((sum, { transferSize }) => sum + transferSize, 0)`
   )

@@ -4,8 +4,7 @@
  * is at least six seconds. Changes are morphed into place. Focus, selection, scroll position, open details and forms with
  * input stay. While the server does not answer, the page reports that and continues automatically.
  *
- * Keeps ages moving between the answers, and reports the reader's time zone, in which the server writes times. Loads the
- * libraries of its attribute `data-libraries`.
+ * Keeps ages moving between the answers, and reports the reader's time zone, in which the server writes times.
  */
 ;(() => {
   "use strict"
@@ -112,24 +111,8 @@
 
   // ---------------------------------------------------------------------------------------------------------- refresh
 
-  const { libraries } = document.currentScript.dataset
-  let hasLibraries = false
-  const load = (address) =>
-    new Promise((resolve, reject) => {
-      const script = document.createElement("script")
-      script.addEventListener("load", resolve)
-      script.addEventListener("error", reject)
-      // In this order: the second one extends the first.
-      script.async = false
-      script.src = address
-      document.head.append(script)
-    })
-  const loadLibraries = async () => {
-    try {
-      await Promise.all(libraries.split(" ").map(load))
-    } catch {
-      return notice("This page is not refreshed: a part of it could not be loaded. Load it again.")
-    }
+  const hasLibraries = typeof htmx !== "undefined" && typeof Idiomorph !== "undefined"
+  if (hasLibraries) {
     // A form may have input, and open details are the reader's choice: neither is replaced.
     Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
     Object.assign(Idiomorph.defaults.callbacks, {
@@ -138,9 +121,7 @@
         !(name === "open" && node instanceof HTMLDetailsElement) &&
         !(name === "tabindex" && node instanceof HTMLTimeElement)
     })
-    hasLibraries = true
-    ask()
-  }
+  } else notice("This page is not refreshed: a part of it could not be loaded. Load it again.")
 
   const ask = () => {
     const place = main()
@@ -229,7 +210,7 @@
   if (!showZone()) {
     document.cookie = `tributary_zone=${zone}; path=/; max-age=31536000; samesite=strict${location.protocol === "https:" ? "; secure" : ""}`
     requestedMs = -everyMs
+    // htmx is ready then.
+    document.addEventListener("DOMContentLoaded", ask)
   }
-  // After the first paint, which the libraries would delay.
-  addEventListener("load", () => requestAnimationFrame(() => setTimeout(loadLibraries)))
 })()
