@@ -12,7 +12,7 @@ export const menu: ReadonlyArray<MenuEntry & { readonly section: Section }> = [
   { section: "outbox", path: "/outbox", text: "Outbox", counted: ["refused", "refused"] },
   { section: "endpoints", path: "/endpoints", text: "Change feed" },
   { section: "quarantine", path: "/quarantine", text: "Quarantine", counted: ["open", "open"] },
-  { section: "invariants", path: "/invariants", text: "Invariants" },
+  { section: "invariants", path: "/invariants", text: "Invariants", counted: ["violated", "violated"] },
   { section: "budget", path: "/budget", text: "Budget" },
   { section: "processes", path: "/processes", text: "Processes" }
 ]

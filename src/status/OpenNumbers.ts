@@ -2,7 +2,7 @@
  * How much is open that needs a person, for the menu of every page.
  *
  * Promise: one statement, of which each part reads at most {@link countedMax} entries of an index of open entries, whatever
- * the number of companies, events and rows. Open violations have no such index and are not counted.
+ * the number of companies, events, rows and invariants.
  */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
@@ -17,12 +17,14 @@ const counted = (table: string, condition: string, order: string): string =>
 
 export const numbersStatement = Statement.make({
   name: "count what is open",
-  columns: Statement.columns("float8", "quarantine", "webhooks", "outbox"),
+  columns: Statement.columns("float8", "quarantine", "webhooks", "outbox", "invariants"),
   text: `select ${counted("quarantine", "resolved_at is null", "id")} as quarantine,
-         ${counted("inbox", "state = 'dead_letter'", "company, id")} as webhooks, ${counted("outbox", "state = 'rejected'", "company, resource, id")} as outbox`
+         ${counted("inbox", "state = 'dead_letter'", "company, id")} as webhooks,
+         ${counted("outbox", "state = 'rejected'", "company, resource, id")} as outbox,
+         ${counted("invariant_states", "state = 'violated'", "invariant, company_id")} as invariants`
 })
 
-/** Open quarantine entries, dead letters and refused rows, each at most {@link countedMax}. */
+/** Open quarantine entries, dead letters, refused rows and violated invariants by company, each at most {@link countedMax}. */
 export type OpenNumbers = Statement.RowOf<typeof numbersStatement>
 
 export const read: Sql.Query<OpenNumbers> = Effect.map(Statement.run(numbersStatement), ([row]) => row!)

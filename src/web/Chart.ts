@@ -17,8 +17,11 @@ export type Quantity = "count" | "duration" | "share"
 
 export const percent = (share: number): string => `${Math.round(share * 100).toLocaleString("en-US")} %`
 
+/** Made once: each call of `toLocaleString` with options makes a format of its own. */
+const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 })
+
 const formats: Readonly<Record<Quantity, (value: number) => string>> = {
-  count: (value) => value.toLocaleString("en-US", { maximumFractionDigits: 1 }),
+  count: (value) => oneDecimal.format(value),
   duration,
   share: percent
 }

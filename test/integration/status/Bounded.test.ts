@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Attention from "../../../src/status/Attention.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
+import * as OpenNumbers from "../../../src/status/OpenNumbers.ts"
 import * as Processes from "../../../src/status/Processes.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
@@ -25,6 +26,10 @@ const rows: ReadonlyArray<string> = [
      from generate_series(${stored}, 1, -1) n, lateral (select tributary.now() - n * interval '2 minutes' as at) t`,
   `insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
    select 'north', 'things', 'missing', '', tributary.now() - n * interval '1 hour' from generate_series(1, ${stored}) n`,
+  `insert into tributary.invariants (name, severity, statement, comment, resources, query)
+   values ('sums', 'critical', 'lines add up', '', '{things}', 'select 1')`,
+  `insert into tributary.invariant_states (invariant, company_id, state)
+   select 'sums', n, case when n % 2 = 0 then 'holds' else 'unconfirmed' end from generate_series(1, ${stored}) n`,
   "analyze"
 ]
 
@@ -56,6 +61,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("bo
         [Processes.listStatement.text, ["p77"], 10],
         [Webhooks.closedGapsStatement.text, [["north"]], 40],
         [InboxMetrics.readStatement.text, ['["north"]'], 10],
+        [OpenNumbers.numbersStatement.text, [], 10],
         [lastFullScanStatement.text, [1, "good1", null], 10]
       ]
       for (const [text, parameters, rowsMax] of statements) {
