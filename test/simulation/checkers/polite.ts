@@ -9,6 +9,8 @@ const roundsMax = (path: string): number => (/^[A-Z]/.test(path) ? 8 : 3)
 const limitedMax = 60
 const final = new Set([302, 401, 403])
 const graceMicros = 1000
+/** A request that is sent after a longer pause is a new one. */
+const retryPause = 31_000_000
 /** A webhook service runs for a long time. It may repeat a request after at least this pause. */
 const servicePause = 4_900_000
 /**
@@ -45,23 +47,33 @@ export const polite: CheckerOf = () => ({
         let limited = 0
         /** After a final answer, a run that had a database fault at the same moment may repeat the request. */
         let stubborn = 0
+        let repeatedUntil = 0
         for (const [index, attempt] of again.entries()) {
           const before = again[index - 1]
           // The answer to the previous attempt decides whether this is a retry or a new request.
           const isRetry =
             before !== undefined &&
             (before.status === null || before.status >= 400) &&
-            attempt.sentAt - before.endedAt! < 31_000_000
+            attempt.sentAt - before.endedAt! < retryPause
           tries = isRetry ? tries + 1 : 1
           if (!isRetry) firstAt = attempt.sentAt
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
+          // The last answer that was known when the request was sent. Two tasks may send the same request at the same
+          // time: both count as one repetition.
+          const known = again
+            .filter(({ endedAt }) => endedAt !== null && endedAt <= attempt.sentAt)
+            .toSorted((one, other) => one.endedAt! - other.endedAt!)
+            .at(-1)
+          const sinceMicros = attempt.sentAt - (known?.endedAt ?? 0)
           // A service that repeats a request after some time makes a new request.
-          const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
-          // Two tasks may send the same request at the same time. The second one does not repeat the first.
-          const isAfterAnswer = before !== undefined && attempt.sentAt >= before.endedAt!
-          stubborn =
-            isRetry && isAtOnce && final.has(before.status ?? 0) ? (isAfterAnswer ? stubborn + 1 : stubborn) : 0
-          if (stubborn >= 3) return `${name}: ${path} was requested again and again after ${before!.status}`
+          const isRepeated =
+            final.has(known?.status ?? 0) && sinceMicros < (isService(attempt.owner.name) ? servicePause : retryPause)
+          if (!isRepeated) stubborn = 0
+          else if (attempt.sentAt >= repeatedUntil) {
+            stubborn += 1
+            repeatedUntil = attempt.endedAt!
+          }
+          if (stubborn >= 3) return `${name}: ${path} was requested again and again after ${known!.status}`
           const rounds = isService(attempt.owner.name)
             ? Math.max(roundsMax(path), 1 + Math.floor((attempt.sentAt - firstAt) / serviceRound))
             : roundsMax(path)
