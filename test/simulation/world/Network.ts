@@ -229,7 +229,7 @@ export class Network {
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
           if (made === null && request.method === "PATCH" && company !== null)
-            this.noticeReenabling(owner, company, path, request)
+            this.noticeReenabling(owner, company, path, request, attempt.sentAt)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
@@ -263,12 +263,14 @@ export class Network {
     owner: Owner,
     company: number,
     path: string,
-    request: HttpClientRequest.HttpClientRequest
+    request: HttpClientRequest.HttpClientRequest,
+    sentAt: number
   ): void {
     const id = /^\/webhooks\/(\d+)$/.exec(path)?.[1]
     const disabledAt = this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
     const body = bodyOf(request)
-    if (disabledAt === null || body === null) return
+    // A subscription may be disabled again while the request is on its way.
+    if (disabledAt === null || disabledAt > sentAt || body === null) return
     if (new TextDecoder().decode(body).includes('"enabled":true')) this.reenabled(owner, company, disabledAt)
   }
 
