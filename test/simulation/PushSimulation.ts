@@ -111,7 +111,8 @@ export const simulatePushes = async (
     overBound: new Set(),
     excused: new Set(),
     losses: noLosses,
-    isRestoreAccepted: () => false
+    isRestoreAccepted: () => false,
+    earliestOf: (shown) => shown
   }
   const watching = watchers.map((checkerOf) => checkerOf(setting))
   const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)

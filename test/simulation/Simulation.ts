@@ -157,6 +157,7 @@ export const simulate = async (
   sender.writeSilently = (company, path) => writers.writeSilently(company, serviceV2.resources.get(path)!)
   const losses = new Losses(kernel, bench.monitor, drawn, subjects, trace, fire)
   const restores = new Restores(kernel, bench.monitor, drawn, losses, trace, fire)
+  const clock = new WarehouseClock(kernel, drawn, trace, fire)
   const { overBound, excused } = writers
   let isRestoreAccepted = false
   const setting: Setting = {
@@ -166,7 +167,8 @@ export const simulate = async (
     overBound,
     excused,
     losses,
-    isRestoreAccepted: () => isRestoreAccepted
+    isRestoreAccepted: () => isRestoreAccepted,
+    earliestOf: (shown) => clock.earliestOf(shown)
   }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
@@ -274,7 +276,6 @@ export const simulate = async (
   )
   network.later = { chance: chance(seed, "later network"), rates: drawn.later }
   connections.later = { chance: chance(seed, "later database"), rates: drawn.later }
-  const clock = new WarehouseClock(kernel, drawn, trace, fire)
   connections.aheadMicros = () => clock.aheadMicros
   const ports = new Ports(kernel, chance(seed, "ports"))
   sender.answered = (answer) =>

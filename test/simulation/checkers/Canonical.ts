@@ -64,7 +64,8 @@ const json = (value: unknown): string => {
   return JSON.stringify(value)
 }
 
-const nothing = "␀"
+/** The canonical text of an absent value. */
+export const nothing = "␀"
 
 /** The canonical text of a value that the source sent. */
 const fromSource = ({ type }: Field, value: unknown): string => {

@@ -10,7 +10,7 @@ import type { Attempt } from "../world/Network.ts"
 import type { Answer } from "../world/Sender.ts"
 import type { Source } from "../world/Source.ts"
 import type { Plan } from "../Plan.ts"
-import type { Canonical } from "./Canonical.ts"
+import { type Canonical, nothing } from "./Canonical.ts"
 
 /** A row of a resource's table. */
 export interface Row {
@@ -267,6 +267,8 @@ export interface Setting {
   readonly losses: LossLedger
   /** Whether an operator has accepted the restore of the source. */
   readonly isRestoreAccepted: () => boolean
+  /** The earliest time that the warehouse's clock, which may be set, may have shown as this time, in microseconds. */
+  readonly earliestOf: (shown: number) => number
 }
 
 export type CheckerOf = (setting: Setting) => Checker
@@ -295,12 +297,31 @@ export const isStampedLater = (
   other: { readonly stamp: number | null } | undefined
 ): boolean => (version?.stamp ?? null) !== null && (other?.stamp ?? null) !== null && version!.stamp! > other!.stamp!
 
+/** A version of a row, and the begin of the read that brought it. */
+interface ReadVersion {
+  readonly deleted: boolean
+  readonly value: Canonical
+  readonly beganAt: string
+}
+
 /**
- * Whether a read that began then may have been answered before the source committed this version. Without a stamp, the read
- * that began later wins. Of two reads that overlap, the winner may have been answered earlier: it shows the record as it was
- * when the read began.
+ * Whether the read of `version` wins over the read of `before` although the source had replaced it by `next`. The later
+ * begin wins where one of the two is a tombstone, or where they show the same time of change, or none. Of two reads that
+ * overlap, the winner may have been answered earlier: it shows the record as it was when the read began. Where the clock
+ * is set, the begins are not compared.
  */
 export const mayPrecede = (
-  next: { readonly stamp: number | null; readonly at: number } | undefined,
-  beganAt: string
-): boolean => next !== undefined && next.stamp === null && next.at >= microsOf(beganAt)
+  { plan, earliestOf }: Pick<Setting, "plan" | "earliestOf">,
+  resource: Resource,
+  before: ReadVersion | undefined,
+  version: ReadVersion,
+  next: { readonly at: number } | undefined
+): boolean => {
+  if (before === undefined || next === undefined) return false
+  const place = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)
+  const [kept, sent] = [before.value.fields[place] ?? nothing, version.value.fields[place] ?? nothing]
+  const isByBegin = before.deleted || version.deleted || kept === nothing || sent === nothing || kept === sent
+  const began = microsOf(version.beganAt)
+  const isLater = plan.later.clockStep !== 0 || began >= microsOf(before.beganAt)
+  return isByBegin && isLater && next.at >= earliestOf(began)
+}

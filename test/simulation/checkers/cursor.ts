@@ -7,7 +7,7 @@ const instantOf = (cursor: string): number | null => {
   return Date.parse(`${match[1]}Z`) * 1000 + Number((match[2] ?? "").slice(0, 6).padEnd(6, "0"))
 }
 
-export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }) => {
+export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses, earliestOf }) => {
   const passed = new Map<string, string>()
   return {
     name: "cursor",
@@ -55,7 +55,7 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
         // which reads back by the overlap, finds the later one.
         const isReadAgain =
           version.stamp > limit - plan.overlap &&
-          version.at >= microsOf(row.observedAt) &&
+          version.at >= earliestOf(microsOf(row.observedAt)) &&
           canonical(company, resource, version.text).fields[stampIndex] === row.value.fields[stampIndex]
         if (!isReadAgain)
           return `${key} is older than the cursor ${mark.cursor} promises: the version of commit ${version.seq} is missing`

@@ -2,8 +2,17 @@
 import { type Canonical, isSameRow } from "./Canonical.ts"
 import { type CheckerOf, isStampedLater, keyOf, mayPrecede } from "./Checker.ts"
 
-export const forward: CheckerOf = ({ source, canonical, losses }) => {
-  const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()
+interface ReachedVersion {
+  readonly seq: number
+  readonly version: number
+  readonly value: Canonical
+  readonly deleted: boolean
+  readonly beganAt: string
+}
+
+export const forward: CheckerOf = (setting) => {
+  const { source, canonical, losses } = setting
+  const reached = new Map<string, ReachedVersion>()
   /** Number of losses of each table that were seen. */
   const lost = new Map<string, number>()
   return {
@@ -38,7 +47,8 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
           if (isIt) latest = Math.max(latest, version.seq)
         }
         const next = history.find(({ id, seq }) => id === row.id && seq > latest)
-        const overlapped = mayPrecede(next, row.observedAt) && latest < (before?.seq ?? 0)
+        const version = { version: row.version, value: row.value, deleted: row.deleted, beganAt: row.observedAt }
+        const overlapped = mayPrecede(setting, resource, before, version, next) && latest < (before?.seq ?? 0)
         const commit = (number: number) => history.find(({ id, seq }) => id === row.id && seq === number)
         const mayGoBack = overlapped || (before !== undefined && isStampedLater(commit(latest), commit(before.seq)))
         if (before !== undefined && latest >= 0 && latest < before.seq && !mayGoBack) {
@@ -56,12 +66,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
               canonical(company, resource, text).whole === row.value.whole
           )!.seq
         }
-        reached.set(key, {
-          seq: Math.max(least, earliest),
-          version: row.version,
-          value: row.value,
-          deleted: row.deleted
-        })
+        reached.set(key, { seq: Math.max(least, earliest), ...version })
       }
       return null
     }

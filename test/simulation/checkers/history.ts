@@ -3,11 +3,12 @@ import { plainField } from "../world/Programs.ts"
 import { type Canonical, differing, isSameRow } from "./Canonical.ts"
 import { type CheckerOf, isStampedLater, keyOf, mayPrecede } from "./Checker.ts"
 
-export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
+export const history: CheckerOf = (setting) => ({
   name: "history",
   holds:
     "the history has the versions 1 to n of every row, each one that the source had, in the source's order, none twice in a row",
   healed: (final) => {
+    const { source, canonical, losses, plan } = setting
     for (const subject of final.subjects) {
       const { company, resource, rows } = subject
       const commits = source.history(company, resource.path)
@@ -58,8 +59,11 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
                 (isMoved && at === place) ||
                 isStampedLater(commit, commits[place]) ||
                 mayPrecede(
-                  commits.find((later, index) => index > at && later.id === id),
-                  version.validFrom
+                  setting,
+                  resource,
+                  before === undefined ? undefined : { ...before, beganAt: before.validFrom },
+                  { ...version, beganAt: version.validFrom },
+                  commits.find((later, index) => index > at && later.id === id)
                 )) &&
               (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
               (version.deleted || isIt(version.value, canonical(company, resource, commit.text)))

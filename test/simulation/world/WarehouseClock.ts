@@ -21,6 +21,8 @@ export class WarehouseClock {
   private readonly fired: (what: string) => void
   /** How far the clock is ahead, in microseconds. */
   aheadMicros = 0
+  /** How far it was ahead before, and until when. */
+  private readonly earlierSettings: Array<{ readonly aheadMicros: number; readonly until: number }> = []
 
   constructor(kernel: Kernel, drawn: Plan, trace: Trace, fired: (what: string) => void) {
     this.kernel = kernel
@@ -48,8 +50,17 @@ export class WarehouseClock {
     if (this.aheadMicros !== 0) this.set(0, "is right again")
   }
 
+  /** The earliest time that this clock may have shown as `shown`, in microseconds. */
+  earliestOf(shown: number): number {
+    const earlier = this.earlierSettings.flatMap(({ aheadMicros, until }) =>
+      shown - aheadMicros < until ? [shown - aheadMicros] : []
+    )
+    return Math.min(shown - this.aheadMicros, ...earlier)
+  }
+
   private set(aheadMicros: number, what: string): void {
     if (this.aheadMicros === aheadMicros) return
+    this.earlierSettings.push({ aheadMicros: this.aheadMicros, until: this.kernel.now })
     this.aheadMicros = aheadMicros
     this.trace.event(this.kernel.now, "db", `! K3 the clock ${what}: ${aheadMicros / second} s ahead`)
     this.fired(`K3 the clock ${what}`)
