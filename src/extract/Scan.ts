@@ -58,7 +58,8 @@ export interface ChildrenPlan {
   readonly kind: "children"
 }
 
-const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
+/** The overlap of the configuration, or the learned one where that is longer; in milliseconds. */
+export const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
   Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)
 
 /** Chooses what a run reads. A scan in progress goes on, unless it is incremental and a full one is requested. */

@@ -127,13 +127,14 @@ export interface SoftDeleteSql {
    * began, lane.
    */
   readonly findMissing: string
-  /** Keeps missing rows that pushes or reads by number may have landed after the scan had read their page. Parameters:
-   * company, scan began. */
+  /** Keeps missing rows that another lane may have landed after the scan had read their page: by pushes and reads by
+   * number, and rows without a stamp also by another scan. Parameters: company, scan began, lane. */
   readonly keepConcurrent: string
-  /** Keeps missing rows whose own stamp is later than the position of the scan: a page was answered by a cache, or by a
-   * replica that is behind. It applies only to a scan that is behind a cursor of the resource: otherwise a source whose
+  /** Keeps missing rows whose own stamp is later than the position of the scan less the overlap, within which a record may
+   * become visible after its stamp: a page was answered by a cache, or by a replica that is behind. It applies only to a scan that is behind a cursor of the resource: otherwise a source whose
    * position follows its newest record would keep a removed row for ever. Stamps later than both the warehouse's clock and
-   * the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes. */
+   * the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes, overlap in
+   * milliseconds. */
   readonly keepUnreached: string | null
   /** Finds live rows with these ids that no read has returned since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
@@ -263,14 +264,14 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `where seen.id = t."id")`,
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
-      `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane in ('push', 'records') ` +
-      `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
+      `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +
+      `${column === undefined ? "" : `and (r.lane in ('push', 'records') or t.${column} is null) `}and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
       column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t, ` +
           `(select max(text::timestamptz) as at from unnest($3::text[]) as text) cursor ` +
           `where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t.${column} > $2::timestamptz and t.${column} <= greatest(tributary.now(), cursor.at) ` +
+          `and t.${column} > $2::timestamptz - $4::float8 * interval '1 millisecond' and t.${column} <= greatest(tributary.now(), cursor.at) ` +
           `and (cursor.at is null or $2::timestamptz < cursor.at)`
         : null,
     findMissingAmong:

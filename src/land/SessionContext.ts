@@ -20,6 +20,8 @@ export interface NewRun {
   readonly cursorFrom?: string | null
   /** Null or absent recognises no late rows. */
   readonly lateness?: LateArrival | null
+  /** How long after its own stamp a record may become visible, in milliseconds; default 0. */
+  readonly overlapMs?: number
 }
 
 export interface OpenOptions {

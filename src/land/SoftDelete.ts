@@ -89,15 +89,16 @@ export const cursorsStatement = Statement.make({
 })
 
 /**
- * Keeps rows that the scan missed and that may exist; returns their number. A row that a push or a fetch landed while the
- * scan ran is kept: its record may be newer than the page it belongs to. A row that changed after the position of the scan
- * is kept when that position is behind the cursor of a lane: then the answer was outdated.
+ * Keeps rows that the scan missed and that may exist; returns their number. A row that another lane landed while the scan
+ * ran is kept: its record may be newer than the page it belongs to. A row that may have become visible after the position of
+ * the scan is kept when that position is behind the cursor of a lane: then the answer was outdated.
  */
-const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, scan: OpenScan) {
-  const { run, companyId, resource } = lock
+const keepNewer = Effect.fnUntraced(function* ({ lock, sql, options }: SessionContext, scan: OpenScan) {
+  const { run, companyId, resource, lane } = lock
   const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [
     companyId,
-    instantText(scan.beganAt)
+    instantText(scan.beganAt),
+    lane
   ])
   const position = scan.syncedThrough
   if (sql.keepUnreached === null || !isInstant(position)) return concurrent
@@ -105,7 +106,8 @@ const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, sc
   const { affected: unreached } = yield* run("keep rows that the scan does not show of", sql.keepUnreached, [
     companyId,
     position,
-    lanes.flatMap(({ cursor }) => (isInstant(cursor) ? [cursor] : []))
+    lanes.flatMap(({ cursor }) => (isInstant(cursor) ? [cursor] : [])),
+    options.run.overlapMs ?? 0
   ])
   return concurrent + unreached
 })

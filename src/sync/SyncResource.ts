@@ -186,7 +186,7 @@ const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: Syn
     lock,
     plan,
     {
-      run: newRunOf(plan, lock.checkpoint),
+      run: { ...newRunOf(plan, lock.checkpoint), overlapMs: Scan.effectiveOverlapMs(lock.live, engine) },
       origin: "scan",
       authority: mode.acceptRestored === true ? "source" : "newer",
       acceptDeletions: mode.acceptDeletions ?? false,

@@ -65,7 +65,12 @@ export const hangs: Step = () => Effect.never
 
 /** A body that begins with this text. `pull` produces the rest. */
 const begins =
-  (begin: string, pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>): Step =>
+  (
+    begin: string,
+    pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>,
+    status = 200,
+    headers: Readonly<Record<string, string>> = {}
+  ): Step =>
   (request) => {
     let begun = false
     const body = new ReadableStream<Uint8Array>({
@@ -75,17 +80,21 @@ const begins =
         controller.enqueue(new TextEncoder().encode(begin))
       }
     })
-    return answers(200, body)(request)
+    return answers(status, body, headers)(request)
   }
 
 /** The connection is reset after the beginning of the body. */
-export const resetsInBody = (begin: string): Step =>
-  begins(begin, (controller) =>
-    controller.error(Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }))
+export const resetsInBody = (begin: string, status?: number, headers?: Readonly<Record<string, string>>): Step =>
+  begins(
+    begin,
+    (controller) => controller.error(Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" })),
+    status,
+    headers
   )
 
 /** No bytes follow the beginning of the body. */
-export const hangsInBody = (begin: string): Step => begins(begin, () => new Promise(() => {}))
+export const hangsInBody = (begin: string, status?: number, headers?: Readonly<Record<string, string>>): Step =>
+  begins(begin, () => new Promise(() => {}), status, headers)
 
 /** The body never ends. */
 export const neverEnds: Step = begins(" ", (controller) => controller.enqueue(new Uint8Array(300)))

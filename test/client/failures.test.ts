@@ -359,6 +359,17 @@ describe("a request that is retried", () => {
 })
 
 describe("a 429 response", () => {
+  it.effect("pauses for its Retry-After where its body is cut or never ends", () =>
+    Effect.gen(function* () {
+      for (const step of [resetsInBody, hangsInBody]) {
+        const cut = step(`{"error":`, 429, { "retry-after": "90" })
+        const { sent, pausesMs } = yield* succeeding([cut, good])
+        assert.deepStrictEqual(pausesMs, [90_000])
+        assert.isAtLeast(sent[1]!.at - sent[0]!.at, 90_000)
+      }
+    })
+  )
+
   const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
   const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
     Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, pausesMs }) => {

@@ -1,10 +1,11 @@
 /**
  * One attempt of a request: a complete answer, or the reason of the failure.
  *
- * Promise: an answer counts when its last byte has arrived. No failure text contains the token.
+ * Promise: an answer counts when its last byte has arrived; one that requests a pause counts by its head alone. No failure
+ * text contains the token.
  */
 import { gunzipSync } from "node:zlib"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
@@ -87,6 +88,22 @@ const readBody = (
   )
 }
 
+/** Answers whose Retry-After holds whatever becomes of their body. */
+const pausingStatuses: ReadonlySet<number> = new Set([429, 503])
+/** How long such a body is waited for. */
+const pausingBodyTimeout = Duration.seconds(5)
+
+/** The body, or nothing where that of a pausing answer does not arrive. */
+const bodyOf = (context: AttemptContext, response: HttpClientResponse) => {
+  const body = readBody(context, response)
+  return pausingStatuses.has(response.status)
+    ? body.pipe(
+        Effect.timeout(pausingBodyTimeout),
+        Effect.orElseSucceed(() => new Uint8Array())
+      )
+    : body
+}
+
 /** An answer over the limit. A read can request less; the effect of a write is unknown, as with unreadable answers. */
 const tooLarge = (bytesMax: number, isRead: boolean, requestId: string | null): Failed =>
   isRead
@@ -150,7 +167,12 @@ const transferProblem = (
     return new SourceError.Malformed({ detail: `the body is encoded as ${scrub(encoding)}, which was not requested` })
   }
   const declared = headers["content-length"]
-  if (declared !== undefined && /^\d+$/.test(declared) && Number(declared) !== bytes.length) {
+  if (
+    declared !== undefined &&
+    /^\d+$/.test(declared) &&
+    Number(declared) !== bytes.length &&
+    !pausingStatuses.has(status)
+  ) {
     return new SourceError.Unreachable({ detail: `the body ended after ${bytes.length} of ${declared} bytes` })
   }
   return null
@@ -170,7 +192,7 @@ const execute = (
       const { status, headers } = response
       const id = requestIdOf(headers, options.requestIdHeader)
       requestId = id === null ? null : scrub(id)
-      return Effect.map(readBody(context, response), (bytes): Answer | Failed => {
+      return Effect.map(bodyOf(context, response), (bytes): Answer | Failed => {
         const problem = transferProblem(context, status, headers, bytes)
         if (problem !== null) return new Failed(problem, requestId)
         const body = decompress(context, response, bytes, request.method === "GET", requestId)

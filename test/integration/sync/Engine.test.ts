@@ -107,6 +107,21 @@ const page = (syncedThrough: string | null, ...records: ReadonlyArray<ReturnType
   syncedThrough
 })
 
+/** The source with another first page. */
+const withFirstPage = (
+  source: ScriptedSource,
+  first: (pageRead: Effect.Effect<Page, SourceError>) => typeof pageRead
+) => ({
+  ...source,
+  connector: {
+    ...source.connector,
+    page: (request: PageRequest) => {
+      const pageRead = source.connector.page(request)
+      return request.token === null ? first(pageRead) : pageRead
+    }
+  }
+})
+
 describe("the sync engine", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("detects rows that become visible late, and increases the overlap", () =>
@@ -373,19 +388,20 @@ describe("the sync engine", () => {
     it.effect("keeps a row newer than the position of a full scan, and scans in full again", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const source = scripted(companyId, pages(page(at(10), thing(1, "one", 1))))
+        const source = scripted(companyId, pages(page(at(10), thing(1, "one", 1), thing(4, "four", 1))))
         yield* run(source, companyId)
-        source.script = pages(page(at(20), thing(2, "two", 15)))
+        source.script = pages(page(at(20), thing(2, "two", 15), thing(3, "visible late", 8)))
         yield* run(source, companyId)
-        // A replica that lags behind responds, without the row of minute 15 and with an earlier synced_through.
+        // A replica that lags behind responds, with an earlier synced_through. It lacks the row of minute 15, and one that
+        // became visible within the overlap of 5 minutes after its stamp. The missing row of minute 1 is deleted.
         source.script = pages(page(at(10), thing(1, "one", 1)))
         const behind = yield* run(source, companyId, { full: true })
-        assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [0, ["one", "two"]])
-        assert.match((yield* checkpoint(companyId)).full_scan_reason ?? "", /1 rows are newer than the last full scan/)
+        assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [1, ["one", "two", "visible late"]])
+        assert.match((yield* checkpoint(companyId)).full_scan_reason ?? "", /2 rows are newer than the last full scan/)
         // A replica that is up to date confirms the deletion.
         source.script = pages(page(at(21), thing(1, "one", 1)))
         const settled = yield* run(source, companyId)
-        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
+        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 2])
         assert.deepStrictEqual(yield* names(companyId), ["one"])
         assert.strictEqual((yield* checkpoint(companyId)).full_scan_reason, null)
       })
@@ -397,19 +413,6 @@ describe("the sync engine", () => {
         const all = [page(at(10), thing(1, "a", 1)), page(at(10), thing(2, "b", 1)), page(at(10), thing(3, "c", 1))]
         const read = yield* Deferred.make<void>()
         const opened = yield* Deferred.make<void>()
-        const withFirstPage = (
-          source: ScriptedSource,
-          first: (pageRead: Effect.Effect<Page, SourceError>) => typeof pageRead
-        ) => ({
-          ...source,
-          connector: {
-            ...source.connector,
-            page: (request: PageRequest) => {
-              const pageRead = source.connector.page(request)
-              return request.token === null ? first(pageRead) : pageRead
-            }
-          }
-        })
         // The backfill reads its first page before the live run begins, and lands it after the live run was opened.
         const slow = withFirstPage(scripted(companyId, pages(...all)), (pageRead) =>
           pageRead.pipe(
@@ -431,6 +434,43 @@ describe("the sync engine", () => {
         const outcome = yield* run(source, companyId)
         assert.deepStrictEqual([outcome.resumed, outcome.totals.deleted], [true, 0])
         assert.deepStrictEqual(yield* names(companyId), ["a", "b", "c"])
+      })
+    )
+
+    it.effect("keeps a row without a stamp that another full scan landed meanwhile", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const options = { table: tables.plain }
+        const of = (...ids: ReadonlyArray<number>) => ({
+          records: ids.map((id) => record(plain, { id: String(id), name: `n${id}` })),
+          syncedThrough: null
+        })
+        const source = scripted(companyId, pages(of(1, 2, 3)))
+        yield* run(source, companyId, options)
+        const asked = yield* Deferred.make<void>()
+        const answered = yield* Deferred.make<void>()
+        // The request of the backfill begins first and is answered last, after record 4 was created and 3 deleted.
+        const slow = withFirstPage(scripted(companyId, pages(of(1, 2, 4))), (pageRead) =>
+          pageRead.pipe(
+            Effect.tap(() => Deferred.succeed(asked, undefined)),
+            Effect.tap(() => Deferred.await(answered))
+          )
+        )
+        const backfill = yield* Effect.forkChild(
+          run(slow, companyId, { ...options, backfill: { since: null, until: null } })
+        )
+        yield* Deferred.await(asked)
+        const live = withFirstPage(scripted(companyId, pages(of(1, 2))), (pageRead) =>
+          pageRead.pipe(
+            Effect.tap(() => Deferred.succeed(answered, undefined)),
+            Effect.tap(() => Fiber.await(backfill))
+          )
+        )
+        assert.strictEqual((yield* run(live, companyId, { ...options, full: true })).status, "done")
+        assert.deepStrictEqual(yield* names(companyId, "plains"), ["n1", "n2", "n4"])
+        source.script = pages(of(1, 2))
+        const settled = yield* run(source, companyId, options)
+        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
       })
     )
 
