@@ -170,9 +170,10 @@ export interface InboxMoment {
   readonly subjects: ReadonlyArray<Subject>
 }
 
-/** A process, not a person, enables a subscription that the source had disabled. */
+/** A process, not a person, has enabled a subscription that the source had disabled. */
 export interface ReenabledSubscription {
   readonly company: number
+  /** When it was disabled. If that was after the process requested its test delivery: when it was disabled before. */
   readonly disabledAt: number
 }
 

@@ -99,7 +99,7 @@ export class Network {
   stepped: (owner: Owner, what: string) => void = () => {}
   /** A process has received an answer. */
   answered: (attempt: Attempt, sent: WireAnswer) => void = () => {}
-  /** A process enables a subscription that the source had disabled at that time. */
+  /** A process has enabled a subscription. `disabledAt` is when it was disabled, or was before the latest test delivery. */
   reenabled: (owner: Owner, company: number, disabledAt: number) => void = () => {}
   /** A process is about to create a subscription. */
   subscribing: (owner: Owner, company: number) => void = () => {}
@@ -110,6 +110,10 @@ export class Network {
   readonly attempts: Array<Attempt> = []
   /** False empty answers. The same process does not get a second one. */
   private readonly emptied = new Set<string>()
+  /** When the source had disabled the subscription of a test delivery, by the idempotency key of its request. */
+  private readonly testsByKey = new Map<string, number>()
+  /** The same for the latest test delivery of each process, by process and subscription. */
+  private readonly tests = new Map<string, number>()
   /** Earlier answers to lists, by company and path. */
   private readonly earlierAnswers = new Map<string, { readonly sent: WireAnswer; readonly at: number }>()
   /** The page size of the latest answer to each list. */
@@ -228,14 +232,17 @@ export class Network {
       else if (fault !== "N3 black hole") {
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
-          if (made === null && request.method === "PATCH" && company !== null)
-            this.noticeReenabling(owner, company, path, request, attempt.sentAt)
+          const disabled = made === null ? this.disabledOf(path) : null
+          if (made === null && request.method === "POST") this.noticeTest(owner, path, request)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
           const arrives = !cut && fault !== "N4 answer lost"
           const answered =
             made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request), arrives)
+          // A request that the source knows already is answered again, and enables nothing.
+          if (disabled !== null && request.method === "PATCH" && this.disabledOf(path) === null && company !== null)
+            this.noticeReenabling(owner, company, path, disabled)
           if (answered instanceof Promise) {
             // A test delivery: the source answers after the receiver has answered it.
             const sendBack = async () => {
@@ -259,19 +266,29 @@ export class Network {
     })
   }
 
-  private noticeReenabling(
-    owner: Owner,
-    company: number,
-    path: string,
-    request: HttpClientRequest.HttpClientRequest,
-    sentAt: number
-  ): void {
+  /** When the source disabled the subscription with this path; null when it is enabled. */
+  private disabledOf(path: string): number | null {
     const id = /^\/webhooks\/(\d+)$/.exec(path)?.[1]
-    const disabledAt = this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
-    const body = bodyOf(request)
-    // A subscription may be disabled again while the request is on its way.
-    if (disabledAt === null || disabledAt > sentAt || body === null) return
-    if (new TextDecoder().decode(body).includes('"enabled":true')) this.reenabled(owner, company, disabledAt)
+    return this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
+  }
+
+  /**
+   * Notes since when the subscription of a test delivery is disabled. Other processes may enable it, and the source may
+   * disable it again, before this process enables it.
+   */
+  private noticeTest(owner: Owner, path: string, request: HttpClientRequest.HttpClientRequest): void {
+    const tested = /^(\/webhooks\/\d+)\/test$/.exec(path)?.[1]
+    if (tested === undefined) return
+    const key = request.headers["idempotency-key"] ?? ""
+    const disabled = this.testsByKey.get(key) ?? this.disabledOf(tested) ?? this.kernel.now
+    this.testsByKey.set(key, disabled)
+    this.tests.set(`${owner.name} ${tested}`, disabled)
+  }
+
+  private noticeReenabling(owner: Owner, company: number, path: string, disabledAt: number): void {
+    const key = `${owner.name} ${path}`
+    this.reenabled(owner, company, Math.min(disabledAt, this.tests.get(key) ?? disabledAt))
+    this.tests.delete(key)
   }
 
   private delay(fault: NetworkFault | null): number {

@@ -445,7 +445,7 @@ export class Sender implements Network {
     const some =
       original?.body ??
       encoder.encode(
-        '{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":1,"data":{"id":1}}'
+        `{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":${companyOf(company)},"data":{"id":1}}`
       )
     const subscription = this.subscriptionOf(company, () => true)
     const kind = subscription === null ? chance.integer(0, 3) : chance.integer(0, 13)
