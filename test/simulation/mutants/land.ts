@@ -415,6 +415,32 @@ export const land: ReadonlyArray<Mutant> = [
     }
   },
   {
+    name: "visible-late-is-gone",
+    origin: "an answer of a cache, and a record that is visible late",
+    story: "a record is visible from its stamp on",
+    changes: [
+      {
+        file: merge,
+        find: "- $4::float8 * interval '1 millisecond'",
+        replace: "- 0 * $4::float8 * interval '1 millisecond'"
+      }
+    ],
+    options: {
+      on: ["K3", "N9", "S7"],
+      only: ["K3", "N9", "S7"],
+      overrides: {
+        overlap: 300_000_000,
+        resources: ["jobs"],
+        pageSize: 40,
+        records: 12,
+        writes: 40,
+        delayMax: 50_000,
+        cycleEvery: 4_000_000,
+        later: { ...noneLater, cacheRate: 0.7, clockStep: 0.9 }
+      }
+    }
+  },
+  {
     name: "restored-source-not-accepted",
     origin: "an operator's decision is not carried out",
     story: "the newer version wins, always",
