@@ -128,7 +128,8 @@ export interface SoftDeleteSql {
    */
   readonly findMissing: string
   /** Keeps missing rows that another lane may have landed after the scan had read their page: by pushes and reads by
-   * number, and rows without a stamp also by another scan. Parameters: company, scan began, lane. */
+   * number, and by another scan those that may have become visible after the position of this one. Parameters: company, scan
+   * began, lane, position of the scan or null, overlap in milliseconds. */
   readonly keepConcurrent: string
   /** Keeps missing rows whose own stamp is later than the position of the scan less the overlap, within which a record may
    * become visible after its stamp: a page was answered by a cache, or by a replica that is behind. It applies only to a scan that is behind a cursor of the resource: otherwise a source whose
@@ -265,7 +266,8 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +
-      `${column === undefined ? "" : `and (r.lane in ('push', 'records') or t.${column} is null) `}and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
+      `and (r.lane in ('push', 'records') or coalesce(${column === undefined ? "null::timestamptz" : `t.${column}`} > ` +
+      `$4::timestamptz - $5::float8 * interval '1 millisecond', true)) and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
       column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t, ` +

@@ -89,25 +89,29 @@ export const cursorsStatement = Statement.make({
 })
 
 /**
- * Keeps rows that the scan missed and that may exist; returns their number. A row that another lane landed while the scan
- * ran is kept: its record may be newer than the page it belongs to. A row that may have become visible after the position of
- * the scan is kept when that position is behind the cursor of a lane: then the answer was outdated.
+ * Keeps rows that the scan missed and that may exist; returns their number. A row that a push or a fetch landed while the
+ * scan ran is kept: its record may be newer than the page it belongs to. A row that may have become visible after the
+ * position of the scan is kept when another scan landed it meanwhile, or when that position is behind the cursor of a lane:
+ * then the answer was outdated.
  */
 const keepNewer = Effect.fnUntraced(function* ({ lock, sql, options }: SessionContext, scan: OpenScan) {
   const { run, companyId, resource, lane } = lock
+  const position = isInstant(scan.syncedThrough) ? scan.syncedThrough : null
+  const overlapMs = options.run.overlapMs ?? 0
   const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [
     companyId,
     instantText(scan.beganAt),
-    lane
+    lane,
+    position,
+    overlapMs
   ])
-  const position = scan.syncedThrough
-  if (sql.keepUnreached === null || !isInstant(position)) return concurrent
+  if (sql.keepUnreached === null || position === null) return concurrent
   const { rows: lanes } = yield* lock.runStatement(cursorsStatement, [companyId, resource])
   const { affected: unreached } = yield* run("keep rows that the scan does not show of", sql.keepUnreached, [
     companyId,
     position,
     lanes.flatMap(({ cursor }) => (isInstant(cursor) ? [cursor] : [])),
-    options.run.overlapMs ?? 0
+    overlapMs
   ])
   return concurrent + unreached
 })

@@ -437,42 +437,49 @@ describe("the sync engine", () => {
       })
     )
 
-    it.effect("keeps a row without a stamp that another full scan landed meanwhile", () =>
-      Effect.gen(function* () {
-        const companyId = company()
-        const options = { table: tables.plain }
-        const of = (...ids: ReadonlyArray<number>) => ({
-          records: ids.map((id) => record(plain, { id: String(id), name: `n${id}` })),
-          syncedThrough: null
+    for (const [name, table] of [
+      ["with a stamp after its position", tables.things],
+      ["without a stamp", tables.plain]
+    ] as const)
+      it.effect(`keeps a row ${name} that another full scan landed meanwhile`, () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const isStamped = table === tables.things
+          const scanned = (minute: number, ...ids: ReadonlyArray<number>) =>
+            pages({
+              records: ids.map((id) =>
+                isStamped ? thing(id, `n${id}`, id === 4 ? 21 : 1) : record(plain, { id: String(id), name: `n${id}` })
+              ),
+              syncedThrough: isStamped ? at(minute) : null
+            })
+          const source = scripted(companyId, scanned(10, 1, 2, 3))
+          yield* run(source, companyId, { table })
+          const asked = yield* Deferred.make<void>()
+          const answered = yield* Deferred.make<void>()
+          // The backfill begins first. Its last request is answered last, after record 4 was created.
+          const slow = withFirstPage(scripted(companyId, scanned(18, 1, 2, 4)), (pageRead) =>
+            pageRead.pipe(
+              Effect.tap(() => Deferred.succeed(asked, undefined)),
+              Effect.tap(() => Deferred.await(answered))
+            )
+          )
+          const backfill = yield* Effect.forkChild(
+            run(slow, companyId, { table, backfill: { since: null, until: null } })
+          )
+          yield* Deferred.await(asked)
+          const live = withFirstPage(scripted(companyId, scanned(20, 1, 2)), (pageRead) =>
+            pageRead.pipe(
+              Effect.tap(() => Deferred.succeed(answered, undefined)),
+              Effect.tap(() => Fiber.await(backfill))
+            )
+          )
+          assert.strictEqual((yield* run(live, companyId, { table, full: true })).status, "done")
+          assert.deepStrictEqual(yield* names(companyId, table.resource.path), ["n1", "n2", "n4"])
+          source.script = scanned(30, 1, 2)
+          const settled = yield* run(source, companyId, { table })
+          assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
         })
-        const source = scripted(companyId, pages(of(1, 2, 3)))
-        yield* run(source, companyId, options)
-        const asked = yield* Deferred.make<void>()
-        const answered = yield* Deferred.make<void>()
-        // The request of the backfill begins first and is answered last, after record 4 was created and 3 deleted.
-        const slow = withFirstPage(scripted(companyId, pages(of(1, 2, 4))), (pageRead) =>
-          pageRead.pipe(
-            Effect.tap(() => Deferred.succeed(asked, undefined)),
-            Effect.tap(() => Deferred.await(answered))
-          )
-        )
-        const backfill = yield* Effect.forkChild(
-          run(slow, companyId, { ...options, backfill: { since: null, until: null } })
-        )
-        yield* Deferred.await(asked)
-        const live = withFirstPage(scripted(companyId, pages(of(1, 2))), (pageRead) =>
-          pageRead.pipe(
-            Effect.tap(() => Deferred.succeed(answered, undefined)),
-            Effect.tap(() => Fiber.await(backfill))
-          )
-        )
-        assert.strictEqual((yield* run(live, companyId, { ...options, full: true })).status, "done")
-        assert.deepStrictEqual(yield* names(companyId, "plains"), ["n1", "n2", "n4"])
-        source.script = pages(of(1, 2))
-        const settled = yield* run(source, companyId, options)
-        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
-      })
-    )
+      )
 
     it.effect("continues live from a full backfill, with a full scan if records have no timestamp", () =>
       Effect.gen(function* () {
