@@ -132,10 +132,10 @@ export interface SoftDeleteSql {
    * began, lane, position of the scan or null, overlap in milliseconds. */
   readonly keepConcurrent: string
   /** Keeps missing rows whose own stamp is later than the position of the scan less the overlap, within which a record may
-   * become visible after its stamp: a page was answered by a cache, or by a replica that is behind. It applies only to a scan that is behind a cursor of the resource: otherwise a source whose
-   * position follows its newest record would keep a removed row for ever. Stamps later than both the warehouse's clock and
-   * the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes, overlap in
-   * milliseconds. */
+   * become visible after its stamp: a page was answered by a cache, or by a replica that is behind. It applies only to a
+   * scan that is behind a cursor of the resource: otherwise a source whose position follows its newest record would keep a
+   * removed row for ever. Stamps later than both the warehouse's clock and the cursor are ignored. Null without stamps.
+   * Parameters: company, position of the scan, cursors of all lanes, overlap in milliseconds. */
   readonly keepUnreached: string | null
   /** Finds live rows with these ids that no read has returned since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
@@ -267,13 +267,15 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +
       `and (r.lane in ('push', 'records') or coalesce(${column === undefined ? "null::timestamptz" : `t.${column}`} > ` +
-      `$4::timestamptz - $5::float8 * interval '1 millisecond', true)) and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
+      `$4::timestamptz - $5::float8 * interval '1 millisecond', true)) ` +
+      `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
       column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t, ` +
           `(select max(text::timestamptz) as at from unnest($3::text[]) as text) cursor ` +
           `where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t.${column} > $2::timestamptz - $4::float8 * interval '1 millisecond' and t.${column} <= greatest(tributary.now(), cursor.at) ` +
+          `and t.${column} > $2::timestamptz - $4::float8 * interval '1 millisecond' ` +
+          `and t.${column} <= greatest(tributary.now(), cursor.at) ` +
           `and (cursor.at is null or $2::timestamptz < cursor.at)`
         : null,
     findMissingAmong:
