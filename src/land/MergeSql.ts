@@ -134,8 +134,9 @@ export interface SoftDeleteSql {
   /** Keeps missing rows whose own stamp is later than the position of the scan less the overlap, within which a record may
    * become visible after its stamp: a page was answered by a cache, or by a replica that is behind. It applies only to a
    * scan that is behind a cursor of the resource: otherwise a source whose position follows its newest record would keep a
-   * removed row for ever. Stamps later than both the warehouse's clock and the cursor are ignored. Null without stamps.
-   * Parameters: company, position of the scan, cursors of all lanes, overlap in milliseconds. */
+   * removed row for ever. Before the first cursor it applies without the overlap. Stamps later than both the warehouse's
+   * clock and the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes,
+   * overlap in milliseconds. */
   readonly keepUnreached: string | null
   /** Finds live rows with these ids that no read has returned since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
@@ -274,7 +275,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
         ? `delete from ${goneRows} g using ${table.current} t, ` +
           `(select max(text::timestamptz) as at from unnest($3::text[]) as text) cursor ` +
           `where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t.${column} > $2::timestamptz - $4::float8 * interval '1 millisecond' ` +
+          `and t.${column} > $2::timestamptz - case when cursor.at is null then 0 else $4::float8 end * interval '1 millisecond' ` +
           `and t.${column} <= greatest(tributary.now(), cursor.at) ` +
           `and (cursor.at is null or $2::timestamptz < cursor.at)`
         : null,

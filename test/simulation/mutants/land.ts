@@ -421,8 +421,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: "- $4::float8 * interval '1 millisecond'",
-        replace: "- 0 * $4::float8 * interval '1 millisecond'"
+        find: "case when cursor.at is null then 0 else $4::float8 end",
+        replace: "0 * $4::float8"
       }
     ],
     options: {
