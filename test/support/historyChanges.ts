@@ -2,7 +2,7 @@
  * The changes of the inserted runs of `historyRows.ts`, in the warehouse, in the change feed and at the source. So the
  * figures of a run, its changes, the versions of a record, their times and the row counts agree.
  */
-import { pastHours } from "./historyRows.ts"
+import { pastHours, times } from "./historyRows.ts"
 import type { Operator } from "./operator.ts"
 
 /** A column that the inserted runs change, by resource. */
@@ -24,12 +24,13 @@ const isFirst = `landed_at < clock_timestamp() - interval '${pastHours - 0.4} ho
 /**
  * The figures of an inserted run say how much it changes in proportion to the others of its resource. The newest quarter
  * of the records was entered at the source in the working hours since the first sync, in the order of the orders, and
- * landed by the next run that changes something. The other records were updated.
+ * landed by the next run that changes something. It ends before invoices fail: later ones could not be landed. The other
+ * records were updated.
  */
 const changes = `
   create temporary table touched (id bigint, run_id bigint, at timestamptz, is_new boolean, stamp timestamptz, n bigint, m bigint);
   create temporary table stamps (company_id bigint, resource text, id bigint, lastchangedate timestamptz, entrydate timestamptz, dates jsonb);
-  minutes := array(select m from generate_series(date_trunc('minute', clock_timestamp()) - interval '${pastHours - 0.6} hours', clock_timestamp() - interval '20 minutes', interval '1 minute') m
+  minutes := array(select m from generate_series(date_trunc('minute', clock_timestamp()) - interval '${pastHours - 0.6} hours', clock_timestamp() - interval '${times.brokenInvoices + 0.5} hours', interval '1 minute') m
                     where extract(hour from m at time zone 'UTC') between 7 and 17);
   create temporary table quarter as
     select _company_id, percentile_disc(0.75) within group (order by entrydate) as since, max(entrydate) + interval '1 second' as until from erp.orders where ${isFirst.replace("landed_at", "_observed_at")} group by 1;
