@@ -6,7 +6,7 @@
  * also in the legend, in the text of the bar and in the table. Colours come from the style sheet by class.
  */
 import { scaleLinear } from "d3-scale"
-import { count, duration, table, type Tone } from "./Components.ts"
+import { count, decimal, duration, table, type Tone } from "./Components.ts"
 import { html, type Html } from "./Html.ts"
 import { clock, hourMs } from "./Times.ts"
 
@@ -17,11 +17,8 @@ export type Quantity = "count" | "duration" | "share"
 
 export const percent = (share: number): string => `${Math.round(share * 100).toLocaleString("en-US")} %`
 
-/** Made once: each call of `toLocaleString` with options makes a format of its own. */
-const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 })
-
 const formats: Readonly<Record<Quantity, (value: number) => string>> = {
-  count: (value) => oneDecimal.format(value),
+  count: decimal,
   duration,
   share: percent
 }

@@ -29,6 +29,12 @@ export const duration = (ms: number): string => {
 /** A whole number with separated thousands. */
 export const count = (value: number | bigint): string => value.toLocaleString("en-US")
 
+// Made once: each call of `toLocaleString` with options makes a format of its own.
+const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 })
+
+/** A number with one decimal at most. */
+export const decimal = (value: number): string => oneDecimal.format(value)
+
 /** How a table is sorted by a column, and the address of the same table, sorted by it or the other way round. */
 export interface Sorting {
   readonly to: string

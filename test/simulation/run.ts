@@ -38,7 +38,7 @@ import {
 import { onWorkers, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
-import { regressions } from "./regressions.ts"
+import { type Regression, regressions } from "./regressions.ts"
 import { forgeries } from "./world/Sender.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
@@ -433,7 +433,6 @@ const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<bool
   return (missed === 0 && isEnough) || isPlain
 }
 
-/** Runs every seed that ever failed. */
 const overridesOf = {
   "webhooks only": { hooks: "only" },
   "webhooks beside": { hooks: "beside" },
@@ -441,6 +440,22 @@ const overridesOf = {
   "pushes beside": { pushes: "beside" }
 } as const
 
+/** The plan that the seed had when it failed. */
+const optionsOfRegression = ({ kind, on: required = [], later: existing = [], planOf }: Regression): PlanOptions => {
+  if (planOf !== undefined) {
+    const planted = mutants.find(({ name }) => name === planOf)
+    if (planted === undefined) throw new Error(`there is no planted bug ${planOf}`)
+    return optionsOf(planted)
+  }
+  return {
+    // The classes that it had when it failed.
+    off: [...later, "S2h" as const].filter((name) => !existing.includes(name) && !required.includes(name)),
+    on: required,
+    ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
+  }
+}
+
+/** Runs every seed that ever failed. */
 const repeatRegressions = async (url: string): Promise<boolean> => {
   const queue = [...regressions]
   const startedAt = performance.now()
@@ -450,21 +465,8 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
       const worker = new Worker(url, `simulation_r${place}`)
       try {
         for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-          const { kind, seed, cause, on: required = [], later: existing = [], planOf } = one
-          const planted = mutants.find(({ name }) => name === planOf)
-          if (planOf !== undefined && planted === undefined) throw new Error(`there is no planted bug ${planOf}`)
-          const options: PlanOptions =
-            planted !== undefined
-              ? optionsOf(planted)
-              : {
-                  // The classes that it had when it failed.
-                  off: [...later, "S2h" as const].filter(
-                    (name) => !existing.includes(name) && !required.includes(name)
-                  ),
-                  on: required,
-                  ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
-                }
-          const answer = await worker.run({ seed, options, keep: false })
+          const { kind, seed, cause } = one
+          const answer = await worker.run({ seed, options: optionsOfRegression(one), keep: false })
           const what = objection(answer)
           if (what === null) continue
           red += 1

@@ -3,7 +3,7 @@ import * as RunDetails from "../../status/RunDetails.ts"
 import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
 import { barChart, figuresBelow, hourTicks, percent, placesMin, placesOf, type Slot } from "../../web/Chart.ts"
-import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
+import { ago, badge, count, decimal, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { clock, minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
@@ -249,7 +249,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     id: "requests",
     title: "Requests",
     unit: `of a run${hasShared ? "; of runs that share a row, the mean" : ""}`,
-    summary: `${plural(sum, "request")} in the last ${runWords(shown)}; at most ${most.toLocaleString("en-US", { maximumFractionDigits: 1 })} in a run.`,
+    summary: `${plural(sum, "request")} in the last ${runWords(shown)}; at most ${decimal(most)} in a run.`,
     quantity: "count",
     hasTotals: !hasShared,
     slots: slots(requestsOf, "The mean of"),

@@ -122,6 +122,15 @@ const withFirstPage = (
   }
 })
 
+/** The source whose first page is read, which `read` says, and answered when `until` has ended. */
+const withHeldPage = (source: ScriptedSource, read: Deferred.Deferred<void>, until: Effect.Effect<unknown>) =>
+  withFirstPage(source, (pageRead) =>
+    pageRead.pipe(
+      Effect.tap(() => Deferred.succeed(read, undefined)),
+      Effect.tap(() => until)
+    )
+  )
+
 describe("the sync engine", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("detects rows that become visible late, and increases the overlap", () =>
@@ -414,12 +423,7 @@ describe("the sync engine", () => {
         const read = yield* Deferred.make<void>()
         const opened = yield* Deferred.make<void>()
         // The backfill reads its first page before the live run begins, and lands it after the live run was opened.
-        const slow = withFirstPage(scripted(companyId, pages(...all)), (pageRead) =>
-          pageRead.pipe(
-            Effect.tap(() => Deferred.succeed(read, undefined)),
-            Effect.tap(() => Deferred.await(opened))
-          )
-        )
+        const slow = withHeldPage(scripted(companyId, pages(...all)), read, Deferred.await(opened))
         const backfill = yield* Effect.forkChild(run(slow, companyId, { backfill: { since: null, until: null } }))
         yield* Deferred.await(read)
         const source = scripted(companyId, (request) => {
@@ -457,22 +461,12 @@ describe("the sync engine", () => {
           const asked = yield* Deferred.make<void>()
           const answered = yield* Deferred.make<void>()
           // The backfill begins first. Its last request is answered last, after record 4 was created.
-          const slow = withFirstPage(scripted(companyId, scanned(18, 1, 2, 4)), (pageRead) =>
-            pageRead.pipe(
-              Effect.tap(() => Deferred.succeed(asked, undefined)),
-              Effect.tap(() => Deferred.await(answered))
-            )
-          )
+          const slow = withHeldPage(scripted(companyId, scanned(18, 1, 2, 4)), asked, Deferred.await(answered))
           const backfill = yield* Effect.forkChild(
             run(slow, companyId, { table, backfill: { since: null, until: null } })
           )
           yield* Deferred.await(asked)
-          const live = withFirstPage(scripted(companyId, scanned(20, 1, 2)), (pageRead) =>
-            pageRead.pipe(
-              Effect.tap(() => Deferred.succeed(answered, undefined)),
-              Effect.tap(() => Fiber.await(backfill))
-            )
-          )
+          const live = withHeldPage(scripted(companyId, scanned(20, 1, 2)), answered, Fiber.await(backfill))
           assert.strictEqual((yield* run(live, companyId, { table, full: true })).status, "done")
           assert.deepStrictEqual(yield* names(companyId, table.resource.path), ["n1", "n2", "n4"])
           source.script = scanned(30, 1, 2)

@@ -48,7 +48,7 @@ export const forward: CheckerOf = (setting) => {
         }
         const next = history.find(({ id, seq }) => id === row.id && seq > latest)
         const version = { version: row.version, value: row.value, deleted: row.deleted, beganAt: row.observedAt }
-        const overlapped = mayPrecede(setting, resource, before, version, next) && latest < (before?.seq ?? 0)
+        const overlapped = latest < (before?.seq ?? 0) && mayPrecede(setting, resource, before, version, next)
         const commit = (number: number) => history.find(({ id, seq }) => id === row.id && seq === number)
         const mayGoBack = overlapped || (before !== undefined && isStampedLater(commit(latest), commit(before.seq)))
         if (before !== undefined && latest >= 0 && latest < before.seq && !mayGoBack) {

@@ -42,6 +42,9 @@ export const polite: CheckerOf = () => ({
         }
       }
       for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {
+        const answered = again
+          .filter(({ endedAt }) => endedAt !== null)
+          .toSorted((one, other) => one.endedAt! - other.endedAt!)
         let tries = 0
         let firstAt = 0
         let limited = 0
@@ -60,10 +63,7 @@ export const polite: CheckerOf = () => ({
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
           // The last answer that was known when the request was sent. Two tasks may send the same request at the same
           // time: both count as one repetition.
-          const known = again
-            .filter(({ endedAt }) => endedAt !== null && endedAt <= attempt.sentAt)
-            .toSorted((one, other) => one.endedAt! - other.endedAt!)
-            .at(-1)
+          const known = answered.findLast(({ endedAt }) => endedAt! <= attempt.sentAt)
           const sinceMicros = attempt.sentAt - (known?.endedAt ?? 0)
           // A service that repeats a request after some time makes a new request.
           const isRepeated =
