@@ -16,6 +16,7 @@ import { inject } from "vitest"
 import { areas } from "../../connectors/service-v2/catalogue/areas.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { writeActivity } from "../../src/tasks/WriteActivity.ts"
+import { isHeldSql } from "../../src/warehouse/LaneLock.ts"
 import { until } from "./browser.ts"
 import { writeChanges } from "./historyChanges.ts"
 import {
@@ -132,13 +133,16 @@ const writeOffset = (folder: string, hours: number) => {
   renameSync(`${offsetFile(folder)}.new`, offsetFile(folder))
 }
 
-/** Begins a transaction in which no run is open and no task can begin; answers how many were open instead. */
+/**
+ * Begins a transaction in which no run is under way and none can begin; answers how many were under way instead. Children
+ * of changed parents are read without a task, seconds after the event.
+ */
 const beginIdle = async ({ query }: Pick<Operator, "query">): Promise<number> => {
   await query("begin")
-  await query("lock table tributary.tasks in exclusive mode")
+  await query("lock table tributary.tasks, tributary.checkpoints in exclusive mode")
   const [row] = await query<{ open: number }>(
     `select (select count(*) from tributary.tasks where process_id is not null)::int
-          + (select count(*) from tributary.runs where status = 'running')::int as open`
+          + (select count(*) from tributary.checkpoints c where ${isHeldSql("c")})::int as open`
   )
   if (row!.open > 0) await query("rollback")
   return row!.open
@@ -151,7 +155,7 @@ const beginIdle = async ({ query }: Pick<Operator, "query">): Promise<number> =>
 const setClock = async (operator: Pick<Operator, "query" | "folder">, hours: number): Promise<void> => {
   const { query, folder } = operator
   await until(
-    "no run is open",
+    "no run is under way",
     () => beginIdle(operator),
     (open) => open === 0,
     30

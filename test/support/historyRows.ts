@@ -27,8 +27,8 @@ export const times = {
   onRequest: 5
 } as const
 
-/** Real runs were made at these times: a row of quiet runs ends there. */
-export const stepHours = [34, 28, 26, 25, 12, 11, 9, 8, 6, 3.5, 3, 2, 1]
+/** Real runs may be made at these times: a row of quiet runs ends there. */
+export const stepHours = [34, 30, 28, 26, 25, 21, 12, 11, 9, 8, 6, 3.5, 3, 2, 1]
 
 const between = ([from, until]: readonly [number, number], at = "at") => `${at} between ${ago(from)} and ${ago(until)}`
 
