@@ -361,6 +361,8 @@ const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<v
       Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(databaseUrl)))
     )
   )
+  // Statistics of the empty table would make this take minutes.
+  await query("analyze tributary.activity")
   await query(rowCountStatement)
 }
 
