@@ -11,7 +11,7 @@ import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
 import * as ExportRejected from "../../src/outbox/ExportRejected.ts"
 import type { Counts } from "../../src/outbox/Push.ts"
 import * as Outbox from "../../src/status/Outbox.ts"
-import { layerWarehouse as warehouse } from "../support/postgres.ts"
+import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
 
 const none: Counts = {
   waiting: 0,
@@ -30,6 +30,7 @@ describe("push status", () => {
     it.effect("lists pushes, the outbox and open push requests, with the command for each", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
+        yield* stopClock
         assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
           "Nothing has been pushed yet. See: npx tributary push --help"
         ])

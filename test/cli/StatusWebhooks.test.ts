@@ -10,13 +10,14 @@ import * as Statement from "../../src/postgres/Statement.ts"
 import * as Reenable from "../../src/reconcile/Reenable.ts"
 import * as Processes from "../../src/processes/Processes.ts"
 import * as Webhooks from "../../src/status/Webhooks.ts"
-import { layerWarehouse as warehouse } from "../support/postgres.ts"
+import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
 
 describe("tributary status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of webhooks", (it) => {
     it.effect("prints nothing without subscriptions, else the state of subscriptions, inbox and receivers", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
+        yield* stopClock
         assert.deepStrictEqual(yield* Webhooks.read, [])
         assert.deepStrictEqual(webhookLines([]), [])
 

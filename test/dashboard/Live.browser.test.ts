@@ -18,12 +18,14 @@ const focused = (look: Visit) =>
 
 /** A page that took long is refreshed once a minute; this machine may be busy. */
 const refreshSecondsMax = 65
+/** A test waits for up to two such refreshes, and for the start of a process. */
+const timeout = 240_000
 
 /** Marks the document, so that a reload is noticed. */
 const mark = (look: Visit) => look.page.evaluate("window.sameDocument = true")
 const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocument === true")
 
-describe("a live page", () => {
+describe("a live page", { timeout }, () => {
   it("updates automatically, and keeps focus, selection and scroll position", async () => {
     const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
@@ -98,7 +100,7 @@ describe("a live page", () => {
       return row!
     }
     const before = await newest()
-    await operator.slowly("orders", 3_000)
+    await operator.slowly("orders", 8_000)
     await operator.query(
       "update tributary.tasks set requested_at = tributary.now(), requested_by = 'a test' where company = 'north' and resource = 'orders' and kind = 'sync'"
     )
@@ -186,7 +188,7 @@ describe("a live page", () => {
       .getByRole("status")
       .or(page.getByRole("alert"))
       .filter({ hasText: /not answer|cannot be refreshed/i })
-    await banner.first().waitFor({ timeout: 15_000 })
+    await banner.first().waitFor({ timeout: refreshSecondsMax * 1_000 })
     // The last content stays readable.
     assert.include(await page.getByRole("main").innerText(), "customers")
 

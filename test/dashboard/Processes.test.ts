@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Processes.ts"
 import { bucketOf } from "../../src/processes/Ownership.ts"
+import { stopClock } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 
 const companies = ["east", "west"].map((name) => unconnected(name))
@@ -21,6 +22,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
   it.effect("shows running, lost and stopped ones with their roles, and the runs in progress", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      yield* stopClock
       yield* sql`insert into tributary.companies (company, company_id) values ('east', 1), ('west', 2)`
       yield* sql`
         insert into tributary.processes (process_id, companies, host, pid, started_at, heartbeat_at, stopped_at)

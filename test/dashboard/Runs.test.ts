@@ -10,6 +10,7 @@ import { RunPhases } from "../../src/sync/RunPhases.ts"
 import { duration } from "../../src/web/Components.ts"
 import { ask, hostile, holdsHostile } from "./asking.ts"
 import { seed, shownCompany } from "../support/pages.ts"
+import { stopClock } from "../support/postgres.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
 const decode = Schema.decodeUnknownSync(RunPhases)
@@ -288,6 +289,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of 
   it.effect("has the last run to end first, also where a row stands for several, and every run once on its pages", () =>
     Effect.gen(function* () {
       const { id, name, sql, company } = yield* makeStand()
+      yield* stopClock
       // Equal ends at the border of a page, and a row that was begun first and used again last.
       yield* sql`
         insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, quiet_runs, quiet_since)

@@ -82,3 +82,10 @@ export const layerWarehouse = ownInstallation.pipe(
 /** The statement that makes this SQL expression the warehouse's time; quotes in it are doubled. */
 export const clockIs = (expression: string) =>
   `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+
+/** Stops the warehouse's clock, so that "5 s ago" is read a moment later as well. */
+export const stopClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.flatMap(sql<{ now: string }>`select tributary.now()::text as now`, ([row]) =>
+    sql.unsafe(clockIs(`timestamptz ''${row!.now}''`))
+  )
+)
