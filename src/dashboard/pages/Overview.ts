@@ -101,9 +101,12 @@ const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading,
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
   const [first] = hours
-  return first === undefined
-    ? ""
-    : `No run failed and no resource was late for at least the last ${duration(Math.min(dayMs, now.getTime() - first.at.getTime()))}.`
+  if (first === undefined) return ""
+  // The first hour may have begun before the first run.
+  const knownMs = now.getTime() - first.at.getTime() - hourMs
+  return knownMs < hourMs
+    ? "No run of the last day failed, and no resource was late."
+    : `No run failed and no resource was late for at least the last ${duration(knownMs)}.`
 }
 
 /** The state in one sentence. */
