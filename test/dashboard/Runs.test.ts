@@ -306,7 +306,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of 
       yield* write()
       const list = () => ask(routes, [company], `/runs?company=${encodeURIComponent(name)}`)
       const stopped = (yield* list()).read
-      assert.match(stopped, /runs succeed 2 runs in the last day, 2 failed or abandoned\./)
+      assert.match(stopped, /runs abandoned 2 runs in the last day, 2 failed or abandoned\./)
       assert.include(stopped, "None of the 2 with the most runs failed.")
       yield* sql`update tributary.runs set status = 'failed', error = 'it broke' where company_id = ${id} and resource = 'things1'`
       yield* write()

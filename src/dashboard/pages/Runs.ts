@@ -12,7 +12,8 @@ import {
   select,
   table,
   bytes,
-  facts
+  facts,
+  type Tone
 } from "../../web/Components.ts"
 import { actionLink, cursor, errorRequest, errorSentence, runKind, runState, withoutRequest } from "../Format.ts"
 import { exactly, hourMs, minute } from "../../web/Times.ts"
@@ -137,23 +138,22 @@ const head = (read: RunHours.RunHours, now: Date): Html => {
   const failed = sum(read.all, RunHours.failuresOf)
   const quarantined = sum(read.all, (hour) => hour.quarantined)
   // An abandoned run is no failure: its process stopped, and another run repeats it.
-  const recent = sum(
-    read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs),
-    (hour) => hour.failed
-  )
+  const recent = read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs)
+  const [tone, word]: readonly [Tone, string] =
+    sum(recent, (hour) => hour.failed) > 0
+      ? ["bad", "runs fail"]
+      : sum(recent, ({ abandoned }) => abandoned) > 0
+        ? ["warn", "runs abandoned"]
+        : [
+            quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
+            all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed"
+          ]
   const [worst] = read.resources
   return stateHead({
     title: "Runs",
     about: "A run that found nothing shares a row with those before it.",
-    tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
-    word:
-      recent > 0
-        ? "runs fail"
-        : all === 0
-          ? "no run"
-          : sum(read.all, (hour) => hour.failed) > 0
-            ? "runs succeed again"
-            : "runs succeed",
+    tone,
+    word,
     sentence: html`${plural(all, "run")} in the last
     day${failed === 0 ? "" : `, ${count(failed)} failed or abandoned`}${quarantined === 0 ? "" : `, ${count(quarantined)} with records in quarantine`}.
     ${
