@@ -173,6 +173,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
 
       const north = yield* ask(`${url}/companies/north`)
       assert.notMatch(plain(north.text), /of south|partner/)
+      assert.match(plain(north.text), / 2 violations /)
+      yield* run("update tributary.invariant_states set open_violations = 0")
+      assert.match(plain((yield* ask(`${url}/companies/north`)).text), / 2 unconfirmed violations /)
       assert.isBelow(text.length, 80_000)
     })
   )

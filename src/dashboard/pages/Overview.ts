@@ -162,7 +162,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
     tile(sum("refused"), "refused row", "refused rows", "bad", refused),
     violations === 0 && unconfirmed > 0
-      ? tile(unconfirmed, "unconfirmed", "unconfirmed", "busy", "/invariants")
+      ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
       : tile(violations, "violation", "violations", "bad", "/invariants"),
     ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
     of("never-synced"),
