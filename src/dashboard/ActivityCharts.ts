@@ -41,14 +41,15 @@ const states: ReadonlyArray<readonly [tone: Tone, word: string]> = [
   ["warn", "late"],
   ["bad", "a run failed"]
 ]
+/** An abandoned run is no failure: its process stopped, and another run repeats it. */
 const stateOf = (hour: Hour): readonly [tone: Tone, word: string] =>
-  states[failuresOf(hour) > 0 ? 2 : isLate(hour) ? 1 : 0]!
+  states[hour.failed_runs > 0 ? 2 : isLate(hour) ? 1 : 0]!
 
 const kinds: ReadonlyArray<Kind> = [
   {
     name: "Freshness and runs",
     // Without an age nothing proves that a resource was fresh.
-    of: (hour) => (hour.lateness_max === null && failuresOf(hour) === 0 ? 0 : 1),
+    of: (hour) => (hour.lateness_max === null && hour.failed_runs === 0 ? 0 : 1),
     kind: (hour) => stateOf(hour)[0],
     words: (_, hour) => stateOf(hour)[1],
     total: null
@@ -62,9 +63,9 @@ const kinds: ReadonlyArray<Kind> = [
     link: ({ at }) => runsOfHour(at)
   },
   {
-    name: "Failed runs",
+    name: "Failed or abandoned",
     of: failuresOf,
-    kind: () => "bad",
+    kind: ({ failed_runs: failed }) => (failed > 0 ? "bad" : "quiet"),
     words: (value) => `${plural(value, "run")} failed or abandoned`,
     total: count,
     link: (hour) => runsOfHour(hour.at, { status: hour.failed_runs > 0 ? "failed" : "abandoned" })
@@ -162,15 +163,16 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
   const measured = places.filter(({ hour }) => hour !== null && hour.lateness_max !== null)
   const late = measured.filter(({ hour }) => hour !== null && isLate(hour)).length
   const highest = highestOf(places, ({ lateness_max: share }) => share)
-  if (highest === null) return { summary: "no resource has a target and a run yet." }
   const unread = states.filter(({ health, freshAt }) => health.isLate && freshAt === null).length
   const rest =
-    (late === 0
-      ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
-      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`) +
+    (highest === null
+      ? "no hour is recorded yet."
+      : late === 0
+        ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
+        : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`) +
     (unread === 0 ? "" : ` Without ${plural(unread, "late resource")} that no run has read completely.`)
   const oldest = oldestOf(states)
-  if (oldest === null) return { summary: rest }
+  if (oldest === null) return { summary: highest === null ? "no resource has a target and a run yet." : rest }
   const name = `${visible(oldest.resource)}, ${visible(oldest.company)}`
   const now = `(${percent(oldest.share)} of its target)`
   return {

@@ -143,7 +143,7 @@ const cases: ReadonlyArray<Case> = [
     "timeline",
     "what happened",
     [
-      `select clock(d.at) || ': ' || case when exists (select from tributary.runs r where hour(r.finished_at) = d.at and ${failed}) then 'a run failed'
+      `select clock(d.at) || ': ' || case when exists (select from tributary.runs r where hour(r.finished_at) = d.at and r.status = 'failed') then 'a run failed'
           when (select max(share) from late l where l.at = d.at) > 1 then 'late' else 'fresh' end as text from day d`,
       hourly("count(*)", plural("run")),
       hourly("count(*)", `${plural("run")} || ' failed or abandoned'`, failed),

@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { openBrowser, overflow, phone, until, type Visit, violations, visit } from "../support/browser.ts"
 import { seed, shownCompany, showing } from "../support/pages.ts"
 import { layerWarehouse } from "../support/postgres.ts"
@@ -153,6 +154,38 @@ layer(warehouse, { excludeTestServices: true, timeout: "180 seconds" })("the fra
       yield* Effect.promise(async () => {
         await menu.getByRole("link", { name: "Quarantine more than 99 open", exact: true }).waitFor({ timeout: 65_000 })
         assert.strictEqual(await places(), before)
+      })
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("has every menu entry, and readable charts, in a window of medium width and on paper", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      yield* WriteActivity.writeActivity(() => [])
+      const look = yield* visited(url)
+      yield* Effect.promise(async () => {
+        const { page, go } = look
+        for (const width of [720, 1000, 1100]) {
+          await page.setViewportSize({ width, height: 800 })
+          await go("/")
+          const problems = await page.evaluate<ReadonlyArray<string>>(`(() => {
+            const boxOf = (one) => one.getBoundingClientRect()
+            const labels = [...document.querySelectorAll("svg.axis")].map((axis) => [...axis.querySelectorAll("text")])
+            if (labels.flat().length < 4) return ["no axis"]
+            return [
+              ...[...document.querySelectorAll(".menu a")].filter((one) => boxOf(one).right > innerWidth).map((one) => "cut: " + one.textContent),
+              ...labels.flatMap((of) => of.slice(1).filter((one, index) => boxOf(one).left < boxOf(of[index]).right).map((one) => "over another label: " + one.textContent)),
+              ...[...document.querySelectorAll(".charts > figure:not(:has(svg))")].filter((one) => boxOf(one).height > 120).map((one) => "empty: " + one.textContent)
+            ]
+          })()`)
+          assert.deepStrictEqual(problems, [], `${width} pixels`)
+          assert.deepStrictEqual(await overflow(page), [])
+        }
+        await page.emulateMedia({ media: "print" })
+        const printed = await page.evaluate<ReadonlyArray<string>>(
+          `[...document.querySelectorAll(".keys li")].map((one) => getComputedStyle(one, "::before").printColorAdjust)`
+        )
+        assert.deepStrictEqual([...new Set(printed)], ["exact"], "the colours of the legend are printed")
       })
     }).pipe(Effect.scoped)
   )

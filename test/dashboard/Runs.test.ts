@@ -177,6 +177,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
         ]
       )
       assert.include(read, "late in 1 of 2 hours in two days, at most ")
+      assert.match(read, /Rows: 2,345 now, as many as at \d{4}-\d\d-\d\d \d\d:00\./)
       const runs = yield* sql<{ id: bigint; requests: bigint; status: string }>`
         select id, requests, status from tributary.runs where company_id = ${id} and resource = 'salesmen' order by id`
       assert.deepStrictEqual(
@@ -259,8 +260,10 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("runs that sh
           from generate_series(1, 5) n order by n desc`
       yield* sql`update tributary.runs set status = 'failed' where company_id = ${id} and started_at < tributary.now() - interval '4 hours 30 minutes'`
       const { text, read } = yield* ask(resourceRoutes, [company], resourceAddress(name, "salesmen"))
-      assert.include(read, "74 requests in the last 35 runs, in 5 rows; at most 3 in a run.")
-      assert.include(read, "at most 2 s in the last 35 runs, in 5 rows.")
+      // The axis has no date, so that the sentences have it.
+      const since = "since \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d"
+      assert.match(read, new RegExp(`74 requests in the last 35 runs, in 5 rows, ${since}; at most 3 in a run\\.`))
+      assert.match(read, new RegExp(`at most 2 s in the last 35 runs, in 5 rows, ${since}\\.`))
       const bars = [...text.matchAll(/<title>([^<]*): (\d+) sent, (?:done|failed)<\/title>/g)].map(
         ([, words, requests]) => {
           const members = Number(/^The mean of (\d+) runs without a change, run /.exec(words!)?.[1] ?? 1)
@@ -286,6 +289,39 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("runs that sh
 })
 
 layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of runs", (it) => {
+  it.effect("says of a run whose process was stopped, and of a failed one, only what happened", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`delete from tributary.runs where company_id = ${id}`
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from)
+        select ${id}, 'things' || n, 'incremental', 'live', 'abandoned', 1, tributary.now() - interval '1 minute', tributary.now(), '2026-11-20T08:15:30Z'
+          from generate_series(1, 2) n`
+      const write = () =>
+        Effect.andThen(
+          sql`delete from tributary.activity where company = ${name}`,
+          sql`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, abandoned_runs)
+              select 'hour', date_trunc('hour', tributary.now(), 'UTC'), ${name}, resource, 1, count(*) filter (where status = 'failed'), count(*) filter (where status = 'abandoned')
+                from tributary.runs where company_id = ${id} group by resource`
+        )
+      yield* write()
+      const list = () => ask(routes, [company], `/runs?company=${encodeURIComponent(name)}`)
+      const stopped = (yield* list()).read
+      assert.match(stopped, /runs abandoned 2 runs in the last day, 2 failed or abandoned\./)
+      assert.include(stopped, "None of the 2 with the most runs failed.")
+      yield* sql`update tributary.runs set status = 'failed', error = 'it broke' where company_id = ${id} and resource = 'things1'`
+      yield* write()
+      const failed = (yield* list()).read
+      assert.match(failed, /runs fail 2 runs in the last day, 2 failed or abandoned\./)
+      assert.include(failed, "things1 failed in 1 hour.")
+
+      const [run] = yield* sql<{ id: bigint }>`
+        select id from tributary.runs where company_id = ${id} and status = 'failed'`
+      const { read } = yield* ask(routes, [company], `/runs/${run!.id}`)
+      assert.match(read, /Cursor 2026-11-20 08:15:30 ?, not moved/)
+    })
+  )
+
   it.effect("has the last run to end first, also where a row stands for several, and every run once on its pages", () =>
     Effect.gen(function* () {
       const { id, name, sql, company } = yield* makeStand()

@@ -101,9 +101,12 @@ const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading,
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
   const [first] = hours
-  return first === undefined
-    ? ""
-    : `No run failed and no resource was late for at least the last ${duration(Math.min(dayMs, now.getTime() - first.at.getTime()))}.`
+  if (first === undefined) return ""
+  // The first hour may have begun before the first run.
+  const knownMs = now.getTime() - first.at.getTime() - hourMs
+  return knownMs < hourMs
+    ? "No run of the last day failed, and no resource was late."
+    : `No run failed and no resource was late for at least the last ${duration(knownMs)}.`
 }
 
 /** The state in one sentence. */
@@ -159,7 +162,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
     tile(sum("refused"), "refused row", "refused rows", "bad", refused),
     violations === 0 && unconfirmed > 0
-      ? tile(unconfirmed, "unconfirmed", "unconfirmed", "busy", "/invariants")
+      ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
       : tile(violations, "violation", "violations", "bad", "/invariants"),
     ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
     of("never-synced"),

@@ -102,7 +102,7 @@ const rowWords = (hours: ReadonlyArray<Hour>, now: ResourceState["rows"]): strin
   const present = now?.rows ?? last
   if (present === undefined || present === null) return "not counted yet."
   const more = present - (first ?? present)
-  return `${now?.isExact === false ? "about " : ""}${count(present)} now, ${more === 0 ? "as many as" : `${count(Math.abs(more))} ${more > 0 ? "more" : "fewer"} than`} ${counted[0] === undefined ? "before" : minute(counted[0].at)}.`
+  return `${now?.isExact === false ? "about " : ""}${count(present)} now, ${more === 0 ? "as many as" : `${count(Math.abs(more))} ${more > 0 ? "more" : "fewer"} than`} ${counted[0] === undefined ? "before" : `at ${minute(counted[0].at)}`}.`
 }
 
 /** The highest age, the number of rows, and the changes of each hour. */
@@ -238,7 +238,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     id: "durations",
     title: "Duration",
     unit: `of a run${hasShared ? "; of runs that share a row, the last one" : ""}`,
-    summary: `at most ${duration(longest)} in the last ${runWords(shown)}.`,
+    summary: `at most ${duration(longest)} in the last ${runWords(shown)}, since ${minute(first.beganAt)}.`,
     quantity: "duration",
     slots: slots((run) => tookOf(run, now), "The last of"),
     least: 100
@@ -249,7 +249,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     id: "requests",
     title: "Requests",
     unit: `of a run${hasShared ? "; of runs that share a row, the mean" : ""}`,
-    summary: `${plural(sum, "request")} in the last ${runWords(shown)}; at most ${decimal(most)} in a run.`,
+    summary: `${plural(sum, "request")} in the last ${runWords(shown)}, since ${minute(first.beganAt)}; at most ${decimal(most)} in a run.`,
     quantity: "count",
     hasTotals: !hasShared,
     slots: slots(requestsOf, "The mean of"),

@@ -44,7 +44,7 @@ const resourcesNamed = 2
 /** Which resources failed in how many hours, the worst first. */
 const findingOf = (totals: ReadonlyArray<Totals>): string => {
   const failing = totals
-    .map(({ name, own }) => ({ name, hours: own.filter((hour) => failuresOf(hour) > 0).length }))
+    .map(({ name, own }) => ({ name, hours: own.filter(({ failed }) => failed > 0).length }))
     .filter(({ hours }) => hours > 0)
   const named = failing.slice(0, resourcesNamed).map(({ name, hours }) => `${name} failed in ${plural(hours, "hour")}`)
   const further = failing.slice(resourcesNamed)

@@ -12,7 +12,8 @@ import {
   select,
   table,
   bytes,
-  facts
+  facts,
+  type Tone
 } from "../../web/Components.ts"
 import { actionLink, cursor, errorRequest, errorSentence, runKind, runState, withoutRequest } from "../Format.ts"
 import { exactly, hourMs, minute } from "../../web/Times.ts"
@@ -136,24 +137,30 @@ const head = (read: RunHours.RunHours, now: Date): Html => {
   const all = sum(read.all, ({ runs }) => runs)
   const failed = sum(read.all, RunHours.failuresOf)
   const quarantined = sum(read.all, (hour) => hour.quarantined)
-  const recent = sum(
-    read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs),
-    RunHours.failuresOf
-  )
+  // An abandoned run is no failure: its process stopped, and another run repeats it.
+  const recent = read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs)
+  const [tone, word]: readonly [Tone, string] =
+    sum(recent, (hour) => hour.failed) > 0
+      ? ["bad", "runs fail"]
+      : sum(recent, ({ abandoned }) => abandoned) > 0
+        ? ["warn", "runs abandoned"]
+        : [
+            quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
+            all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed"
+          ]
   const [worst] = read.resources
   return stateHead({
     title: "Runs",
     about: "A run that found nothing shares a row with those before it.",
-    tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
-    word: recent > 0 ? "runs fail" : all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed",
+    tone,
+    word,
     sentence: html`${plural(all, "run")} in the last
     day${failed === 0 ? "" : `, ${count(failed)} failed or abandoned`}${quarantined === 0 ? "" : `, ${count(quarantined)} with records in quarantine`}.
     ${
       worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
         ? ""
-        : html`The most failures:
-            <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
-            ${visible(worst.company)}, ${plural(sum(worst.hours, RunHours.failuresOf), "run")}.`
+        : html`The most: <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of
+            company ${visible(worst.company)}, ${plural(sum(worst.hours, RunHours.failuresOf), "run")}.`
     }`,
     actions: null,
     trend: null
@@ -273,6 +280,12 @@ const countsOf = (run: Runs.Run): ReadonlyArray<readonly [string, string]> =>
     ] as const
   ).filter(([, text]) => text !== "0")
 
+/** A run that was not complete leaves the cursor where it is. */
+const movedCursor = ({ cursorFrom, cursorTo, status }: Runs.Run): Html =>
+  cursorTo === null
+    ? html`${cursor(cursorFrom)}${status === "running" ? "" : ", not moved"}`
+    : html`${cursor(cursorFrom)} → ${cursor(cursorTo)}`
+
 const times = (run: Runs.Run, now: Date): Html =>
   facts([
     ["Began", html`${ago(run.beganAt, now)}<span class="detail">${exactly(run.beganAt)}</span>`],
@@ -292,9 +305,7 @@ const times = (run: Runs.Run, now: Date): Html =>
               them<span class="detail">${exactly(run.quietSince)}</span>`
           ] as const
         ]),
-    ...(run.cursorFrom === null && run.cursorTo === null
-      ? []
-      : [["Cursor", html`${cursor(run.cursorFrom)} → ${cursor(run.cursorTo)}`] as const]),
+    ...(run.cursorFrom === null && run.cursorTo === null ? [] : [["Cursor", movedCursor(run)] as const]),
     ...countsOf(run)
   ])
 

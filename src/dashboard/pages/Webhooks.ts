@@ -176,7 +176,7 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
     word: isWell ? "complete" : "events may be missing",
     sentence: html`${plural(dead, "dead letter")},
     ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}.
-    ${worst === null ? "" : html`The most of them: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
+    ${worst === null ? "" : html`The most: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,
     trend: trend(shown, {
       id: "trend",

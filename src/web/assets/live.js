@@ -198,14 +198,6 @@
   compareClocks()
   limitStops()
   setInterval(moveAges, 1000)
-  // The current entry of the menu is visible where the menu scrolls.
-  const menu = document.querySelector(".menu ul")
-  const current = menu?.querySelector("[aria-current]")
-  const showCurrent = () => {
-    if (current) menu.scrollLeft = current.offsetLeft - (menu.clientWidth - current.offsetWidth) / 2
-  }
-  showCurrent()
-  addEventListener("resize", showCurrent)
   // The first page of a browser is in UTC. Its next state, and every later page, is in the reader's zone.
   if (!showZone()) {
     document.cookie = `tributary_zone=${zone}; path=/; max-age=31536000; samesite=strict${location.protocol === "https:" ? "; secure" : ""}`
