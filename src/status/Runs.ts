@@ -26,7 +26,7 @@ export interface RunFilter {
 export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
 
 const columns = `
-  r.id, r.company_id as "companyId", (select min(c.company) from tributary.companies c where c.company_id = r.company_id) as company,
+  r.id, r.company_id as "companyId", (select c.company from tributary.companies c where c.company_id = r.company_id order by c.seen_at desc, c.company limit 1) as company,
   r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
   (extract(epoch from r.finished_at) * 1000000)::int8 as "endedUs",
   r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
@@ -40,7 +40,7 @@ export const oneStatement = Statement.make({
   params: ["int8"],
   columns: {
     ...Statement.columns("int8", "id", "companyId"),
-    /** Null for a company without a stored name. */
+    /** Its last name, where it was renamed; null for a company without a stored name. */
     company: "text?",
     resource: "text",
     lane: Statement.as<Lane>("text"),

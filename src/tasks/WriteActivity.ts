@@ -179,7 +179,11 @@ export const writeStatement = Statement.make({
   name: "write activity",
   params: ["text", "timestamptz", "timestamptz", "text", "jsonb", "jsonb"],
   text: `with now as materialized (select tributary.now() as at),
-  named as materialized (select company_id, min(company) as company from tributary.companies group by company_id),
+  -- A company that was renamed has several names: that of the configuration counts.
+  named as materialized (
+    select k.company_id, coalesce(min(k.company) filter (where b.company is not null), min(k.company)) as company
+      from tributary.companies k left join (select distinct company from jsonb_to_recordset($5::jsonb) as b(company text)) b using (company)
+     group by k.company_id),
   span as materialized (
     select p.at, p.at + ('1 ' || $1::text)::interval as until, least(p.at + ('1 ' || $1::text)::interval, now.at) as seen_at
       from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),

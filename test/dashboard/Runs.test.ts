@@ -355,6 +355,16 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of 
     })
   )
 
+  it.effect("links to a company by its last name", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`insert into tributary.companies (company, company_id, seen_at) values (${`a former ${name}`}, ${id}, tributary.now() - interval '1 day')`
+      const { text } = yield* ask(routes, [company], `/runs?company=${encodeURIComponent(name)}`)
+      assert.include(text, `href="${resourceAddress(name, "salesmen")}"`)
+      assert.notInclude(text, "a former company")
+    })
+  )
+
   it.effect("has every run once, also where more runs are in progress than a page has", () =>
     Effect.gen(function* () {
       const { id, name, sql, company } = yield* makeStand()

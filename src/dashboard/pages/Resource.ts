@@ -190,7 +190,7 @@ export const routes: ReadonlyArray<Route> = [
         (one) => one.companyId === companyId && one.resource === resource
       )
       const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
-      const hours = companyId === null ? [] : yield* RunDetails.readHours({ companyId, resource })
+      const hours = companyId === null ? [] : yield* RunDetails.readHours({ company, resource })
       const entries =
         companyId === null || quarantined === 0
           ? html``

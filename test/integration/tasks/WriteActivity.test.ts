@@ -318,6 +318,19 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
+  it.effect("is that of the configured name of a company that was renamed", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      yield* run("insert into tributary.companies (company, company_id) values ('a former name', 1), ('z', 2)")
+      yield* addRuns(0, 60, 50)
+      yield* setClock(60)
+      yield* write
+      const names = yield* run("select distinct company from tributary.activity where runs > 0 order by 1")
+      assert.deepStrictEqual(names, [{ company: "north" }, { company: "south" }])
+    })
+  )
+
   it.effect("counts quiet runs that share a row, spread evenly", () =>
     Effect.gen(function* () {
       yield* setClock(0)
