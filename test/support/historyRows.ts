@@ -94,7 +94,10 @@ export const planStatements: ReadonlyArray<string> = [
         -- A run that failed is made again after a longer time.
         and not (company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} and number % 3 <> 0) and not (${between(times.restart)})),
    figures as (
-     select *, case when answer is not null or not (has_cursor or is_busy) then 0 when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
+     select *, case when answer is not null or not (has_cursor or is_busy) then 0
+                    -- Lands what is entered last (historyChanges.ts), whatever the time of day.
+                    when is_busy and ${between([times.brokenInvoices + 0.5, times.brokenInvoices])} then 1
+                    when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
                     when is_day and resource = any (array['${steady.join("', '")}']) and h % 3 = 0 then 1 else 0 end as inserted,
             case when answer is not null then 0 when is_busy then case when is_day then (h >> 7) % 4 else (h >> 7) % 20 / 19 end else 0 end as updated,
             case when answer is not null then 1 when is_paused then 1 else 0 end as retries
