@@ -3,9 +3,9 @@ import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
 import { barChart, hourTicks, percent, placesOf, type Slot } from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
-import { plural, visible } from "../web/Escape.ts"
 import { laneChart } from "../web/Lanes.ts"
 import { clock } from "../web/Times.ts"
+import { address, plural, visible } from "../web/Escape.ts"
 import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
@@ -33,7 +33,8 @@ interface Kind {
   readonly total: ((value: number) => string) | null
   /** Whether its figure is the number of the current hour. */
   readonly isLevel?: boolean
-  readonly link?: (hour: Hour) => string
+  /** The page of what it counts, of one company where the chart is. */
+  readonly link?: (hour: Hour, company: string | null) => string
 }
 
 const states: ReadonlyArray<readonly [tone: Tone, word: string]> = [
@@ -60,7 +61,7 @@ const kinds: ReadonlyArray<Kind> = [
     kind: () => "busy",
     words: (value) => plural(value, "run"),
     total: count,
-    link: ({ at }) => runsOfHour(at)
+    link: ({ at }, company) => runsOfHour(at, { company })
   },
   {
     name: "Failed or abandoned",
@@ -68,7 +69,9 @@ const kinds: ReadonlyArray<Kind> = [
     kind: ({ failed_runs: failed }) => (failed > 0 ? "bad" : "quiet"),
     words: (value) => `${plural(value, "run")} failed or abandoned`,
     total: count,
-    link: (hour) => runsOfHour(hour.at, { status: hour.failed_runs > 0 ? "failed" : "abandoned" })
+    // Of both kinds, the list of all runs of the hour has every one.
+    link: ({ at, failed_runs: failed, abandoned_runs: abandoned }, company) =>
+      runsOfHour(at, { company, status: abandoned === 0 ? "failed" : failed === 0 ? "abandoned" : null })
   },
   {
     name: "Open gaps",
@@ -77,7 +80,7 @@ const kinds: ReadonlyArray<Kind> = [
     words: (value) => plural(value, "delivery gap"),
     total: (value) => `${count(value)} now`,
     isLevel: true,
-    link: () => "/webhooks"
+    link: (_, company) => address("/webhooks", { company })
   },
   {
     name: "Source pauses",
@@ -85,7 +88,7 @@ const kinds: ReadonlyArray<Kind> = [
     kind: () => "warn",
     words: (ms) => `paused for ${duration(ms)}`,
     total: duration,
-    link: () => "/budget"
+    link: (_, company) => address("/budget", { company })
   },
   {
     name: "Process starts",
@@ -97,7 +100,11 @@ const kinds: ReadonlyArray<Kind> = [
   }
 ]
 
-const laneOf = ({ name, of, kind, words, total, isLevel = false, link }: Kind, places: ReadonlyArray<Place>) => {
+const laneOf = (
+  { name, of, kind, words, total, isLevel = false, link }: Kind,
+  places: ReadonlyArray<Place>,
+  company: string | null
+) => {
   const most = Math.max(1, ...places.map(({ hour }) => (hour === null ? 0 : of(hour))))
   const busy = places.filter(({ hour }) => hour !== null && of(hour) > 0).length
   const figure = total === null ? "" : total(sum(isLevel ? places.slice(-1) : places, of))
@@ -114,14 +121,14 @@ const laneOf = ({ name, of, kind, words, total, isLevel = false, link }: Kind, p
               kind: kind(hour),
               strength: of(hour) / most,
               text: `${clock(at)}: ${words(of(hour), hour)}`,
-              ...(link === undefined ? {} : { link: link(hour) })
+              ...(link === undefined ? {} : { link: link(hour, company) })
             }
           ]
     )
   }
 }
 
-const timeline = (places: ReadonlyArray<Place>): Html => {
+const timeline = (places: ReadonlyArray<Place>, company: string | null): Html => {
   const failures = sum(places, failuresOf)
   const [runs, starts] = [sum(places, ({ runs: one }) => one), sum(places, ({ process_starts: one }) => one)]
   return laneChart(
@@ -136,7 +143,7 @@ const timeline = (places: ReadonlyArray<Place>): Html => {
         labelEvery
       )
     },
-    kinds.map((kind) => laneOf(kind, places))
+    kinds.map((kind) => laneOf(kind, places, company))
   )
 }
 
@@ -181,7 +188,7 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
   }
 }
 
-const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceState>): Html => {
+const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceState>, company: string | null): Html => {
   const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number>, more?: (hour: Hour) => Partial<Slot>) =>
     places.map(({ at, hour }): Slot => ({
       words: clock(at),
@@ -199,7 +206,7 @@ const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceStat
   const budgetNow = places.at(-1)?.hour?.budget_share_max ?? 0
   const landed = (of: (hour: Hour) => number, word: string) => `${count(sum(places, of))} ${word}`
   return html`<div class="charts">
-    ${timeline(places)}
+    ${timeline(places, company)}
     ${barChart({
       ...shared,
       id: "landed",
@@ -272,8 +279,13 @@ const rowsOf = (places: ReadonlyArray<Place>): ReadonlyArray<ReadonlyArray<Html 
           ]
     )
 
-/** The last day in charts, and as a table; of the resources, the oldest one is named. */
-export const lastDay = (hours: ReadonlyArray<Hour>, now: Date, states: ReadonlyArray<ResourceState> = []): Html => {
+/** The last day of one company or of all, in charts and as a table; of the resources, the oldest one is named. */
+export const lastDay = (
+  hours: ReadonlyArray<Hour>,
+  now: Date,
+  states: ReadonlyArray<ResourceState> = [],
+  company: string | null = null
+): Html => {
   const places = placesOf(hours, now)
   const rows = rowsOf(places)
   return section(
@@ -281,7 +293,7 @@ export const lastDay = (hours: ReadonlyArray<Hour>, now: Date, states: ReadonlyA
     "The last day",
     rows.length === 0
       ? html`<p class="hint">No activity was recorded. tributary serve records it once a minute while it runs.</p>`
-      : html`${charts(places, states)}
+      : html`${charts(places, states, company)}
           <details id="last-day-table">
             <summary>The same as a table</summary>
             ${table(

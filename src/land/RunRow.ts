@@ -99,10 +99,11 @@ export const addRunCounts = (
 
 /**
  * Runs share a row only while the time between them is about the mean of the row, within this factor and tolerance:
- * evenly spread runs then describe when the source was read. After a time without runs, a new row begins.
+ * evenly spread runs then describe when the source was read. After a time without runs, a new row begins. A schedule is two
+ * thirds of the freshness target by default: a time in which the resource became late is longer than this factor.
  */
-const intervalFactor = 3
-const intervalSlack = "15 minutes"
+const intervalFactor = 1.5
+const intervalSlack = "1 minute"
 
 const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"] as const
 

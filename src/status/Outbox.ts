@@ -238,6 +238,15 @@ export type OpenRequest = Statement.RowOf<typeof openRequestsStatement>
 /** The oldest open requests; all of them without a limit. */
 export const openRequests = (limit: number | null = null) => Statement.run(openRequestsStatement, [limit])
 
+export const countRequestsStatement = Statement.make({
+  name: "count open push requests",
+  columns: { requests: "float8" },
+  text: "select count(*)::float8 as requests from tributary.push_requests where state = 'open'"
+})
+
+/** The number of requests without a known outcome. */
+export const countRequests = Effect.map(Statement.run(countRequestsStatement), ([row]) => row!.requests)
+
 export const countPushesStatement = Statement.make({
   name: "count pushes",
   columns: { pushes: "float8" },

@@ -166,7 +166,7 @@ export const hoursShown = 48
 
 export const hoursStatement = Statement.make({
   name: "read the activity of a resource by hour",
-  params: ["int8", "text"],
+  params: ["text", "text"],
   columns: {
     at: "timestamptz",
     ...Statement.columns("float8", "runs", "inserted", "updated", "deleted", "gaps"),
@@ -176,14 +176,14 @@ export const hoursStatement = Statement.make({
          gaps::float8 as gaps, rows::float8 as rows, age_ms_max::float8 as "ageMs", lateness_max as lateness
     from tributary.activity
    where resolution = 'hour' and ${ofLastHours(hoursShown)}
-     and coalesce(company, '') = (select coalesce(min(c.company), '') from tributary.companies c where c.company_id = $1) and coalesce(resource, '') = $2 order by at`
+     and coalesce(company, '') = $1 and coalesce(resource, '') = $2 order by at`
 })
 /** The activity of one resource in one hour. */
 export type ResourceHour = Statement.RowOf<typeof hoursStatement>
 
 /** The last {@link hoursShown} hours, oldest first; hours without data are absent. */
-export const readHours = ({ companyId, resource }: ResourceOfCompany) =>
-  Statement.run(hoursStatement, [companyId, resource])
+export const readHours = ({ company, resource }: { readonly company: string; readonly resource: string }) =>
+  Statement.run(hoursStatement, [company, resource])
 
 // -------------------------------------------------------------------------------------------------------------- fields
 

@@ -8,8 +8,8 @@ export const lanes = ["live", "backfill", "records", "push"] as const
 export const statuses: ReadonlyArray<RunStatus> = ["running", "done", "quarantined", "failed", "abandoned"]
 export type Lane = (typeof lanes)[number]
 
-/** A place in the list of ended runs: the microsecond of an end, `-`, and the id of the run. */
-export type RunPlace = `${bigint}-${bigint}`
+/** A place in the list: the microsecond of an end, or `running`; then `-`, and the id of the run. */
+export type RunPlace = `${bigint | "running"}-${bigint}`
 
 /** The runs to list; null is any. */
 export interface RunFilter {
@@ -19,14 +19,14 @@ export interface RunFilter {
   readonly lane: Lane | null
   /** Only runs that ended in the hour that begins at this time. */
   readonly hour: Date | null
-  /** Only runs that ended before this place. */
+  /** Only runs that the list has after this place. */
   readonly before: RunPlace | null
 }
 
 export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
 
 const columns = `
-  r.id, r.company_id as "companyId", (select min(c.company) from tributary.companies c where c.company_id = r.company_id) as company,
+  r.id, r.company_id as "companyId", (select c.company from tributary.companies c where c.company_id = r.company_id order by c.seen_at desc, c.company limit 1) as company,
   r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
   (extract(epoch from r.finished_at) * 1000000)::int8 as "endedUs",
   r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
@@ -40,7 +40,7 @@ export const oneStatement = Statement.make({
   params: ["int8"],
   columns: {
     ...Statement.columns("int8", "id", "companyId"),
-    /** Null for a company without a stored name. */
+    /** Its last name, where it was renamed; null for a company without a stored name. */
     company: "text?",
     resource: "text",
     lane: Statement.as<Lane>("text"),
@@ -93,8 +93,8 @@ export const one = (id: bigint) =>
     Effect.map(([run]) => run ?? null)
   )
 
-/** The place of a run among those that ended; null while it runs. */
-export const placeOf = ({ id, endedUs }: RunRow): RunPlace | null => (endedUs === null ? null : `${endedUs}-${id}`)
+/** The place of a run in the list. */
+export const placeOf = ({ id, endedUs }: RunRow): RunPlace => `${endedUs ?? "running"}-${id}`
 
 const placed = `(r.finished_at, r.id) <
   (timestamptz 'epoch' + split_part(?, '-', 1)::bigint * interval '1 microsecond', split_part(?, '-', 2)::bigint)`
@@ -112,12 +112,13 @@ export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<
       "status = ?": filter.status,
       "lane = ?": filter.lane
     }
+    const [, runningBelow = null] = /^running-(.*)$/.exec(before ?? "") ?? []
     const running =
-      hour !== null || before !== null
+      hour !== null || (before !== null && runningBelow === null)
         ? []
         : yield* Sql.newestRows<RunRow>(
             `select ${columns} from tributary.runs r where status = 'running' and finished_at is null`,
-            conditions,
+            { ...conditions, "id < ?::bigint": runningBelow },
             limit
           )
     if (running.length >= limit) return yield* withDeadLetters(running)
@@ -127,7 +128,7 @@ export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<
         ...conditions,
         "finished_at >= ?::timestamptz": hour?.toISOString() ?? null,
         "finished_at < ?::timestamptz + interval '1 hour'": hour?.toISOString() ?? null,
-        [placed]: before
+        [placed]: runningBelow === null ? before : null
       },
       limit - running.length,
       "r.finished_at desc, r.id desc"

@@ -16,40 +16,42 @@ const columns = { at: "timestamptz", kind: "text", amount: "float8", isCut: "boo
 /** The start of the first hour that a chart shows. */
 const since = "(date_trunc('hour', $1::timestamptz, 'UTC') - interval '23 hours')"
 
-/** Counts the newest rows of a table by hour and kind. */
-const textOf = (from: string, at: string, kind: string, amount = "1"): string =>
-  `with newest as (select ${at} as at, ${kind} as kind, ${amount} as amount from ${from} order by id desc limit ${countedMax})
+const params = ["timestamptz", "text?"] as const
+
+/** Counts the newest rows of a table by hour and kind; of the company $2 alone where the table has its name. */
+const textOf = (from: string, at: string, kind: string, amount = "1", company = "null::text"): string =>
+  `with newest as (select ${at} as at, ${kind} as kind, ${amount} as amount, ${company} as company from ${from} order by id desc limit ${countedMax})
    select date_trunc('hour', least(at, $1::timestamptz), 'UTC') as at, kind, sum(amount)::float8 as amount,
           (select count(*) = ${countedMax} and min(n.at) >= ${since} from newest n) as "isCut"
-     from newest n where n.at >= ${since} group by 1, 2`
+     from newest n where n.at >= ${since} and ($2::text is null or company = $2) group by 1, 2`
 
 export const eventsStatement = Statement.make({
   name: "count events by hour",
-  params: ["timestamptz"],
+  params,
   columns,
-  text: textOf("tributary.inbox", "received_at", "state")
+  text: textOf("tributary.inbox", "received_at", "state", "1", "company")
 })
 export const outboxStatement = Statement.make({
   name: "count rows of the outbox by hour",
-  params: ["timestamptz"],
+  params,
   columns,
   text: textOf("tributary.outbox", "created_at", "state")
 })
 export const quarantineStatement = Statement.make({
   name: "count quarantine entries by hour",
-  params: ["timestamptz"],
+  params,
   columns,
   text: textOf("tributary.quarantine", "first_seen_at", "case when resolved_at is null then 'open' else 'resolved' end")
 })
 export const changesStatement = Statement.make({
   name: "count changes by hour",
-  params: ["timestamptz"],
+  params,
   columns,
   text: textOf("tributary.change_batches", "landed_at", "'change'", "changes")
 })
 export const violationsStatement = Statement.make({
   name: "count violations by hour",
-  params: ["timestamptz"],
+  params,
   columns,
   text: textOf(
     "tributary.violations",
@@ -67,8 +69,9 @@ export interface Trend {
   readonly now: Date
 }
 
-export const read = (statement: typeof eventsStatement, now: Date): Sql.Query<Trend> =>
-  Effect.map(Statement.run(statement, [now]), (amounts) => ({
+/** Of all companies, or the events of one. */
+export const read = (statement: typeof eventsStatement, now: Date, company: string | null = null): Sql.Query<Trend> =>
+  Effect.map(Statement.run(statement, [now, company]), (amounts) => ({
     amounts,
     countedMax: amounts[0]?.isCut === true ? countedMax : null,
     now

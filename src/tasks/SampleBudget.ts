@@ -3,7 +3,7 @@
  *
  * Promise: one row for each budget every fifteen seconds of the warehouse's clock, however many processes sample. A row
  * counts what the budget counts: the permits of the last minute. A budget without a limit counts no permits. A budget
- * without a request for ten minutes has no rows: thousands of idle companies cost nothing.
+ * without a request for ten minutes has no rows unless it is paused: thousands of idle companies cost nothing.
  */
 import * as Effect from "effect/Effect"
 import { spanMsDefault } from "../budget/PermitStore.ts"
@@ -56,7 +56,7 @@ export const sampleStatement = Statement.make({
       left join lateral (
         select sum(permits)::integer as used from tributary.budget_leases
          where fingerprint = b.fingerprint and counted_until > a.at) l on true
-     where b.updated_at > a.at - interval '10 minutes'
+     where (b.updated_at > a.at - interval '10 minutes' or b.retry_after_at > a.at)
        and b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))
     on conflict do nothing)
   select ((extract(epoch from quarter - at) + ${everySeconds}) * 1000)::float8 as "nextMs" from aligned`

@@ -2,9 +2,9 @@
  * The data of charts by minute, hour and day: `tributary.activity`.
  *
  * Promise: each row is derived from the runs, samples, gaps and processes of the warehouse, so that a repeated write makes
- * the same rows, and a time in which no process ran is written later. Only the number of rows of a resource was measured at
- * its time; a repeated write keeps it. The watermark of a resolution divides the rows
- * that do not change any more from the current ones. One transaction writes rows and watermark. The rows are bounded
+ * the same rows, and a time in which no process ran is written later. The number of rows of a resource and its ages were
+ * measured at their time; a repeated write keeps that number, and the highest age. The watermark of a resolution divides the
+ * rows that do not change any more from the current ones. One transaction writes rows and watermark. The rows are bounded
  * ({@link seriesMax}), and the work is a small share of one core.
  */
 import * as Duration from "effect/Duration"
@@ -77,15 +77,16 @@ export const rangeStatement = Statement.make({
       from range`
 })
 
-/** Returns the measured numbers of rows, which no other table has. */
+/** Returns what was measured: the numbers of rows, which no other table has, and the highest ages. */
 export const clearStatement = Statement.make({
   name: "delete the activity to write again",
   params: ["text", "timestamptz"],
-  columns: { counted: "text" },
+  columns: { measured: "text" },
   text: `with cleared as (
-      delete from tributary.activity where resolution = $1 and at >= $2::timestamptz returning at, company, resource, rows)
-    select coalesce(jsonb_agg(jsonb_build_object('at', at, 'company', company, 'resource', resource, 'rows', rows)), '[]')::text as counted
-      from cleared where rows is not null`
+      delete from tributary.activity where resolution = $1 and at >= $2::timestamptz returning at, company, resource, rows, age_ms_max, lateness_max)
+    select coalesce(jsonb_agg(jsonb_build_object('at', at, 'company', company, 'resource', resource, 'rows', rows,
+             'age', age_ms_max, 'lateness', lateness_max)), '[]')::text as measured
+      from cleared where rows is not null or age_ms_max is not null`
 })
 
 export const moveStatement = Statement.make({
@@ -171,17 +172,23 @@ const counts = `
   counted as (
     select at, company, resource, coalesce(m.rows, k.rows) as rows
       from measured m
-      full join jsonb_to_recordset($6::jsonb) as k(at timestamptz, company text, resource text, rows bigint) using (at, company, resource))`
+      full join (select * from former where rows is not null) k using (at, company, resource))`
 
 /** Writes minutes or hours from the tables that say what happened. */
 export const writeStatement = Statement.make({
   name: "write activity",
   params: ["text", "timestamptz", "timestamptz", "text", "jsonb", "jsonb"],
   text: `with now as materialized (select tributary.now() as at),
-  named as materialized (select company_id, min(company) as company from tributary.companies group by company_id),
+  -- A company that was renamed has several names: that of the configuration counts.
+  named as materialized (
+    select k.company_id, coalesce(min(k.company) filter (where b.company is not null), min(k.company)) as company
+      from tributary.companies k left join (select distinct company from jsonb_to_recordset($5::jsonb) as b(company text)) b using (company)
+     group by k.company_id),
   span as materialized (
     select p.at, p.at + ('1 ' || $1::text)::interval as until, least(p.at + ('1 ' || $1::text)::interval, now.at) as seen_at
       from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),
+  former as (
+    select * from jsonb_to_recordset($6::jsonb) as f(at timestamptz, company text, resource text, rows bigint, age numeric, lateness double precision)),
   ${runs},
   ${ages},
   ${counts},
@@ -199,6 +206,10 @@ export const writeStatement = Statement.make({
     select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ms, (ms / target_ms)::double precision, null, 0, 0, 0, null from age
     union all
     select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, 0, rows from counted
+    union all
+    -- The highest age so far, which a later quiet run of the same row or a proof hides; not of hours that a clock left again.
+    select f.at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, age, lateness, null, 0, 0, 0, null
+      from former f cross join now where age is not null and f.at <= now.at
     union all
     select date_trunc($1::text, u.at, 'UTC'), b.company, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null,
            max(u.used::double precision / u.allowed), 15000 * count(*) filter (where u.is_paused), 0, 0, null
@@ -263,7 +274,7 @@ const writePart = (resolution: Resolution, budgets: Budgets) =>
       const [cleared] = yield* Statement.run(clearStatement, [resolution, since])
       yield* resolution === "day"
         ? Statement.run(writeDaysStatement, [since, until])
-        : Statement.run(writeStatement, [resolution, since, until, grain, JSON.stringify(budgets()), cleared!.counted])
+        : Statement.run(writeStatement, [resolution, since, until, grain, JSON.stringify(budgets()), cleared!.measured])
       yield* Statement.run(moveStatement, [resolution, through])
       return isCurrent
     })

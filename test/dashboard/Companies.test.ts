@@ -105,6 +105,10 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
   it.effect("list every company once in each order, part by part", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
+      // Failing companies whose data is young: a share with many digits, or with an exponent.
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update tributary.company_states set lateness = right(company, 5)::int / case when company < 'c00060' then 3e9 else 3e4 end
+        where lateness = 0`
       for (const order of CompanyStates.orders) {
         const seen: Array<string> = []
         let next: string | undefined = `/?order=${order}`

@@ -174,6 +174,28 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     })
   )
 
+  it.effect("counts all requests without an outcome, and lists as many refused rows as it says", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* insert("sixth", "things", 2, { state: "rejected", code: "invalid", reason: "too long" })
+      yield* insert("seventh", "things", 2, { state: "rejected", code: "invalid", reason: "too long" })
+      yield* sql`
+        insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
+        select 'sixth', 'things', 'batch', 'many ' || n, '[]', 1 from generate_series(1, 60) n`
+      const [total] = yield* sql<{ refused: number; open: number }>`
+        select (select count(*)::int from tributary.outbox where state = 'rejected') as refused,
+               (select count(*)::int from tributary.push_requests where state = 'open') as open`
+      const { read, text } = yield* ask(routes, [unconnected("sixth"), unconnected("seventh")], "/outbox?company=sixth")
+      assert.isAbove(total!.open, 50)
+      assert.include(read, `${total!.open} requests without a known outcome`)
+      const listed = text.slice(text.indexOf('id="refused"'), text.indexOf('id="calls"'))
+      const rows = listed.match(/href="\/outbox\/rows\/\d+"/g)!.length
+      assert.strictEqual(rows, Math.min(10, total!.refused))
+      assert.include(listed, `The newest ${rows} of ${total!.refused}`)
+      yield* sql`delete from tributary.push_requests where company = 'sixth'`
+    })
+  )
+
   it.effect("reads few of many open rows", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

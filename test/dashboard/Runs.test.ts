@@ -284,6 +284,42 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("runs that sh
       // The legend has no sum of means.
       assert.notMatch(read, /sent, done \d/)
       assert.match(text, /<title>The last of 31 runs without a change, run [^<]*: 2 s done<\/title>/)
+      // No activity is stored.
+      assert.include(read, "Changes: nothing is recorded for the last two days.")
+    })
+  )
+
+  it.effect("stand in the hour of the last of them, and an hour without a record is no hour without a run", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, quiet_runs, quiet_since)
+        values (${id}, 'things', 'incremental', 'live', 'done', 1, tributary.now(), tributary.now(), 31, tributary.now() - interval '5 hours')`
+      const [at] = yield* sql<{ hour: string }>`
+        select to_char((tributary.now() - interval '3 hours') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:00"Z"') as hour`
+      const of = `/runs?company=${encodeURIComponent(name)}&resource=things`
+      const hour = yield* ask(routes, [company], `${of}&hour=${at!.hour}`)
+      assert.include(hour.read, "A row that stands for several runs is in the hour of the last of them.")
+      assert.include(hour.read, "There is no row of such a run.")
+      const { read } = yield* ask(routes, [company], of)
+      assert.notMatch(read, /\b0 runs/)
+      assert.include(read, "No such run is recorded in the last day. Of more than 1,000 resources")
+    })
+  )
+
+  it.effect("that failed are counted as far as they are read", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      const fail = (runs: number) => sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, error_kind, error)
+        select ${id}, 'salesmen', 'incremental', 'live', 'failed', 1, tributary.now(), tributary.now(), 'ServerFault', 'no' from generate_series(1, ${runs}::int)`
+      const words = Effect.map(ask(resourceRoutes, [company], resourceAddress(name, "salesmen")), ({ read }) =>
+        /[A-Za-z ]*\d+ runs in a row did not succeed, [a-z ]+/.exec(read)![0].trim()
+      )
+      yield* fail(40)
+      assert.match(yield* words, /^40 runs in a row did not succeed, the first/)
+      yield* fail(20)
+      assert.match(yield* words, /^At least 50 runs in a row did not succeed, one of them/)
     })
   )
 })
@@ -348,6 +384,39 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of 
           assert.match(read, /last 1 s ago .* 31 runs without a change/)
         }
         shown.push(...rows.map(([run]) => run!))
+        path = /href="([^"]*)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      }
+      assert.deepStrictEqual(
+        shown,
+        expected.map((one) => String(one.id))
+      )
+    })
+  )
+
+  it.effect("links to a company by its last name", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`insert into tributary.companies (company, company_id, seen_at) values (${`a former ${name}`}, ${id}, tributary.now() - interval '1 day')`
+      const { text } = yield* ask(routes, [company], `/runs?company=${encodeURIComponent(name)}`)
+      assert.include(text, `href="${resourceAddress(name, "salesmen")}"`)
+      assert.notInclude(text, "a former company")
+    })
+  )
+
+  it.effect("has every run once, also where more runs are in progress than a page has", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+        select ${id}, 'things', 'full', 'live', case when n > 10 then 'running' else 'done' end, 1, tributary.now(), case when n <= 10 then tributary.now() end
+          from generate_series(1, 130) n`
+      const expected = yield* sql<{ id: bigint }>`
+        select id from tributary.runs where company_id = ${id} order by finished_at desc nulls first, id desc`
+      const shown: Array<string> = []
+      let path: string | undefined = `/runs?company=${encodeURIComponent(name)}`
+      while (path !== undefined) {
+        const { text }: Effect.Success<ReturnType<typeof ask>> = yield* ask(routes, [company], path)
+        shown.push(...cellsOf(text, "Runs, the last to end first").map(([run]) => run!))
         path = /href="([^"]*)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
       }
       assert.deepStrictEqual(

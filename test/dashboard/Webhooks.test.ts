@@ -183,6 +183,17 @@ describe("the webhooks page", () => {
       })
     )
 
+    it.effect("counts only the events of the chosen company by hour", () =>
+      Effect.gen(function* () {
+        yield* put("alone-1", "t1", { state: "done" })
+        yield* put("alone-2", "t2", { state: "skipped" })
+        const both = [unconnected("alone-1"), unconnected("alone-2")]
+        const { read } = yield* ask(routes, both, "/webhooks?company=alone-1")
+        assert.match(read, /Events received in the last 24 hours: 1 done\./)
+        assert.match((yield* ask(routes, both, "/webhooks")).read, /in the last 24 hours: \d+ done, [^.]*skipped/)
+      })
+    )
+
     it.effect("shows foreign text escaped", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

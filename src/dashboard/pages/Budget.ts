@@ -253,7 +253,11 @@ const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html =>
     { id: "trend", title: "Minutes in which a source paused requests", kinds: [["paused", "in all", "warn"]] }
   )
 
-const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
+const head = (
+  { budgets, companies, states, worst }: Totals,
+  hours: ReadonlyArray<Activity.Hour> | null,
+  now: Date
+): Html => {
   const paused = states.filter(({ pausedUntil }) => pausedUntil !== null).length
   const slowed = states.filter(isSlowed).length
   const full = states.filter(isFull).length
@@ -272,13 +276,17 @@ const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArra
             ends by itself; only if the source agrees, end it with <code>npx tributary budget release</code>.`
     }`,
     actions: null,
-    trend: pauses(hours, now)
+    trend: hours === null ? null : pauses(hours, now)
   })
 }
 
-/** The last day of these companies, as far as it is stored for each. */
-const readDay = (companies: ReadonlyArray<ShownCompany>) =>
-  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name))
+/** The last day of these companies; null where it is stored only for all companies together. */
+const readDay = (shown: ReadonlyArray<ShownCompany>, all: ReadonlyArray<ShownCompany>) =>
+  all.length <= seriesMax.hour
+    ? Activity.readHours(shown.map(({ name }) => name))
+    : shown.length === all.length
+      ? Activity.readTotals
+      : Effect.succeed(null)
 
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */
@@ -305,7 +313,7 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
           states: text === null ? shown.flatMap(({ budget }) => budget ?? []) : [],
           worst: text === null ? (found[0]?.companies[0] ?? null) : null
         },
-        yield* readDay(request.companies),
+        yield* readDay(request.companies, request.companies),
         now
       )}
       ${text === null ? html`<p>Those that are paused or slowed, or that requests wait for:</p>` : ""}
@@ -348,7 +356,10 @@ export const routes: ReadonlyArray<Route> = [
             states: budgets,
             worst: measuredOnes.find(isTrouble)?.companies[0] ?? null
           },
-          yield* readDay(companies.filter(({ name }) => shown.includes(name))),
+          yield* readDay(
+            companies.filter(({ name }) => shown.includes(name)),
+            companies
+          ),
           now
         )}
         ${

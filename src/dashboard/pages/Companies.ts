@@ -86,7 +86,7 @@ const companyTable = (
 export const placeOf = (request: PageRequest): Effect.Effect<CompanyStates.Place | null, PageError> => {
   const text = ofQuery(request, "after")
   if (text === null) return Effect.succeed(null)
-  const [, key, company] = /^(\d{1,15}(?:\.\d{1,17})?) (.+)$/.exec(text) ?? []
+  const [, key, company] = /^(\d{1,15}(?:\.\d{1,30})?(?:e-\d{1,3})?) (.+)$/.exec(text) ?? []
   return key === undefined || company === undefined
     ? Effect.fail(new PageError({ status: 400, message: "That is not a place in the list of companies." }))
     : Effect.succeed({ key: Number(key), company })

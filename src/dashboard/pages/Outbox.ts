@@ -160,13 +160,16 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
   const { waiting, refused } = yield* Outbox.total
+  const unknown = yield* Outbox.countRequests
   const refusedRows =
-    refused === 0 ? [] : yield* OutboxRowFlow.newest({ company, resource: null, state: "rejected" }, null, refusedShown)
+    refused === 0
+      ? []
+      : yield* OutboxRowFlow.newest({ company: null, resource: null, state: "rejected" }, null, refusedShown)
   const shown = yield* Trends.read(Trends.outboxStatement, now)
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`${head({ waiting, refused, unknown: requests.length, pause }, shown)}
+    body: html`${head({ waiting, refused, unknown, pause }, shown)}
     ${
       refusedRows.length === 0
         ? ""

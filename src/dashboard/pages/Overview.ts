@@ -24,6 +24,7 @@ import { needsPart, shownMax } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
+import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const minuteMs = 60_000
 
@@ -48,17 +49,24 @@ const readLastTrouble = Effect.fnUntraced(function* (
   if (hour === undefined) return null
   // Minutes are kept for a day, and of many resources only by company.
   const [minute] = yield* Attention.readLastTrouble(names, hour.at)
-  const at = minute?.at ?? null
+  // Of many resources, minutes have no ages.
+  const isKnown = !((hour.lateness_max ?? 0) > 1) || minute?.isLate === true
+  const at = isKnown ? (minute?.at ?? null) : null
   const end = at === null ? hour.at.getTime() + hourMs : at.getTime() + minuteMs
   return new Date(Math.min(end, now.getTime()))
 })
 
 /** The page of all companies also has the problems of the whole installation. */
-const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>, now: Date, isAll: boolean) {
+const read = Effect.fnUntraced(function* (
+  companies: ReadonlyArray<ShownCompany>,
+  now: Date,
+  isAll: boolean,
+  hasTotalsOnly: boolean
+) {
   const names = companies.map(({ name }) => name)
   const states = yield* Resources.read(companies, now)
   const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
-  const hours = yield* Activity.readHours(names)
+  const hours = hasTotalsOnly ? [] : yield* Activity.readHours(names)
   return {
     states,
     failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
@@ -201,7 +209,8 @@ export const unknownNumber = html`<p class="hint">
 const overview = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
   const companies = company === null ? request.companies : [company]
-  const reading = yield* read(companies, now, company === null)
+  const hasTotalsOnly = request.companies.length > seriesMax.hour
+  const reading = yield* read(companies, now, company === null, hasTotalsOnly)
   const { states, hours } = reading
   const needs = needsOf(reading, now)
   const title = company === null ? "Overview" : `Company ${visible(company.name)}`
@@ -215,7 +224,15 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       ${stateSentence(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
-      ${healthTiles(companies, states)} ${lastDay(hours, now, states)}`
+      ${healthTiles(companies, states)}
+      ${
+        hasTotalsOnly
+          ? html`<p class="hint">
+              The <a href="/">activity</a> is that of all companies together: of more than ${count(seriesMax.hour)}
+              companies it is not stored for each.
+            </p>`
+          : lastDay(hours, now, states, company?.name ?? null)
+      }`
   })
 })
 

@@ -10,11 +10,10 @@ import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
 import { findHistory } from "../../verify/Explain.ts"
-import { chartsPart, fieldsPart, reasonPart } from "./ResourceParts.ts"
+import { chartsPart, fieldsPart, reasonPart, runsShown } from "./ResourceParts.ts"
 import { changeTable, readChangedLines } from "./RunParts.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
-const runsShown = 50
 /** Runs that are listed at once. */
 const runsListed = 5
 
@@ -191,7 +190,7 @@ export const routes: ReadonlyArray<Route> = [
         (one) => one.companyId === companyId && one.resource === resource
       )
       const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
-      const hours = companyId === null ? [] : yield* RunDetails.readHours({ companyId, resource })
+      const hours = companyId === null ? [] : yield* RunDetails.readHours({ company, resource })
       const entries =
         companyId === null || quarantined === 0
           ? html``

@@ -12,11 +12,16 @@ import { html, type Html } from "../Page.ts"
 
 // -------------------------------------------------------------------------------------------------------------- the state
 
-/** The runs that failed or were interrupted since the last complete one, newest first. */
-const failuresOf = (runs: ReadonlyArray<Run>): ReadonlyArray<Run> => {
+/** The newest runs that the page reads. */
+export const runsShown = 50
+
+/** The runs that failed or were interrupted since the last complete one, newest first; and whether these are all. */
+const failuresOf = (runs: ReadonlyArray<Run>) => {
   const ended = runs.filter(({ lane, status }) => lane === "live" && status !== "running")
   const good = ended.findIndex(({ status }) => status === "done" || status === "quarantined")
-  return good === -1 ? ended : ended.slice(0, good)
+  return good === -1
+    ? { failures: ended, areAll: runs.length < runsShown }
+    : { failures: ended.slice(0, good), areAll: true }
 }
 
 const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
@@ -31,7 +36,7 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
   const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
   if (found === null) return state.quarantined === 0 ? html`` : quarantineNote(state)
-  const failures = failuresOf(runs)
+  const { failures, areAll } = failuresOf(runs)
   const failed = failures.find(({ status }) => status === "failed")
   const [first] = failures.toReversed()
   return html`<div class="problem">
@@ -48,7 +53,8 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
           : ""
       }${
         isFailing && first !== undefined && failures.length > 1
-          ? html` ${count(failures.length)} runs in a row did not succeed, the first
+          ? html` ${areAll ? "" : "At least "}${count(failures.length)} runs in a row did not succeed,
+              ${areAll ? "the first" : "one of them"}
               <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
           : ""
       }
@@ -177,7 +183,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     ],
     slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
     least: 4,
-    empty: "no row changed in the last two days."
+    empty: hours.length === 0 ? "nothing is recorded for the last two days." : "no row changed in the last two days."
   })}`
 }
 

@@ -29,6 +29,7 @@ import { identifier } from "../../warehouse/Identifier.ts"
 import { changesPart, deadLetterProblem, eventsPart, hasEvents, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
 import { choiceOf, companyIdNamed, ofQuery } from "../Params.ts"
+import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
 const entriesMax = 50
@@ -104,12 +105,12 @@ const hourOf = (request: PageRequest): Effect.Effect<Date | null, PageError> => 
 /** The place of the address; null for the beginning. */
 const placeIn = (request: PageRequest): Effect.Effect<Runs.RunPlace | null, PageError> => {
   const text = ofQuery(request, "before")
-  const [, us, id] = /^(\d{1,16})-(\d{1,18})$/.exec(text ?? "") ?? []
+  const [, at, id] = /^(\d{1,16}|running)-(\d{1,18})$/.exec(text ?? "") ?? []
   return text === null
     ? Effect.succeed(null)
-    : us === undefined || id === undefined
+    : at === undefined || id === undefined
       ? Effect.fail(new PageError({ status: 400, message: "That is no place in the list of runs." }))
-      : Effect.succeed(`${BigInt(us)}-${BigInt(id)}` as const)
+      : Effect.succeed(`${at === "running" ? at : BigInt(at)}-${BigInt(id)}` as const)
 }
 
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
@@ -130,8 +131,14 @@ const here = ({ company, resource, status, lane, hour, before }: Filter): string
   return address("/runs", { company, resource, status, lane, hour: from, before })
 }
 
+/** Runs by hour are not stored for each resource and company where there are many. */
+const unrecorded = ({ company, resource }: Filter): string =>
+  company === null && resource === null
+    ? "No run is recorded in the last day."
+    : `No such run is recorded in the last day. Of more than ${count(seriesMax.hour)} resources, runs by hour are stored for each company only, and of more than ${count(seriesMax.hour)} companies for all together.`
+
 /** The state of the runs of the last day. */
-const head = (read: RunHours.RunHours, now: Date): Html => {
+const head = (read: RunHours.RunHours, filter: Filter, now: Date): Html => {
   const sum = (hours: ReadonlyArray<RunHours.RunHour>, of: (hour: RunHours.RunHour) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   const all = sum(read.all, ({ runs }) => runs)
@@ -149,9 +156,12 @@ const head = (read: RunHours.RunHours, now: Date): Html => {
             all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed"
           ]
   const [worst] = read.resources
+  const shared = { title: "Runs", about: "A run that found nothing shares a row with those before it.", actions: null }
+  if (read.all.length === 0) {
+    return stateHead({ ...shared, tone: "quiet", word: "not recorded", sentence: unrecorded(filter), trend: null })
+  }
   return stateHead({
-    title: "Runs",
-    about: "A run that found nothing shares a row with those before it.",
+    ...shared,
     tone,
     word,
     sentence: html`${plural(all, "run")} in the last
@@ -162,7 +172,6 @@ const head = (read: RunHours.RunHours, now: Date): Html => {
         : html`The most: <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of
             company ${visible(worst.company)}, ${plural(sum(worst.hours, RunHours.failuresOf), "run")}.`
     }`,
-    actions: null,
     trend: null
   })
 }
@@ -178,7 +187,7 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
   return page({
     title: "Runs",
     section: "runs",
-    body: html`${head(day, now)}
+    body: html`${head(day, filter, now)}
       ${filter.before === null && filter.hour === null ? runsOfDay(day, filter, now, companies.length > 1 && filter.company === null) : ""}
       <form method="get" action="/runs" class="controls">
         ${select(
@@ -196,8 +205,8 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
         ${select("lane", "Lane", "any", Runs.lanes, filter.lane)}
         <p><button type="submit">Show</button> <a href="/runs">Show all</a></p>
       </form>
-      ${filter.hour === null ? "" : html`<p>Runs that ended in the hour from ${minute(filter.hour)}. <a href="${here({ ...filter, hour: null, before: null })}">Any hour</a></p>`}
-      ${shown.length === 0 ? html`<p>There is no such run.</p>` : runTable("Runs, the last to end first", shown, now)}
+      ${filter.hour === null ? "" : html`<p>Runs that ended in the hour from ${minute(filter.hour)}. A row that stands for several runs is in the hour of the last of them. <a href="${here({ ...filter, hour: null, before: null })}">Any hour</a></p>`}
+      ${shown.length === 0 ? html`<p>There is no ${filter.hour === null ? "such run" : "row of such a run"}.</p>` : runTable("Runs, the last to end first", shown, now)}
       ${pager("Further runs", ["Newest", "Older"], { after: filter.before, next }, (before) => here({ ...filter, before }))}`
   })
 })

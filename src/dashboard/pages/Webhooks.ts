@@ -212,7 +212,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   // Dead letters stand in their own table.
   const events = newest.filter(({ state }) => dead.length === 0 || state !== "dead_letter").slice(0, eventsShown)
   const hasCompanies = companies.length > 1 && only === null
-  const received = yield* Trends.read(Trends.eventsStatement, now)
+  const received = yield* Trends.read(Trends.eventsStatement, now, only)
   const troubles = isMany && chosen === null ? yield* totalTroubles(request) : troublesOf(statuses)
   return page({
     title: "Webhooks",

@@ -22,7 +22,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
         [Activity.companyHoursStatement.text, [["north"]]],
         [Activity.resourceHoursStatement.text, [["north"], ["r1"]]],
         [RunHours.hoursStatement.text, [null, null]],
-        [RunDetails.hoursStatement.text, [1, "r1"]],
+        [RunDetails.hoursStatement.text, ["north", "r1"]],
         [Processes.startsStatement.text, [now]]
       ]
       for (const [text, parameters] of statements) {

@@ -89,6 +89,29 @@ describe("a run that finds nothing", () => {
       })
     )
 
+    it.effect("has a row of its own after a time in which the resource may have become late", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = yield* synced(companyId)
+        const sql = yield* SqlClient.SqlClient
+        source.script = nothing(20)
+        yield* run(source, companyId)
+        /** Three runs ten minutes apart, the last of them so many minutes ago; and one now. */
+        const rowsAfter = Effect.fnUntraced(function* (minutes: number) {
+          yield* sql.unsafe(
+            `update tributary.runs set quiet_runs = 3, started_at = tributary.now() - $2::int * interval '1 minute',
+                    finished_at = tributary.now() - $2::int * interval '1 minute', quiet_since = tributary.now() - ($2::int + 20) * interval '1 minute'
+              where company_id = $1 and quiet_runs > 0`,
+            [companyId, minutes]
+          )
+          yield* run(source, companyId)
+          return (yield* ledger(companyId)).flatMap(({ quiet_runs: runs }) => (runs > 0 ? [runs] : []))
+        })
+        assert.deepStrictEqual(yield* rowsAfter(14), [4])
+        assert.deepStrictEqual(yield* rowsAfter(20), [3, 1])
+      })
+    )
+
     it.effect("makes the resource as fresh as the begin of its read", () =>
       Effect.gen(function* () {
         const companyId = company()

@@ -80,8 +80,22 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       assert.deepStrictEqual(none, [])
       assert.deepStrictEqual([last!.at, last!.used, last!.isPaused], [new Date("2026-03-01T10:05:00Z"), 0, false])
 
+      // A pause is recorded to its end, although it keeps every request away.
+      yield* sql`update tributary.budgets set retry_after_at = '2026-03-01T10:19:10Z' where fingerprint = ${mine}`
+      for (const second of ["00", "15"]) {
+        yield* setClock(`2026-03-01T10:19:${second}Z`)
+        yield* Statement.run(SampleBudget.sampleStatement, [JSON.stringify([mine])])
+      }
+      assert.deepStrictEqual(
+        (yield* SampleBudget.read(mine, minuteMs)).map(({ at, isPaused }) => [
+          at.toISOString().slice(11, 19),
+          isPaused
+        ]),
+        [["10:19:00", true]]
+      )
+
       // Without a request for ten minutes there are no further rows.
-      yield* setClock("2026-03-01T10:20:00Z")
+      yield* setClock("2026-03-01T10:21:00Z")
       yield* Statement.run(SampleBudget.sampleStatement, [JSON.stringify([mine])])
       assert.deepStrictEqual(yield* SampleBudget.read(mine, minuteMs), [])
     })

@@ -261,6 +261,76 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
+  it.effect("keeps the highest age where a quiet run shares a row later, or a proof begins", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      // A quiet run each minute until minute 10, and the next one at minute 50; the target is half an hour.
+      yield* run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, quiet_since, started_at, finished_at, quiet_runs)
+         select 1, r, 'incremental', 'live', 'done', 1, $1::timestamptz, $2::timestamptz, $2::timestamptz, 11 from unnest('{a,b}'::text[]) r`,
+        [instant(0), instant(10)]
+      )
+      yield* setClock(50)
+      yield* write
+      yield* run(
+        "update tributary.runs set quiet_runs = 12, started_at = $1::timestamptz, finished_at = $1::timestamptz where resource = 'a'",
+        [instant(50)]
+      )
+      yield* run(
+        `insert into tributary.event_checks (company, checked_at, delay, age_max, expires_at, resources)
+         values ('north', tributary.now(), '1 min', '2 min', tributary.now() + interval '15 min', '{b}')`
+      )
+      yield* run("update tributary.checkpoints set cursor = 'c'")
+      yield* setClock(51)
+      yield* write
+      const ages = Effect.map(
+        run<{ at: Date; resource: string; age: number }>(
+          `select at, resource, (age_ms_max / 60000)::int as age from tributary.activity
+            where resolution = 'hour' and age_ms_max is not null order by at, resource`
+        ),
+        (rows) => rows.map(({ at, resource, age }) => [(at.getTime() - startMs) / 3_600_000, resource, age])
+      )
+      const first = [
+        [0, "a", 40],
+        [0, "b", 40]
+      ]
+      assert.deepStrictEqual(yield* ages, first)
+      // What a clock that was set forward measured is not that of the hours to come.
+      yield* setClock(310)
+      yield* write
+      yield* setClock(52)
+      yield* write
+      yield* run(
+        "update tributary.runs set started_at = $1::timestamptz, finished_at = $1::timestamptz, quiet_since = $1::timestamptz, quiet_runs = 1",
+        [instant(299)]
+      )
+      yield* run("truncate tributary.event_checks")
+      yield* setClock(310)
+      yield* write
+      assert.deepStrictEqual(
+        (yield* ages).filter(([hour]) => hour === 5),
+        [
+          [5, "a", 11],
+          [5, "b", 11]
+        ]
+      )
+    })
+  )
+
+  it.effect("is that of the configured name of a company that was renamed", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      yield* run("insert into tributary.companies (company, company_id) values ('a former name', 1), ('z', 2)")
+      yield* addRuns(0, 60, 50)
+      yield* setClock(60)
+      yield* write
+      const names = yield* run("select distinct company from tributary.activity where runs > 0 order by 1")
+      assert.deepStrictEqual(names, [{ company: "north" }, { company: "south" }])
+    })
+  )
+
   it.effect("counts quiet runs that share a row, spread evenly", () =>
     Effect.gen(function* () {
       yield* setClock(0)
