@@ -194,7 +194,7 @@ const lateReason = ({ task, lastRun: run, freshAt }: ResourceState, now: Date): 
     }
   }
   if (task === null || task.nextAt === null) {
-    return { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
+    return { error: "Not scheduled.", remedy: "sync it now, or give it a schedule in the configuration" }
   }
   if (run?.status === "done" && freshAt !== null && run.beganAt.getTime() === freshAt.getTime()) {
     return {

@@ -161,7 +161,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
       assert.match(plain(text), /Webhooks 1 1 dead letter Outbox 1 1 refused .* Invariants 2 2 violated /)
       assert.match(needs[7]!.words, /2 delivery gaps of south :/)
-      assert.match(needs[6]!.words, /and 7 other resources : No schedule runs it\./)
+      assert.match(needs[6]!.words, /and 7 other resources : Not scheduled\./)
       assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")
       assert.include(plain(text), "6 further problems")
       for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)

@@ -60,7 +60,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
       failing,
       /The service failed \(HTTP 500\)/i,
       late,
-      "No schedule runs it.",
+      "Not scheduled.",
       /of 3 h/,
       /Sync now/
     ]
