@@ -18,12 +18,16 @@ const since = "(date_trunc('hour', $1::timestamptz, 'UTC') - interval '23 hours'
 
 const params = ["timestamptz", "text?"] as const
 
-/** Counts the newest rows of a table by hour and kind; of the company $2 alone where the table has its name. */
+/**
+ * Counts the newest rows of a table by hour and kind; of the company $2 alone where the table has its name. The others are
+ * zeros then: all of the newest rows may be of other companies.
+ */
 const textOf = (from: string, at: string, kind: string, amount = "1", company = "null::text"): string =>
   `with newest as (select ${at} as at, ${kind} as kind, ${amount} as amount, ${company} as company from ${from} order by id desc limit ${countedMax})
-   select date_trunc('hour', least(at, $1::timestamptz), 'UTC') as at, kind, sum(amount)::float8 as amount,
+   select date_trunc('hour', least(at, $1::timestamptz), 'UTC') as at, kind,
+          coalesce(sum(amount) filter (where $2::text is null or company = $2), 0)::float8 as amount,
           (select count(*) = ${countedMax} and min(n.at) >= ${since} from newest n) as "isCut"
-     from newest n where n.at >= ${since} and ($2::text is null or company = $2) group by 1, 2`
+     from newest n where n.at >= ${since} group by 1, 2`
 
 export const eventsStatement = Statement.make({
   name: "count events by hour",

@@ -179,11 +179,11 @@ export const writeStatement = Statement.make({
   name: "write activity",
   params: ["text", "timestamptz", "timestamptz", "text", "jsonb", "jsonb"],
   text: `with now as materialized (select tributary.now() as at),
-  -- A company that was renamed has several names: that of the configuration counts.
+  -- A company that was renamed has several names: that of the configuration counts, without one the last.
   named as materialized (
-    select k.company_id, coalesce(min(k.company) filter (where b.company is not null), min(k.company)) as company
+    select distinct on (k.company_id) k.company_id, k.company
       from tributary.companies k left join (select distinct company from jsonb_to_recordset($5::jsonb) as b(company text)) b using (company)
-     group by k.company_id),
+     order by k.company_id, b.company is null, k.seen_at desc, k.company),
   span as materialized (
     select p.at, p.at + ('1 ' || $1::text)::interval as until, least(p.at + ('1 ' || $1::text)::interval, now.at) as seen_at
       from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),

@@ -54,6 +54,6 @@ export const trend = ({ amounts, countedMax, now }: HourAmounts, { id, title, ki
     ticks: hourTicks(hours, 6),
     least: 4,
     heading: "Hour",
-    empty: "none."
+    empty: `none.${cut}`
   })
 }

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
+import * as Trends from "../../src/status/Trends.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
 import { address } from "../../src/web/Escape.ts"
@@ -191,6 +192,20 @@ describe("the webhooks page", () => {
         const { read } = yield* ask(routes, both, "/webhooks?company=alone-1")
         assert.match(read, /Events received in the last 24 hours: 1 done\./)
         assert.match((yield* ask(routes, both, "/webhooks")).read, /in the last 24 hours: \d+ done, [^.]*skipped/)
+      })
+    )
+
+    it.effect("says of a company how far events are counted, where the newest are those of another", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* put("quiet", "first", { state: "done" })
+        yield* sql`
+          insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
+          select 'loud', 'loud ' || n, 'salesmen.updated', tributary.now(), ''::bytea, 'done', tributary.now()
+            from generate_series(1, ${Trends.countedMax}::int) n`
+        const { read } = yield* ask(routes, [unconnected("quiet"), unconnected("loud")], "/webhooks?company=quiet")
+        assert.include(read, "Events received in the last 24 hours: none. Only the newest 20,000 are counted.")
+        yield* sql`delete from tributary.inbox where company in ('quiet', 'loud')`
       })
     )
 

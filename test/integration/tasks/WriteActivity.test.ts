@@ -318,11 +318,16 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
-  it.effect("is that of the configured name of a company that was renamed", () =>
+  it.effect("is that of the configured name of a company that was renamed, or of its last name", () =>
     Effect.gen(function* () {
       yield* setClock(0)
       yield* setUp
       yield* run("insert into tributary.companies (company, company_id) values ('a former name', 1), ('z', 2)")
+      // Another process serves this company.
+      yield* run(
+        "insert into tributary.companies (company, company_id, seen_at) values ('a former south', 2, tributary.now() - interval '1 day')"
+      )
+      yield* run("update tributary.companies set seen_at = tributary.now() + interval '1 second' where company = 'south'")
       yield* addRuns(0, 60, 50)
       yield* setClock(60)
       yield* write
