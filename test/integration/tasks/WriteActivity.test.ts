@@ -327,7 +327,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* run(
         "insert into tributary.companies (company, company_id, seen_at) values ('a former south', 2, tributary.now() - interval '1 day')"
       )
-      yield* run("update tributary.companies set seen_at = tributary.now() + interval '1 second' where company = 'south'")
+      yield* run(
+        "update tributary.companies set seen_at = tributary.now() + interval '1 second' where company = 'south'"
+      )
       yield* addRuns(0, 60, 50)
       yield* setClock(60)
       yield* write
