@@ -54,16 +54,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "resources",
     path: at("/resources"),
-    says: [
-      "north",
-      "south",
-      failing,
-      /The service failed \(HTTP 500\)/i,
-      late,
-      "Not scheduled.",
-      /of 3 h/,
-      /Sync now/
-    ]
+    says: ["north", "south", failing, /The service failed \(HTTP 500\)/i, late, "Not scheduled.", /of 3 h/, /Sync now/]
   },
   { name: "resources-late", path: at("/resources?state=late"), says: [late, /Late\s+\d/] },
   { name: "resources-company", path: at("/resources?company=north&order=resource"), says: ["customers", /Pause all/] },
