@@ -135,7 +135,7 @@ const timeline = (places: ReadonlyArray<Place>, company: string | null): Html =>
     {
       id: "timeline",
       title: "What happened",
-      unit: "By hour; the height is the share of the busiest hour. A part links to its runs.",
+      unit: "By hour; the height is the share of the busiest hour. A part links to what it counts.",
       summary: `${plural(runs, "run")}, ${failures === 0 ? "none" : count(failures)} of them failed or abandoned; ${plural(starts, "process start")}.`,
       keys: states.map(([tone, word]) => [tone, word] as const),
       ticks: hourTicks(
@@ -173,7 +173,7 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
   const unread = states.filter(({ health, freshAt }) => health.isLate && freshAt === null).length
   const rest =
     (highest === null
-      ? "no hour is recorded yet."
+      ? "no age is recorded yet."
       : late === 0
         ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
         : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`) +

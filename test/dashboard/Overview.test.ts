@@ -115,7 +115,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         overallState(first),
         /^All is well No run of the last day failed, and no resource was late\. 1 resource of 1 company$/
       )
-      assert.match(plain(first), /oldest now things, north \(\d+ % of its target\); no hour is recorded yet\./)
+      assert.match(plain(first), /oldest now things, north \(\d+ % of its target\); no age is recorded yet\./)
       yield* run(
         "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
       )
