@@ -25,8 +25,12 @@ export interface RunFilter {
 
 export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
 
+/** SQL: the last name of a company, which was perhaps renamed. */
+export const lastNameSql = (companyId: string) =>
+  `select company from tributary.companies where company_id = ${companyId} order by seen_at desc, company limit 1`
+
 const columns = `
-  r.id, r.company_id as "companyId", (select c.company from tributary.companies c where c.company_id = r.company_id order by c.seen_at desc, c.company limit 1) as company,
+  r.id, r.company_id as "companyId", (${lastNameSql("r.company_id")}) as company,
   r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
   (extract(epoch from r.finished_at) * 1000000)::int8 as "endedUs",
   r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
