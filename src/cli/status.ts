@@ -13,6 +13,7 @@ import { detailedMax } from "../status/CompanyStates.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
+import * as UnresolvedRequests from "../status/UnresolvedRequests.ts"
 import * as Webhooks from "../status/Webhooks.ts"
 import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
@@ -34,6 +35,7 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     schedule: Schedule.readOf(names),
     webhooks: Webhooks.readOf(names),
     outbox: Outbox.openOf(names),
+    unresolved: UnresolvedRequests.read(names),
     invariants: Invariants.summary(ids),
     pushPause: PushPause.read,
     activity: Activity.readDay(names)

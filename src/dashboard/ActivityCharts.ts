@@ -1,6 +1,7 @@
 /** Charts of the last day by hour, and one table with the same figures. */
 import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
+import { seriesMax } from "../tasks/WriteActivity.ts"
 import { barChart, hourTicks, percent, placesOf, type Slot } from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
 import { laneChart } from "../web/Lanes.ts"
@@ -78,7 +79,7 @@ const kinds: ReadonlyArray<Kind> = [
     of: ({ gaps }) => gaps,
     kind: () => "warn",
     words: (value) => plural(value, "delivery gap"),
-    total: (value) => `${count(value)} now`,
+    total: (value) => `${count(value)} in this hour`,
     isLevel: true,
     link: (_, company) => address("/webhooks", { company })
   },
@@ -99,6 +100,38 @@ const kinds: ReadonlyArray<Kind> = [
     link: () => "/processes"
   }
 ]
+
+/** Budgets that are paused at the same time are not added up. */
+const pausesMeaning = "Of several budgets, the longest pause counts."
+
+/** The time of each hour in which a source paused requests, with the figures of the timeline. */
+export const pausesTrend = (hours: ReadonlyArray<Hour>, now: Date, budgets: number): Html => {
+  const places = placesOf(hours, now)
+  const total = sum(places, ({ paused_ms: ms }) => ms)
+  return barChart({
+    id: "trend",
+    title: "Source pauses in the last 24 hours",
+    unit: `time by hour${budgets > 1 ? `. ${pausesMeaning}` : ""}`,
+    summary: `${duration(total)} in all.`,
+    quantity: "duration",
+    series: [["warn", "paused"]],
+    slots: places.map(({ at, hour }) => ({ words: clock(at), values: [hour?.paused_ms ?? 0] })),
+    ticks: hourTicks(
+      places.map(({ at }) => at),
+      labelEvery
+    ),
+    least: 60_000,
+    heading: "Hour",
+    empty: "none."
+  })
+}
+
+/** States that the activity is stored only for all companies together; null where the page shows it. */
+export const totalsHint = (to: string | null): Html =>
+  html`<p class="hint">
+    The ${to === null ? "activity" : html`<a href="${to}">activity</a>`} is that of all companies together: of more than
+    ${count(seriesMax.hour)} companies it is not stored for each.
+  </p>`
 
 const laneOf = (
   { name, of, kind, words, total, isLevel = false, link }: Kind,
@@ -135,7 +168,7 @@ const timeline = (places: ReadonlyArray<Place>, company: string | null): Html =>
     {
       id: "timeline",
       title: "What happened",
-      unit: "By hour; the height is the share of the busiest hour. A part links to what it counts.",
+      unit: `By hour; the height is the share of the busiest hour.${company === null ? ` ${pausesMeaning}` : ""} A part links to what it counts.`,
       summary: `${plural(runs, "run")}, ${failures === 0 ? "none" : count(failures)} of them failed or abandoned; ${plural(starts, "process start")}.`,
       keys: states.map(([tone, word]) => [tone, word] as const),
       ticks: hourTicks(

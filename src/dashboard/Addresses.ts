@@ -21,6 +21,9 @@ export const pushAddress = (id: bigint): string => `/outbox/pushes/${id}`
 
 export const processAddress = (id: string): string => `/processes/${encodeURIComponent(id)}`
 
+/** The list of push requests without a known outcome. */
+export const outboxRequestsAddress = "/outbox#calls"
+
 export const outboxRowAddress = (id: bigint): string => `/outbox/rows/${id}`
 
 /** The runs that ended in the hour that begins at this time. */

@@ -6,10 +6,11 @@
  */
 import { scaleLinear } from "d3-scale"
 import type * as CompanyStates from "../status/CompanyStates.ts"
+import type * as UnresolvedRequests from "../status/UnresolvedRequests.ts"
 import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { badge, count, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
-import { resourceAddress } from "./Addresses.ts"
+import { outboxRequestsAddress, resourceAddress } from "./Addresses.ts"
 import { stateWords } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
 
@@ -126,7 +127,8 @@ export const signTexts: Readonly<
 
 const needsOf = (
   { amounts, byState, companiesWith, companiesLate }: CompanyStates.Summary,
-  worst: CompanyStates.CompanyState | undefined
+  worst: CompanyStates.CompanyState | undefined,
+  unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
 ): ReadonlyArray<Need> => [
   {
     tone: "bad",
@@ -149,12 +151,20 @@ const needsOf = (
     amount: amounts[sign],
     companies: companiesWith[sign],
     to: address("/", { sign })
-  }))
+  })),
+  {
+    tone: "warn",
+    words: ["push request without a known outcome", "push requests without a known outcome"],
+    amount: unresolved.reduce((sum, { requests }) => sum + requests, 0),
+    companies: new Set(unresolved.map(({ company }) => company)).size,
+    to: outboxRequestsAddress,
+    next: html`take the step that <a href="${outboxRequestsAddress}">the list of them</a> names`
+  }
 ]
 
 /** What needs a person: the counted kinds, each with one next step. */
-export const companyNeeds = (summary: CompanyStates.Summary, worst: CompanyStates.CompanyState | undefined): Html => {
-  const needs = needsOf(summary, worst).filter(({ amount }) => amount > 0)
+export const companyNeeds = (...findings: Parameters<typeof needsOf>): Html => {
+  const needs = needsOf(...findings).filter(({ amount }) => amount > 0)
   return needs.length === 0
     ? html``
     : html`<section aria-labelledby="needed">

@@ -8,10 +8,12 @@ import type * as Attention from "../status/Attention.ts"
 import type * as Invariants from "../status/Invariants.ts"
 import type { ListedProcess } from "../status/Processes.ts"
 import { worse, type ResourceState } from "../status/Resources.ts"
+import * as UnresolvedRequests from "../status/UnresolvedRequests.ts"
 import type { Tone } from "../web/Components.ts"
 import { address, plural, visible } from "../web/Escape.ts"
 import {
   eventAddress,
+  outboxRequestsAddress,
   outboxRowAddress,
   processAddress,
   resourceAddress,
@@ -32,8 +34,9 @@ export const kinds = {
   critical: ["bad", "violated"],
   endpoint: ["bad", "not delivered"],
   late: ["warn", "late"],
+  unresolved: ["warn", "unknown outcome"],
   process: ["warn", "lost process"],
-  gap: ["warn", "open gap"],
+  gap: ["warn", "gap lasts"],
   subscription: ["warn", "not delivering"],
   quarantine: ["warn", "quarantine"],
   warning: ["warn", "violated"],
@@ -66,9 +69,12 @@ export interface Findings {
   }>
   readonly attention: ReadonlyArray<Attention.Attention>
   readonly violated: ReadonlyArray<Invariants.Violated>
+  /** Push requests that no process resolves; empty while all pushes are paused. */
+  readonly unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
   /** Of the whole installation; empty on the page of one company. */
   readonly failedInvariants: ReadonlyArray<Invariants.Failed>
   readonly endpoints: ReadonlyArray<Attention.TroubledEndpoint>
+  /** Why all pushes are paused. */
   readonly pushPause: string | null
   readonly lostProcesses: ReadonlyArray<ListedProcess>
 }
@@ -259,6 +265,21 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
   ].filter((need) => need !== null)
 }
 
+/** Requests that may have been applied or not; the list on the page of the outbox has the step of each resource. */
+const unresolvedNeeds = ({ unresolved }: Findings): ReadonlyArray<Need> =>
+  grouped(unresolved, ({ company }) => company).map((same) => {
+    const first = same.find(({ isRefused }) => isRefused) ?? same[0]!
+    const step = UnresolvedRequests.stepOf(first)
+    const requests = same.reduce((sum, one) => sum + one.requests, 0)
+    return {
+      kind: "unresolved",
+      subject: `${plural(requests, "push request")} of ${visible(first.company)}`,
+      problem: withoutRequest(UnresolvedRequests.problemOf(first)),
+      since: earliest(same.map(({ since }) => since)),
+      next: { text: firstStep(step), to: outboxRequestsAddress }
+    }
+  })
+
 /** Gaps of one cause are one problem, also of several companies. */
 const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
   const open = attention.filter(({ gaps }) => gaps > 0)
@@ -340,6 +361,7 @@ export const needsOf = (findings: Findings, now: Date): ReadonlyArray<Need> =>
     ...failingNeeds(findings, now),
     ...lateNeeds(findings, now),
     ...findings.attention.flatMap(companyNeeds),
+    ...unresolvedNeeds(findings),
     ...gapNeeds(findings),
     ...otherNeeds(findings),
     ...quarantineNeeds(findings),

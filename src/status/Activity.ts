@@ -1,6 +1,8 @@
 /** The activity of companies by hour, for charts and `status`: `tributary.activity`, which one process of `serve` writes. */
+import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { seriesMax } from "../tasks/WriteActivity.ts"
 
 const sums = [
   "runs",
@@ -73,6 +75,13 @@ export const readDay = (names: ReadonlyArray<string> | null) => Statement.run(co
 
 /** The last 24 hours of all companies together. */
 export const readTotals = readHours(null)
+
+/** Whether hours are stored only for all of so many companies together. */
+export const hasTotalsOnly = (companies: number): boolean => companies > seriesMax.hour
+
+/** The last 24 hours of some of all companies; null where they are stored only for all together. */
+export const readHoursOf = (names: ReadonlyArray<string>, companies: number): Sql.Query<ReadonlyArray<Hour> | null> =>
+  !hasTotalsOnly(companies) ? readHours(names) : names.length === companies ? readTotals : Effect.succeed(null)
 
 export const resourceHoursStatement = Statement.make({
   name: "read the activity of resources by hour",

@@ -23,6 +23,8 @@ export const attentionStatement = Statement.make({
      * ended needs no person: the next scan that reads it to the end closes it.
      */
     gaps: "float8",
+    /** Open delivery gaps, also those that have ended. */
+    openGaps: "float8",
     gapCause: Statement.as<Cause | null>("text?"),
     gapResource: "text?",
     gapSince: "timestamptz?",
@@ -44,7 +46,7 @@ export const attentionStatement = Statement.make({
   },
   text: `select c.name as company,
          d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", di.received_at as "deadSince",
-         g.gaps, n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
+         g.gaps, g.open_gaps as "openGaps", n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
          r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", ro.resolved_at as "refusedSince",
          q.since as "quarantinedSince",
          s.down, s.reason as "downReason", s.has as "hasSubscription",
@@ -58,8 +60,10 @@ export const attentionStatement = Statement.make({
     left join tributary.inbox i on i.id = d.newest
     left join tributary.inbox di on di.id = d.oldest
     cross join lateral (
-      select count(*)::float8 as gaps, max(id) as newest, min(coalesce(began_at, detected_at)) as since
-        from tributary.delivery_gaps where company = c.name and closed_at is null and ended_at is null) g
+      select count(*) filter (where ended_at is null)::float8 as gaps, count(*)::float8 as open_gaps,
+             max(id) filter (where ended_at is null) as newest,
+             min(coalesce(began_at, detected_at)) filter (where ended_at is null) as since
+        from tributary.delivery_gaps where company = c.name and closed_at is null) g
     left join tributary.delivery_gaps n on n.id = g.newest
     cross join lateral (
       select count(*)::float8 as refused, max(id) as newest, min(id) as oldest

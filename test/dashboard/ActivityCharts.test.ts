@@ -120,6 +120,28 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
+  it.effect("count the time of source pauses as the page of the budgets does", () =>
+    Effect.gen(function* () {
+      // Both pause in the same hour; of the earlier hour, a quarter of a minute.
+      yield* run(`insert into tributary.activity (resolution, at, company, paused_ms)
+                  select 'hour', date_trunc('hour', tributary.now(), 'UTC') - h * interval '1 hour', c, ms
+                    from (values ('slow', 1, 1200000), ('slower', 1, 1800000), ('slow', 2, 15000)) v(c, h, ms)`)
+      yield* run(`insert into tributary.tasks (company, resource, kind) values ('slow', 'orders', 'sync')`)
+      const url = yield* showing([
+        { ...shownCompany("slow", 961n), fingerprint: "1".repeat(64) },
+        { ...shownCompany("slower", 962n), fingerprint: "2".repeat(64) }
+      ])
+      const words = (text: string) => text.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ")
+      const [overview, budget] = [yield* ask(`${url}/`), yield* ask(`${url}/budget`)].map(({ text }) => words(text))
+      assert.include(overview!, "Source pauses 30 min")
+      assert.match(budget!, /Source pauses in the last 24 hours ?: 30 min in all\./)
+      for (const text of [overview!, budget!]) assert.include(text, "Of several budgets, the longest pause counts.")
+      const one = words((yield* ask(`${url}/budget?company=slow`)).text)
+      assert.match(one, /Source pauses in the last 24 hours ?: 20 min in all\./)
+      assert.notInclude(one, "Of several budgets")
+    })
+  )
+
   it.effect("are not shown of one company of more than are stored each", () =>
     Effect.gen(function* () {
       const many = Array.from({ length: WriteActivity.seriesMax.hour + 1 }, (_, index) => ({
@@ -131,10 +153,12 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
                   select 'hour', date_trunc('hour', tributary.now(), 'UTC') - interval '5 hours', 7, 3, 60000`)
       const url = yield* showing(many)
       const { text } = yield* ask(`${url}/companies/m1`)
-      assert.match(text, /activity<\/a> is that of all companies together: of more than 1,000/)
+      assert.match(text, /activity<\/a> is that of all companies together: of more than\s+1,000/)
       assert.notInclude(text, "0 runs, none of them failed")
-      assert.notInclude((yield* ask(`${url}/budget?company=m1`)).text, "Minutes in which a source paused requests")
-      assert.include((yield* ask(`${url}/budget`)).text, "Minutes in which a source paused requests")
+      assert.notInclude((yield* ask(`${url}/budget?company=m1`)).text, "Source pauses in the last 24 hours")
+      const budgets = (yield* ask(`${url}/budget`)).text
+      assert.match(budgets, /Source pauses in the last 24 hours[\s\S]{0,300}60 s in all\./)
+      assert.match((yield* ask(`${url}/`)).text, /activity is that of all companies together: of more than\s+1,000/)
     })
   )
 

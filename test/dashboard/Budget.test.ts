@@ -122,7 +122,7 @@ layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
         read,
         /paused 3 budgets of 4 companies: 1 paused by the source, 1 slowed after a 429, 1 in full use\./
       )
-      assert.include(read, "Minutes in which a source paused requests in the last 24 hours: none.")
+      assert.include(read, "Source pauses in the last 24 hours: none.")
       assert.include(read, "1 budget on one scale, the worst first: 1 paused and 1 refused (429) within the hour.")
       assert.include(read, "2 further budgets are only in the table.")
       // The worst first; the budget without a request last.

@@ -102,6 +102,34 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       }).pipe(Effect.scoped)
   )
 
+  it.effect("says that everything is paused, and counts push requests that no process resolves", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const url = yield* showing(companies)
+      const page = Effect.map(ask(url), ({ text }) => text.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "))
+      yield* sql`create temp table kept as select * from tributary.company_states`
+      yield* sql`update tributary.company_states set state = 'paused', resources = 6, failing = 0, late = 0, never_synced = 0, blocked = 0,
+        paused = 6, fresh = 0, quarantined = 0, dead_letters = 0, gaps = 0, rejected = 0, subscriptions_down = 0`
+      assert.match(
+        yield* page,
+        / Paused 720 resources .* 720 paused.* No resource runs by its schedule\. Next: open a company and resume/
+      )
+      yield* sql`update tributary.company_states set paused = 5, fresh = 1 where company = 'c00001'`
+      assert.match(yield* page, / All is well 720 resources .* 719 paused/)
+      yield* sql`insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
+        select c, 'r01', 'create', c || i, '{}', 1 from unnest(array['c00001', 'c00002']) c, generate_series(1, 2) i`
+      const unresolved = yield* page
+      assert.match(unresolved, / Not all is well 720 resources /)
+      assert.match(
+        unresolved,
+        / 4 push requests without a known outcome 2 companies Next: take the step that the list of them names/
+      )
+      yield* sql`delete from tributary.push_requests`
+      yield* sql`delete from tributary.company_states`
+      yield* sql`insert into tributary.company_states select * from kept`
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("list every company once in each order, part by part", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)

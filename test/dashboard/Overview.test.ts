@@ -150,7 +150,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         ["violated", "/invariants?invariant=sums"],
         ["not delivered", "/endpoints?endpoint=partner"],
         ["late", "/resources?state=late"],
-        ["open gap", "/webhooks?company=south"],
+        ["gap lasts", "/webhooks?company=south"],
         ["not delivering", "/webhooks?company=north"],
         ["quarantine", "/quarantine?company=north&resource=things17"],
         ["quarantine", "/quarantine?company=south&resource=things17"],
@@ -244,6 +244,117 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       assert.isBelow(text.length, 200_000)
       assert.match(plain(text), /and 1,330 more/)
       assert.match(plain(text), /1,6\d\d late/)
+    })
+  )
+})
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the state of the overview", (it) => {
+  it.effect("lists push requests that no process resolves, and says that all pushes are paused", () =>
+    Effect.gen(function* () {
+      yield* run("insert into tributary.companies (company, company_id) values ('pushing', 77), ('calm', 78)")
+      yield* run(
+        "insert into tributary.tasks (company, resource, kind) values ('pushing', 'things', 'sync'), ('calm', 'things', 'sync')"
+      )
+      const [push] = yield* run<{ id: bigint }>(
+        `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count) values ('pushing', 'things', 'create', 'new.csv', 'c', 2) returning id`
+      )
+      yield* run(
+        `with request as (
+           insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at)
+           select 'pushing', 'things', 'create', 'k' || i, '{}', 1, tributary.now() - i * interval '1 hour' from generate_series(1, 2) i returning id)
+         insert into tributary.outbox (company, resource, operation, record, state, push_id, line, request_id, request_index)
+         select 'pushing', 'things', 'create', '{}', 'in_flight', $1, id, id, 0 from request`,
+        [push!.id]
+      )
+      const url = yield* showing([shownCompany("pushing", 77n), shownCompany("calm", 78n)])
+      for (const path of ["/", "/companies/pushing"]) {
+        const { text } = yield* ask(`${url}${path}`)
+        assert.match(overallState(text), /^Not all is well since .* \(2 h\)/, path)
+        assert.deepStrictEqual(
+          needsOf(text),
+          [
+            {
+              words: `unknown outcome 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: npx tributary push retry ${push!.id}`,
+              to: "/outbox#calls"
+            }
+          ],
+          path
+        )
+      }
+      assert.deepStrictEqual(needsOf((yield* ask(`${url}/companies/calm`)).text), [])
+      const outbox = (yield* ask(`${url}/outbox`)).text
+      assert.match(outbox, /<h2 id="calls">/)
+      assert.include(plain(outbox), `continue the push: npx tributary push retry ${push!.id}`)
+
+      yield* run("update tributary.installation set pause_reason = 'the source is a new one'")
+      for (const path of ["/", "/companies/pushing"]) {
+        const [need, ...others] = needsOf((yield* ask(`${url}${path}`)).text)
+        assert.match(need!.words, /^pushes paused all pushes : the source is a new one/, path)
+        assert.deepStrictEqual(others, [], path)
+      }
+      yield* run("update tributary.installation set pause_reason = null")
+      yield* run("delete from tributary.outbox where company = 'pushing'")
+      yield* run("delete from tributary.push_requests")
+    })
+  )
+
+  it.effect("says that everything is paused, since when and by whom", () =>
+    Effect.gen(function* () {
+      yield* run(`insert into tributary.companies (company, company_id) values ('east', 81), ('west', 82)`)
+      yield* run(
+        `insert into tributary.tasks (company, resource, kind, freshness_target_ms, paused_at, paused_by)
+         select c, r, 'sync', 1000, tributary.now() - case when c = 'east' then interval '3 hours' else interval '2 hours' end, 'the page'
+           from unnest(array['east', 'west']) c, unnest(array['things', 'others']) r`
+      )
+      const url = yield* showing([shownCompany("east", 81n), shownCompany("west", 82n)])
+      const whole = (yield* ask(url)).text
+      assert.match(
+        overallState(whole),
+        /^Paused since \d\d:\d\d \(2 h\), by the page: no resource runs by its schedule\. Next: resume east , resume west \. 4 resources of 2 companies$/
+      )
+      assert.match(whole, /<p class="overall quiet">/)
+      const steps = [...whole.matchAll(/href="(\/confirm\/resume-company[^"]*)"/g)].map(([, to]) => to!)
+      assert.deepStrictEqual(steps, ["/confirm/resume-company?company=east", "/confirm/resume-company?company=west"])
+      assert.match(
+        overallState((yield* ask(`${url}/companies/east`)).text),
+        /^Paused since .* \(3 h\), by the page: .* resume east \. 2/
+      )
+
+      yield* run("update tributary.tasks set paused_by = resource where company = 'east'")
+      assert.match(overallState((yield* ask(url)).text), /, by others, things, the page: no/)
+      // One resource that runs keeps the state; its number is that of the tile.
+      yield* run(
+        "update tributary.tasks set paused_at = null, freshness_target_ms = null where company = 'west' and resource = 'things'"
+      )
+      const some = (yield* ask(url)).text
+      assert.match(overallState(some), /^All is well /)
+      assert.match(plain(some), / 3 paused /)
+      // A problem is not hidden by a pause.
+      yield* run(
+        "update tributary.tasks set paused_at = tributary.now(), status = 'failed', error = 'no', finished_at = tributary.now() where company = 'west'"
+      )
+      assert.match(overallState((yield* ask(url)).text), /^Not all is well /)
+    })
+  )
+
+  it.effect("counts every open gap, and lists those that last", () =>
+    Effect.gen(function* () {
+      yield* run("insert into tributary.companies (company, company_id) values ('gapped', 91)")
+      yield* run("insert into tributary.tasks (company, resource, kind) values ('gapped', 'things', 'sync')")
+      yield* run(
+        `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at, ended_at)
+         select 'gapped', 's1', r, 'missing', 'no subscription', tributary.now() - interval '2 hours', tributary.now()
+           from unnest(array['things', 'others']) r`
+      )
+      const url = yield* showing([shownCompany("gapped", 91n)])
+      const ended = (yield* ask(url)).text
+      assert.match(ended, /<li class="busy">\s*<a href="\/webhooks"\s*><strong>2<\/strong> open gaps/)
+      assert.match(overallState(ended), /^All is well/)
+      assert.match(plain((yield* ask(`${url}/webhooks`)).text), /2 open gaps/)
+      yield* run("update tributary.delivery_gaps set ended_at = null where company = 'gapped' and resource = 'things'")
+      const lasting = (yield* ask(url)).text
+      assert.match(lasting, /<li class="warn">\s*<a href="\/webhooks"\s*><strong>2<\/strong> open gaps/)
+      assert.match(needsOf(lasting)[0]!.words, /^gap lasts 1 delivery gap of gapped :/)
     })
   )
 })

@@ -28,6 +28,24 @@ const changedCustomer = (operator: Operator) =>
     "select id::text from erp_history.customers where _company_id = 1 and record ->> 'name' like 'Harbour%' order by id limit 1"
   )
 
+/** Leaves an open request as a push that was killed does, once; then answers the path. */
+const afterKilledPush =
+  (path: string) =>
+  async ({ query }: Operator): Promise<string> => {
+    await query(
+      `with push as (
+         insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
+         select 'south', 'customers', 'create', 'killed.csv', 'killed', 1
+          where not exists (select from tributary.pushes where source = 'killed.csv') returning id),
+       request as (
+         insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
+         select 'south', 'customers', 'create', 'killed', '{}', 1 from push returning id)
+       insert into tributary.outbox (company, resource, operation, record, state, push_id, line, request_id, request_index)
+       select 'south', 'customers', 'create', '{}', 'in_flight', push.id, 1, request.id, 0 from push, request`
+    )
+    return path
+  }
+
 /** Every page of the dashboard, of the operator of `history.ts`. `Pages.browser.test.ts` checks that none is missing. */
 export const pageCases: ReadonlyArray<PageCase> = [
   {
@@ -237,5 +255,15 @@ export const pageCases: ReadonlyArray<PageCase> = [
       `/confirm/retry?id=${await one(operator, "select id from tributary.quarantine where resolved_at is null")}`,
     says: [/cancel/i]
   },
-  { name: "nothing", path: at("/companies/north/nothing"), says: [/no |not /i], status: 404 }
+  { name: "nothing", path: at("/companies/north/nothing"), says: [/no |not /i], status: 404 },
+  {
+    name: "overview-unknown-outcome",
+    path: afterKilledPush("/"),
+    says: [/unknown outcome\s+1 push request of south/, /Next:\s+continue the push: npx tributary push retry \d+/]
+  },
+  {
+    name: "outbox-unknown-outcome",
+    path: afterKilledPush("/outbox"),
+    says: [/1 request without a known\s+outcome/, /continue the push: npx tributary push retry \d+/]
+  }
 ]

@@ -5,11 +5,12 @@ import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
+import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import * as Schedule from "../../status/Schedule.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
-import { activityLines, invariantLines } from "./Format.ts"
+import { activityLines, invariantLines, unresolvedLines } from "./Format.ts"
 
 /** Companies that are listed for people. */
 const listedMax = 20
@@ -26,6 +27,7 @@ export const readFleet = Effect.fn("status.readFleet")(function* (names: Readonl
     processes: schedule!.processes,
     pushPause: yield* PushPause.read,
     outbox: yield* Outbox.total,
+    unresolved: yield* UnresolvedRequests.read(names),
     invariants: yield* Invariants.summary(null),
     activity: yield* Activity.readTotals,
     state,
@@ -86,6 +88,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     processes,
     pushPause,
     outbox,
+    unresolved,
     invariants,
     activity,
     state,
@@ -108,6 +111,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
       : [
           `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with npx tributary push status`
         ]),
+    ...unresolvedLines(unresolved.slice(0, listedMax)),
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),

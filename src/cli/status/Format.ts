@@ -5,6 +5,7 @@ import type * as Activity from "../../status/Activity.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
+import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import type * as Webhooks from "../../status/Webhooks.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import * as Output from "../Output.ts"
@@ -93,6 +94,13 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
     const open = `${Output.count(waiting + sending)} waiting${oldest}`
     return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
   })
+
+/** The push requests without a known outcome that no process resolves. */
+export const unresolvedLines = (all: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>): ReadonlyArray<string> =>
+  all.flatMap((one) => [
+    `  ${Output.plural(one.requests, "push request")} of ${one.resource} of ${one.company} without a known outcome since ${at(one.since.toISOString())}: ${Output.shown(UnresolvedRequests.problemOf(one))}`,
+    `    what to do: ${Output.shown(UnresolvedRequests.stepOf(one))}`
+  ])
 
 /** The number of rules in each state, and each rule that does not hold. */
 export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>): ReadonlyArray<string> => {
@@ -215,6 +223,7 @@ export interface StatusReport {
   readonly schedule: Schedule.ScheduleStatus
   readonly webhooks: ReadonlyArray<Webhooks.CompanyStatus>
   readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
+  readonly unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
   readonly invariants: ReadonlyArray<Invariants.InvariantSummary>
   readonly pushPause: string | null
   /** The last day by hour. */
@@ -258,7 +267,7 @@ const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceSta
     : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
-  const { resources, paused, schedule, webhooks, outbox, invariants, pushPause, activity } = report
+  const { resources, paused, schedule, webhooks, outbox, unresolved, invariants, pushPause, activity } = report
   const others = [
     ...pauseLines(paused),
     ...scheduleLines(schedule),
@@ -266,6 +275,7 @@ export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...outboxLines(outbox),
+    ...unresolvedLines(unresolved),
     ...webhookLines(webhooks)
   ]
   if (resources.length === 0) return ["Nothing has been synced yet. Start with: npx tributary sync", ...others]

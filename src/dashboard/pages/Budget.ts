@@ -7,11 +7,10 @@ import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
+import { pausesTrend } from "../ActivityCharts.ts"
 import { budgetChart, budgetLanes, refusalsOf } from "../BudgetChart.ts"
 import { clock, hourMs } from "../../web/Times.ts"
-import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
-import { trend } from "../../web/Trend.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, none, table, facts } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
@@ -242,17 +241,6 @@ interface Totals {
   readonly worst: string | null
 }
 
-/** The minutes of each hour in which a source paused requests. */
-const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html =>
-  trend(
-    {
-      amounts: hours.map(({ at, paused_ms: ms }) => ({ at, kind: "paused", amount: Math.ceil(ms / 60_000) })),
-      countedMax: null,
-      now
-    },
-    { id: "trend", title: "Minutes in which a source paused requests", kinds: [["paused", "in all", "warn"]] }
-  )
-
 const head = (
   { budgets, companies, states, worst }: Totals,
   hours: ReadonlyArray<Activity.Hour> | null,
@@ -276,17 +264,9 @@ const head = (
             ends by itself; only if the source agrees, end it with <code>npx tributary budget release</code>.`
     }`,
     actions: null,
-    trend: hours === null ? null : pauses(hours, now)
+    trend: hours === null ? null : pausesTrend(hours, now, budgets)
   })
 }
-
-/** The last day of these companies; null where it is stored only for all companies together. */
-const readDay = (shown: ReadonlyArray<ShownCompany>, all: ReadonlyArray<ShownCompany>) =>
-  all.length <= seriesMax.hour
-    ? Activity.readHours(shown.map(({ name }) => name))
-    : shown.length === all.length
-      ? Activity.readTotals
-      : Effect.succeed(null)
 
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */
@@ -313,7 +293,10 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
           states: text === null ? shown.flatMap(({ budget }) => budget ?? []) : [],
           worst: text === null ? (found[0]?.companies[0] ?? null) : null
         },
-        yield* readDay(request.companies, request.companies),
+        yield* Activity.readHoursOf(
+          request.companies.map(({ name }) => name),
+          request.companies.length
+        ),
         now
       )}
       ${text === null ? html`<p>Those that are paused or slowed, or that requests wait for:</p>` : ""}
@@ -356,10 +339,7 @@ export const routes: ReadonlyArray<Route> = [
             states: budgets,
             worst: measuredOnes.find(isTrouble)?.companies[0] ?? null
           },
-          yield* readDay(
-            companies.filter(({ name }) => shown.includes(name)),
-            companies
-          ),
+          yield* Activity.readHoursOf(shown, companies.length),
           now
         )}
         ${

@@ -2,18 +2,18 @@
 import * as Effect from "effect/Effect"
 import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
+import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
 import { html, page, PageError, type Html, type PageRequest } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks, none, pager, table } from "../../web/Components.ts"
+import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
-import { lastDay } from "../ActivityCharts.ts"
+import { lastDay, totalsHint } from "../ActivityCharts.ts"
 import { companyNeeds, companyShares, signTexts } from "../CompanyShares.ts"
 import { stateWords } from "../Format.ts"
 import { choiceLinks } from "../ListControls.ts"
-import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
 const whyMax = 100
@@ -31,10 +31,20 @@ const signsOf = (of: CompanyStates.CompanyState): Html => {
   return links.length === 0 ? none("nothing") : html`${links}`
 }
 
-const head = (of: CompanyStates.Summary): Html => {
-  const { byState, amounts, companies, uncounted, outdatedMs } = of
-  const isWell = byState.failing + byState.late + byState.attention + byState.blocked === 0
-  const isUncounted = uncounted === companies
+/** The overall state; `isUnresolved`: push requests need a person. */
+const overallState = (
+  { byState, amounts, companies, uncounted }: CompanyStates.Summary,
+  isUnresolved: boolean
+): readonly [tone: Tone, word: string] => {
+  if (uncounted === companies) return ["quiet", "Not counted"]
+  if (byState.failing > 0) return ["bad", "Not all is well"]
+  if (isUnresolved || byState.late + byState.attention + byState.blocked > 0) return ["warn", "Not all is well"]
+  return amounts.paused > 0 && amounts.paused === amounts.resources ? ["quiet", "Paused"] : ["good", "All is well"]
+}
+
+const head = (of: CompanyStates.Summary, isUnresolved: boolean): Html => {
+  const { amounts, companies, uncounted, outdatedMs } = of
+  const [tone, word] = overallState(of, isUnresolved)
   return stateHead({
     title: "Overview",
     about: html`The state of a company is the worst of its
@@ -43,13 +53,14 @@ const head = (of: CompanyStates.Summary): Html => {
         ? ""
         : ` ${plural(uncounted, "company was", "companies were")} not counted yet; tributary serve counts each once its source has answered.`
     }${outdatedMs === null ? "" : ` Counts are up to ${duration(outdatedMs)} old.`}`,
-    tone: isUncounted ? "quiet" : isWell ? "good" : byState.failing > 0 ? "bad" : "warn",
-    word: isUncounted ? "Not counted" : isWell ? "All is well" : "Not all is well",
+    tone,
+    word,
     sentence: html`${plural(amounts.resources, "resource")} of ${plural(companies, "company", "companies")}:
     ${count(amounts.failing)} failing, ${count(amounts.late)} late, ${count(amounts.fresh)} fresh,
-    ${count(amounts.paused)} paused, ${count(amounts.never_synced)} never synced, ${count(amounts.blocked)} blocked.`,
+    ${count(amounts.paused)} paused, ${count(amounts.never_synced)} never synced, ${count(amounts.blocked)}
+    blocked.${word === "Paused" ? " No resource runs by its schedule. Next: open a company and resume its resources." : ""}`,
     actions: null,
-    trend: companyShares(byState)
+    trend: companyShares(of.byState)
   })
 }
 
@@ -210,8 +221,8 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   const of = yield* CompanyStates.readSummary(names)
   const isPlain =
     state === null && sign === null && text === null && order === null && ofQuery(request, "after") === null
-  const hasTotalsOnly = names.length > seriesMax.hour
-  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names) : []
+  const hours = isPlain ? yield* Activity.readHoursOf(names, names.length) : null
+  const unresolved = yield* UnresolvedRequests.read(names)
   const { first, part } = yield* companyList(request, {
     path: "/",
     filter: { state, text, sign },
@@ -222,12 +233,12 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   return page({
     title: "Overview",
     section: "overview",
-    body: html`${head(of)}
+    body: html`${head(of, unresolved.length > 0)}
       ${
-        isPlain
-          ? html`${companyNeeds(of, first)} ${lastDay(hours, request.now)}
-            ${hasTotalsOnly ? html`<p class="hint">The activity is that of all companies together: of more than ${count(seriesMax.hour)} companies it is not stored for each.</p>` : ""}`
-          : ""
+        hours === null
+          ? ""
+          : html`${companyNeeds(of, first, unresolved)} ${lastDay(hours, request.now)}
+            ${Activity.hasTotalsOnly(names.length) ? totalsHint(null) : ""}`
       }
       <section aria-labelledby="companies">
         <h2 id="companies">Companies</h2>

@@ -6,6 +6,7 @@ import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as Trends from "../../status/Trends.ts"
+import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration, none, section, table, facts } from "../../web/Components.ts"
@@ -102,23 +103,44 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
         ])
       )
 
-const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): Html =>
+type Unresolved = ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
+
+/** The step of a person; none where a process sends the request again. */
+const nextOf = (
+  { company, resource }: Outbox.OpenRequest,
+  unresolved: Unresolved,
+  pause: string | null
+): Html | string => {
+  const found = unresolved.find((one) => one.company === company && one.resource === resource)
+  return found === undefined
+    ? none(pause === null ? "nothing to do" : "end the pause of pushes")
+    : visible(UnresolvedRequests.stepOf(found))
+}
+
+const requestTable = (
+  requests: ReadonlyArray<Outbox.OpenRequest>,
+  unresolved: Unresolved,
+  pause: string | null,
+  now: Date
+): Html =>
   requests.length === 0
     ? html`<p>There is none: every request was answered.</p>`
     : html`<p>
-          These requests may have arrived or not. Each is sent again with the same idempotency key and bytes until an
-          answer resolves it, so that nothing is applied twice.
+          These requests may have arrived or not. A push sends each again with the same idempotency key and bytes until
+          an answer resolves it, so that nothing is applied twice. tributary serve pushes rows that were inserted by
+          SQL; a push whose command has ended is continued by a person.
         </p>
         ${table(
           `Requests without a known outcome, oldest first${requests.length === requestsShown ? `, at most ${requestsShown}` : ""}`,
-          "Request, Company, #Records, Open since, #Failures, Why",
+          "Request, Company, #Records, Open since, #Failures, Why, Next",
           requests.map((one) => [
             html`${visible(one.operation)} ${visible(one.resource)}`,
             visible(one.company),
             count(one.items),
             ago(new Date(now.getTime() - one.ageMs), now),
             count(one.failures),
-            one.reason === null ? "" : truncated(one.reason, textMax)
+            one.reason === null ? "" : truncated(one.reason, textMax),
+            nextOf(one, unresolved, pause)
           ])
         )}`
 
@@ -126,15 +148,26 @@ interface OutboxTotals {
   readonly waiting: number
   readonly refused: number
   readonly unknown: number
+  /** Whether a person must resolve some of them. */
+  readonly isUnresolved: boolean
   readonly pause: string | null
 }
 
-const head = ({ waiting, refused, unknown, pause }: OutboxTotals, shown: Trends.Trend): Html =>
+const head = ({ waiting, refused, unknown, isUnresolved, pause }: OutboxTotals, shown: Trends.Trend): Html =>
   stateHead({
     title: "Outbox",
     about: "Records to be written to the source, and their outcomes.",
     tone: pause !== null || refused > 0 ? "bad" : unknown > 0 ? "warn" : waiting > 0 ? "busy" : "good",
-    word: pause !== null ? "paused" : refused > 0 ? "refused rows" : waiting > 0 ? "sending" : "all sent",
+    word:
+      pause !== null
+        ? "paused"
+        : refused > 0
+          ? "refused rows"
+          : isUnresolved
+            ? "unknown outcome"
+            : waiting > 0
+              ? "sending"
+              : "all sent",
     sentence: html`${pause === null ? "" : html`${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with the source, then run <code>${PushPause.releaseCommand}</code>.`}
     ${plural(waiting, "row")} to be sent, ${count(refused)} refused, ${plural(unknown, "request")} without a known
     outcome.`,
@@ -161,6 +194,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const pause = yield* PushPause.read
   const { waiting, refused } = yield* Outbox.total
   const unknown = yield* Outbox.countRequests
+  const unresolved = yield* UnresolvedRequests.read(null)
   const refusedRows =
     refused === 0
       ? []
@@ -169,7 +203,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`${head({ waiting, refused, unknown, pause }, shown)}
+    body: html`${head({ waiting, refused, unknown, isUnresolved: unresolved.length > 0, pause }, shown)}
     ${
       refusedRows.length === 0
         ? ""
@@ -183,7 +217,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
               ${refused > refusedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All refused rows</a></p>` : ""}`
           )
     }
-    ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
+    ${section("calls", "Requests without a known outcome", requestTable(requests, unresolved, pause, now))}
     ${section(
       "inserted",
       "Inserted by SQL",

@@ -12,9 +12,10 @@ import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import * as Processes from "../../status/Processes.ts"
 import * as Resources from "../../status/Resources.ts"
+import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import { ago, badge, count, duration, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
-import { lastDay } from "../ActivityCharts.ts"
+import { lastDay, totalsHint } from "../ActivityCharts.ts"
 import { resourcesAddress } from "../Addresses.ts"
 import { clock, dayMs, hourMs, minute, moving, timeElement } from "../../web/Times.ts"
 import { actionLink, stateWords } from "../Format.ts"
@@ -24,7 +25,6 @@ import { needsPart, shownMax } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
-import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const minuteMs = 60_000
 
@@ -32,7 +32,8 @@ const minuteMs = 60_000
 interface Reading extends Findings {
   /** Violations that are not confirmed yet. */
   readonly unconfirmed: number
-  readonly hours: ReadonlyArray<Activity.Hour>
+  /** Null where they are stored only for all companies together. */
+  readonly hours: ReadonlyArray<Activity.Hour> | null
   /** The end of the last minute of the day in which something failed, was late or had a gap; null without one. */
   readonly lastTrouble: Date | null
 }
@@ -56,29 +57,28 @@ const readLastTrouble = Effect.fnUntraced(function* (
   return new Date(Math.min(end, now.getTime()))
 })
 
-/** The page of all companies also has the problems of the whole installation. */
-const read = Effect.fnUntraced(function* (
-  companies: ReadonlyArray<ShownCompany>,
-  now: Date,
-  isAll: boolean,
-  hasTotalsOnly: boolean
-) {
+/** The page of all companies also has the problems of the whole installation; a pause of all pushes concerns each company. */
+const read = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
+  const { now } = request
+  const isAll = company === null
+  const companies = isAll ? request.companies : [company]
   const names = companies.map(({ name }) => name)
   const states = yield* Resources.read(companies, now)
   const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
-  const hours = hasTotalsOnly ? [] : yield* Activity.readHours(names)
+  const hours = yield* Activity.readHoursOf(names, request.companies.length)
   return {
     states,
     failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
     attention: yield* Attention.read(companies),
     violated: yield* Invariants.violated(names),
     unconfirmed: yield* Invariants.unconfirmed(names),
+    unresolved: yield* UnresolvedRequests.read(names),
     failedInvariants: isAll ? yield* Invariants.failed : [],
     endpoints: isAll ? yield* Attention.readEndpoints : [],
-    pushPause: isAll ? yield* PushPause.read : null,
+    pushPause: yield* PushPause.read,
     lostProcesses: isAll ? unreplacedOf(yield* Processes.list, now) : [],
     hours,
-    lastTrouble: yield* readLastTrouble(names, hours, now)
+    lastTrouble: yield* readLastTrouble(names, hours ?? [], now)
   } satisfies Reading
 })
 
@@ -108,13 +108,46 @@ const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading,
     }.`
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
-  const [first] = hours
+  const first = hours?.[0]
   if (first === undefined) return ""
   // The first hour may have begun before the first run.
   const knownMs = now.getTime() - first.at.getTime() - hourMs
   return knownMs < hourMs
     ? "No run of the last day failed, and no resource was late."
     : `No run failed and no resource was late for at least the last ${duration(knownMs)}.`
+}
+
+/** The pause of all resources. */
+interface Pause {
+  /** When the last one was paused. */
+  readonly since: Date
+  /** Who paused them, as far as it is known. */
+  readonly by: ReadonlyArray<string>
+  readonly companies: ReadonlyArray<string>
+}
+
+/** Null unless every resource that has a task is paused. */
+const pauseOf = (states: ReadonlyArray<Resources.ResourceState>): Pause | null => {
+  const scheduled = states.flatMap(({ task }) => task ?? [])
+  const since = scheduled.flatMap(({ pausedAt }) => pausedAt?.getTime() ?? [])
+  return since.length === 0 || since.length < scheduled.length
+    ? null
+    : {
+        since: new Date(Math.max(...since)),
+        by: [...new Set(scheduled.flatMap(({ pausedBy }) => pausedBy ?? []))],
+        companies: [...new Set(scheduled.map(({ company }) => company))]
+      }
+}
+
+const requestersMax = 3
+
+const pauseWords = ({ since, by, companies }: Pause, now: Date): Html => {
+  const shown = by.slice(0, requestersMax).map(visible)
+  const others = by.length - shown.length
+  const requesters = [...shown, ...(others > 0 ? [plural(others, "other")] : [])]
+  return html`since ${sinceElement(since, now)}${requesters.length === 0 ? "" : `, by ${requesters.join(", ")}`}: no
+  resource runs by its schedule. Next:
+  ${companies.map((company, index) => html`${index === 0 ? "" : ", "}<a href="${address("/confirm/resume-company", { company })}">resume ${visible(company)}</a>`)}.`
 }
 
 /** The state in one sentence. */
@@ -126,9 +159,10 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
       the configuration names a resource.
     </p>`
   }
-  const [tone, word] = overallState(needs)
+  const pause = needs.length === 0 ? pauseOf(states) : null
+  const [tone, word] = pause === null ? overallState(needs) : (["quiet", "Paused"] as const)
   return html`<p class="overall ${tone}">
-    ${badge(tone, word)} ${sinceWords(needs, reading, now)}
+    ${badge(tone, word)} ${pause === null ? sinceWords(needs, reading, now) : pauseWords(pause, now)}
     <span class="none">${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}</span>
   </p>`
 }
@@ -156,7 +190,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     const number = states.filter(({ health }) => health.state === state).length
     return tile(number, word, word, tone, resourcesAddress({ company, state }))
   }
-  const sum = (name: "dead" | "gaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
+  const sum = (name: "dead" | "gaps" | "openGaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
   const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
   const violations = violated.reduce((total, { open }) => total + Number(open), 0)
   const webhooks = address("/webhooks", { company })
@@ -167,7 +201,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     of("blocked"),
     tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
     tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
-    tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
+    tile(sum("openGaps"), "open gap", "open gaps", sum("gaps") > 0 ? "warn" : "busy", webhooks),
     tile(sum("refused"), "refused row", "refused rows", "bad", refused),
     violations === 0 && unconfirmed > 0
       ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
@@ -209,8 +243,7 @@ export const unknownNumber = html`<p class="hint">
 const overview = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
   const companies = company === null ? request.companies : [company]
-  const hasTotalsOnly = request.companies.length > seriesMax.hour
-  const reading = yield* read(companies, now, company === null, hasTotalsOnly)
+  const reading = yield* read(request, company)
   const { states, hours } = reading
   const needs = needsOf(reading, now)
   const title = company === null ? "Overview" : `Company ${visible(company.name)}`
@@ -225,14 +258,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
       ${healthTiles(companies, states)}
-      ${
-        hasTotalsOnly
-          ? html`<p class="hint">
-              The <a href="/">activity</a> is that of all companies together: of more than ${count(seriesMax.hour)}
-              companies it is not stored for each.
-            </p>`
-          : lastDay(hours, now, states, company?.name ?? null)
-      }`
+      ${hours === null ? totalsHint("/") : lastDay(hours, now, states, company?.name ?? null)}`
   })
 })
 

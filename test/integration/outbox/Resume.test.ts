@@ -3,7 +3,9 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import { everyoneOnce, makeStand, people, type Stand, stand } from "./stand.ts"
 
 /** Pushes until this number of calls has reached the point, and dies there. */
@@ -41,6 +43,38 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
           assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 2 })
           yield* everyoneOnce(one, 400)
         }
+      })
+    )
+
+    it.effect("needs a person only while no process serves the rows", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        const unresolved = Effect.provideService(UnresolvedRequests.read([one.name]), SqlClient.SqlClient, one.sql)
+        yield* one.sql`insert into tributary.companies (company, company_id) values (${one.name}, ${one.number})`
+        yield* one.insert(people(30))
+        const during: Array<number> = []
+        const { connector } = one.company
+        const observed: ConnectorShape = {
+          ...connector,
+          write: (request) =>
+            Effect.andThen(
+              Effect.orDie(Effect.tap(unresolved, ({ length }) => Effect.sync(() => during.push(length)))),
+              connector.write(request)
+            )
+        }
+        yield* dieAt({ ...one, company: { ...one.company, connector: observed } }, 1, "after")
+        assert.deepStrictEqual(during, [0], "the push still ran")
+        assert.deepStrictEqual(
+          (yield* unresolved).map(({ resource, requests, push }) => [resource, requests, push]),
+          [["salesmen", 1, null]]
+        )
+        yield* one.sql`insert into tributary.processes (process_id, companies) values (${one.name}, ${[one.name]})`
+        assert.deepStrictEqual(yield* unresolved, [])
+        yield* one.sql`update tributary.processes set stopped_at = tributary.now() where process_id = ${one.name}`
+        assert.lengthOf(yield* unresolved, 1)
+        yield* one.push()
+        assert.deepStrictEqual(yield* unresolved, [])
+        yield* everyoneOnce(one, 30)
       })
     )
 

@@ -58,6 +58,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
         schedule,
         webhooks: [],
         outbox: [],
+        unresolved: [],
         invariants: [],
         pushPause: null,
         activity: []

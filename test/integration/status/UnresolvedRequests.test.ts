@@ -1,0 +1,114 @@
+/** Which push requests without a known outcome need a person, and what the person is told. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { unresolvedLines } from "../../../src/cli/status/Format.ts"
+import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
+import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+
+/** An open request of a push, or of a row that was inserted by SQL. */
+const open = (company: string, resource: string, push: number | null) =>
+  run(
+    `with request as (
+       insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at)
+       values ($1, $2, 'create', gen_random_uuid()::text, '{}', 1, tributary.now() - interval '5 minutes') returning id)
+     insert into tributary.outbox (company, resource, operation, record, state, push_id, line, request_id, request_index)
+     select $1, $2, 'create', '{}', 'in_flight', $3, case when $3::bigint is not null then 1 end, id, 0 from request`,
+    [company, resource, push]
+  )
+
+const ended = (status: string, kind: string | null, error: string | null, remedy: string | null) =>
+  run(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, error_kind, error, remedy)
+     values (1, 'things', 'push', 'push', $1, 1, tributary.now(), tributary.now(), $2, $3, $4)`,
+    [status, kind, error, remedy]
+  )
+
+/** The steps by resource. */
+const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
+  all.map((one) => `${one.resource}: ${UnresolvedRequests.problemOf(one)}; ${UnresolvedRequests.stepOf(one)}`)
+)
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
+  "a push request without an outcome",
+  (it) => {
+    it.effect("of a push needs a person unless a process pushes its resource", () =>
+      Effect.gen(function* () {
+        yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
+        const [push] = yield* run<{ id: number }>(
+          `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
+         values ('north', 'things', 'create', 'new.csv', 'c', 1) returning id::int`
+        )
+        const id = push!.id
+        yield* open("north", "things", id)
+        // A living serve sends no row of a push.
+        yield* run("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
+        const continued = `continue the push: npx tributary push retry ${id}`
+        assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
+        assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
+
+        const { locks } = yield* Database
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            assert.isTrue(yield* locks.tryLock(LaneLock.nameOf(1n, "things", "push")))
+            assert.deepStrictEqual(yield* steps, [])
+          })
+        )
+        yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
+        assert.deepStrictEqual(yield* steps, [`things: POST /things: the connection failed (reset); ${continued}`])
+        // A row of the resource that serve pushes: its session completes every open request of the resource first.
+        yield* run(
+          "insert into tributary.outbox (company, resource, operation, record) values ('north', 'things', 'create', '{}')"
+        )
+        assert.deepStrictEqual(yield* steps, [])
+        yield* run("delete from tributary.outbox where push_id is null")
+        assert.lengthOf(yield* steps, 1)
+
+        const all = yield* UnresolvedRequests.read(null)
+        assert.deepStrictEqual(
+          unresolvedLines(all).map((line) => line.replace(/since \S+:/, "since T:")),
+          [
+            "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
+            `    what to do: ${continued}`
+          ]
+        )
+        assert.include(fleetLines(yield* readFleet(["north"], null)).join("\n"), `    what to do: ${continued}`)
+        yield* run("update tributary.installation set pause_reason = 'the database was restored'")
+        assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
+        yield* run("update tributary.installation set pause_reason = null")
+        yield* run("delete from tributary.outbox")
+        yield* run("delete from tributary.push_requests")
+      })
+    )
+
+    it.effect("of rows inserted by SQL needs a person where serve does not run, fails for good or is paused", () =>
+      Effect.gen(function* () {
+        yield* open("north", "things", null)
+        assert.deepStrictEqual(yield* steps, [], "serve sends it again after a failed connection")
+        yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
+        assert.deepStrictEqual(yield* steps, [
+          "things: POST /things: the token may not do this (403); give the token the scope"
+        ])
+        yield* ended("done", null, null, null)
+        assert.deepStrictEqual(yield* steps, [])
+        yield* run(
+          "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
+        )
+        assert.deepStrictEqual(yield* steps, [
+          "things: the company is paused; resume it: npx tributary company resume north"
+        ])
+        yield* run("delete from tributary.company_settings")
+        yield* run("update tributary.processes set stopped_at = tributary.now()")
+        assert.deepStrictEqual(yield* steps, [
+          "things: the push ended before the answer; continue the push: npx tributary push retry things --company north"
+        ])
+      })
+    )
+  }
+)
