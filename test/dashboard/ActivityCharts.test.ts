@@ -139,6 +139,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       const one = words((yield* ask(`${url}/budget?company=slow`)).text)
       assert.match(one, /Source pauses in the last 24 hours ?: 20 min in all\./)
       assert.notInclude(one, "Of several budgets")
+      yield* run("delete from tributary.activity where company in ('slow', 'slower')")
     })
   )
 

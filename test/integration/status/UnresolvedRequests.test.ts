@@ -1,4 +1,4 @@
-/** Which push requests without a known outcome need a person, and what the person is told. */
+/** Which push requests without a known outcome need a person, and its next step. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
