@@ -138,7 +138,7 @@ describe("a person with at most three clicks", () => {
   it("sees that the source paused us, and how long", async () => {
     const { menu, reads } = await begin()
     await menu("Budget")
-    await reads(/Minutes in which a source paused requests in the last 24 hours: 3\d/)
+    await reads(/Source pauses in the last 24 hours: 3\d min in all/)
   })
 
   it("sees which records are in quarantine, and what to do", async () => {
