@@ -34,7 +34,7 @@ export const kinds = {
   critical: ["bad", "violated"],
   endpoint: ["bad", "not delivered"],
   late: ["warn", "late"],
-  unresolved: ["warn", "unknown outcome"],
+  unresolved: ["warn", "unresolved"],
   process: ["warn", "lost process"],
   gap: ["warn", "gap lasts"],
   subscription: ["warn", "not delivering"],

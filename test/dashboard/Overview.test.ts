@@ -274,7 +274,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
           needsOf(text),
           [
             {
-              words: `unknown outcome 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: npx tributary push retry ${push!.id}`,
+              words: `unresolved 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: npx tributary push retry ${push!.id}`,
               to: "/outbox#calls"
             }
           ],
@@ -333,7 +333,10 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* run(
         "update tributary.tasks set paused_at = tributary.now(), status = 'failed', error = 'no', finished_at = tributary.now() where company = 'west'"
       )
-      assert.match(overallState((yield* ask(url)).text), /^Not all is well /)
+      assert.match(
+        overallState((yield* ask(url)).text),
+        /^Not all is well since .* All resources are paused since \d\d:\d\d \(.*\), by others, things, the page: no resource/
+      )
     })
   )
 

@@ -259,7 +259,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "overview-unknown-outcome",
     path: afterKilledPush("/"),
-    says: [/unknown outcome\s+1 push request of south/, /Next:\s+continue the push: npx tributary push retry \d+/]
+    says: [/unresolved\s+1 push request of south/, /Next:\s+continue the push: npx tributary push retry \d+/]
   },
   {
     name: "outbox-unknown-outcome",

@@ -31,6 +31,10 @@ const signsOf = (of: CompanyStates.CompanyState): Html => {
   return links.length === 0 ? none("nothing") : html`${links}`
 }
 
+/** Whether no resource runs by its schedule. */
+const isPaused = ({ paused, resources }: CompanyStates.Summary["amounts"]): boolean =>
+  paused > 0 && paused === resources
+
 /** The overall state; `isUnresolved`: push requests need a person. */
 const overallState = (
   { byState, amounts, companies, uncounted }: CompanyStates.Summary,
@@ -39,7 +43,7 @@ const overallState = (
   if (uncounted === companies) return ["quiet", "Not counted"]
   if (byState.failing > 0) return ["bad", "Not all is well"]
   if (isUnresolved || byState.late + byState.attention + byState.blocked > 0) return ["warn", "Not all is well"]
-  return amounts.paused > 0 && amounts.paused === amounts.resources ? ["quiet", "Paused"] : ["good", "All is well"]
+  return isPaused(amounts) ? ["quiet", "Paused"] : ["good", "All is well"]
 }
 
 const head = (of: CompanyStates.Summary, isUnresolved: boolean): Html => {
@@ -58,7 +62,7 @@ const head = (of: CompanyStates.Summary, isUnresolved: boolean): Html => {
     sentence: html`${plural(amounts.resources, "resource")} of ${plural(companies, "company", "companies")}:
     ${count(amounts.failing)} failing, ${count(amounts.late)} late, ${count(amounts.fresh)} fresh,
     ${count(amounts.paused)} paused, ${count(amounts.never_synced)} never synced, ${count(amounts.blocked)}
-    blocked.${word === "Paused" ? " No resource runs by its schedule. Next: open a company and resume its resources." : ""}`,
+    blocked.${isPaused(amounts) ? " No resource runs by its schedule. Next: open a company and resume its resources." : ""}`,
     actions: null,
     trend: companyShares(of.byState)
   })

@@ -164,7 +164,7 @@ const head = ({ waiting, refused, unknown, isUnresolved, pause }: OutboxTotals, 
         : refused > 0
           ? "refused rows"
           : isUnresolved
-            ? "unknown outcome"
+            ? "unresolved"
             : waiting > 0
               ? "sending"
               : "all sent",

@@ -159,10 +159,12 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
       the configuration names a resource.
     </p>`
   }
-  const pause = needs.length === 0 ? pauseOf(states) : null
-  const [tone, word] = pause === null ? overallState(needs) : (["quiet", "Paused"] as const)
+  const pause = pauseOf(states)
+  const isPause = pause !== null && needs.length === 0
+  const [tone, word] = isPause ? (["quiet", "Paused"] as const) : overallState(needs)
   return html`<p class="overall ${tone}">
-    ${badge(tone, word)} ${pause === null ? sinceWords(needs, reading, now) : pauseWords(pause, now)}
+    ${badge(tone, word)} ${isPause ? "" : sinceWords(needs, reading, now)}
+    ${pause === null ? "" : html`${isPause ? "" : "All resources are paused "}${pauseWords(pause, now)}`}
     <span class="none">${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}</span>
   </p>`
 }
