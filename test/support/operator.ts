@@ -6,7 +6,6 @@
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -16,6 +15,7 @@ import { fingerprintOf } from "../../src/budget/TokenFingerprint.ts"
 import { until } from "./browser.ts"
 import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
+import { freePort } from "./freePort.ts"
 import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
 
 /** A running `tributary serve`. */
@@ -69,16 +69,6 @@ export interface Operator {
   readonly customer: (name: string) => Promise<number>
   readonly close: () => Promise<void>
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject()))
-    })
-  })
 
 /** A record that cannot be landed: Postgres stores no NUL. */
 export const oddCustomer = { id: 9_001, name: "Odd \u0000 <script>Ltd.</script>" }
