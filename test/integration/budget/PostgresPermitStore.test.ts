@@ -262,7 +262,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           yield* Effect.forkScoped(as("backfill")(insatiable(two, permitTimes, 3)))
           while (permitTimes.length < 20) yield* Effect.sleep(10)
           const clock = yield* Clock.Clock
-          yield* one.pause(Duration.millis(800), "limit")
+          yield* one.pause(Duration.millis(1_300), "limit")
           const pausedAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
           const first = yield* Effect.forkChild(one.takePermit)
           yield* Effect.sleep(650)
@@ -295,7 +295,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         yield* two.takePermit
-        yield* one.pause(Duration.millis(500))
+        yield* one.pause(Duration.seconds(1))
         const fiber = yield* Effect.forkChild(two.takePermit)
         yield* Effect.sleep(400)
         assert.isUndefined(fiber.pollUnsafe())
