@@ -8,7 +8,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import * as Redacted from "effect/Redacted"
 import pg from "pg"
 import { fingerprintOf } from "../../src/budget/TokenFingerprint.ts"
@@ -16,7 +15,7 @@ import { until } from "./browser.ts"
 import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
 import { freePort } from "./freePort.ts"
-import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
+import { type CommandRun, firstLine, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
 
 /** A running `tributary serve`. */
 export interface ServeProcess {
@@ -204,7 +203,7 @@ const open = async (
     for (const one of served) await one.kill()
   })
   const serve: Operator["serve"] = async ({ dashboard, listen, env: more = {}, nodeOptions } = {}) => {
-    const { child, done } = command(
+    const started = command(
       [
         "serve",
         "--json",
@@ -213,6 +212,7 @@ const open = async (
       ],
       { ...more, ...(nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions }) }
     )
+    const { child, done } = started
     let errorOutput = ""
     child.stderr?.on("data", (chunk: Buffer) => (errorOutput += chunk.toString()))
     const one = {
@@ -227,10 +227,7 @@ const open = async (
         await done
       }
     }
-    const line = await new Promise<string>((resolve, reject) => {
-      createInterface({ input: child.stdout! }).once("line", resolve)
-      void done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code} before it was ready: ${stderr}`)))
-    })
+    const line = await firstLine(started)
     const ready = JSON.parse(line) as {
       readonly listening: string
       readonly dashboard?: string

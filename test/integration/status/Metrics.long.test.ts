@@ -2,22 +2,14 @@
  * The metrics, traces and logs of real commands: `/metrics` of `serve` against its list, OTLP, and the JSON log; none
  * contains a secret.
  */
-import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { attributesOf, collector } from "../../support/collector.ts"
 import { listedMetrics, parseMetrics } from "../../support/metrics.ts"
-import type { CommandRun } from "../../support/reference.ts"
+import { type CommandRun, firstLine } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
-
-const firstLine = ({ child }: CommandRun) =>
-  Effect.callback<string>((resume) => {
-    const lines = createInterface({ input: child.stdout! })
-    lines.once("line", (line) => resume(Effect.succeed(line)))
-    lines.once("close", () => resume(Effect.die(new Error("the process exited before it was ready"))))
-  })
 
 const stopped = (command: CommandRun) =>
   Effect.promise(() => {
@@ -42,7 +34,7 @@ const serving = (world: World, token: string, env: Readonly<Record<string, strin
       Effect.sync(() => world.command(["serve", "--json"], { NORTH_TOKEN: token, ...env })),
       ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
     )
-    const { listening } = JSON.parse(yield* firstLine(command)) as { readonly listening: string }
+    const { listening } = JSON.parse(yield* Effect.promise(() => firstLine(command))) as { readonly listening: string }
     return { command, listening }
   })
 
