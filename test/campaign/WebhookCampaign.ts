@@ -10,7 +10,6 @@
  */
 import * as Duration from "effect/Duration"
 import { type ChildProcess, spawn } from "node:child_process"
-import { createServer, type AddressInfo } from "node:net"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
@@ -22,6 +21,7 @@ import { compare as compareByVerify } from "../../src/verify/Compare.ts"
 import { childrenOf } from "../../src/warehouse/Table.ts"
 import * as Reconcile from "../../src/reconcile/Reconcile.ts"
 import { Chance } from "../fuzz/Chance.ts"
+import { freePort } from "../support/freePort.ts"
 import { type Chaos, doomedFate, type Moment, openChaos } from "./Chaos.ts"
 import { auditHistory, auditRuns, compare, invented } from "./Difference.ts"
 import { company, events, resources, type Settings, settingsVariable, source, tables, warehouse } from "./Receiving.ts"
@@ -83,14 +83,6 @@ interface Attempt {
   readonly delivered: boolean
   readonly abandoned: boolean
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 
 // ------------------------------------------------------------------------------------------------------------ the source
 

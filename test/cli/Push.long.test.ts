@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { firstLine } from "../support/reference.ts"
 import { makeWorld, type World } from "../support/world.ts"
 
 interface PushReport {
@@ -245,15 +246,9 @@ dashboard: { listen: off }
                 return done
               })
           )
-          const listening = yield* Effect.promise(
-            () =>
-              new Promise<string>((resolve, reject) => {
-                serving.child.stdout!.once("data", (text: Buffer) =>
-                  resolve((JSON.parse(text.toString()) as { listening: string }).listening)
-                )
-                serving.child.once("exit", () => reject(new Error("serve exited before it was ready")))
-              })
-          )
+          const { listening } = JSON.parse(yield* Effect.promise(() => firstLine(serving))) as {
+            readonly listening: string
+          }
           yield* world.query(`insert into tributary.outbox (resource, operation, externalid, record) values
             ('customers', 'create', null, '{"externalid": "S-1", "customercode": "SERVE01", "name": "Served"}'),
             ('customers', 'create', null, '{"externalid": "S-2", "customercode": "SERVE02", "nickname": "x"}'),

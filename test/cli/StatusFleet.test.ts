@@ -9,7 +9,7 @@ import * as Webhooks from "../../src/status/Webhooks.ts"
 import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { companyName, fillFleet } from "../support/fleet.ts"
-import { layerWarehouse as warehouse } from "../support/postgres.ts"
+import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
 
 const names = Array.from({ length: 120 }, (_, index) => companyName(index + 1))
 
@@ -17,6 +17,7 @@ describe("tributary status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of many companies", (it) => {
     it.effect("prints totals and the 20 worst companies, or those in a state", () =>
       Effect.gen(function* () {
+        yield* stopClock
         yield* fillFleet(names.length, 6)
         assert.include(fleetLines(yield* readFleet(names, null))[0]!, "120 companies: 120 not counted yet")
         yield* CountCompanies.countDue()

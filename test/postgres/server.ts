@@ -18,10 +18,10 @@ import {
   rmSync,
   writeFileSync
 } from "node:fs"
-import { createServer, type AddressInfo } from "node:net"
 import { homedir, tmpdir } from "node:os"
 import { join } from "node:path"
 import pg from "pg"
+import { freePort } from "../support/freePort.ts"
 
 const versions: Readonly<Record<string, string>> = {
   14: "14.23.0-beta.17",
@@ -58,14 +58,6 @@ const unprivileged = (): { readonly uid: number; readonly gid: number } | undefi
     .map((line) => line.split(":"))
   const user = users.find(([name]) => name === "postgres") ?? users.find(([name]) => name === "nobody")
   return user === undefined ? undefined : { uid: Number(user[2]), gid: Number(user[3]) }
-}
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 export interface Server {

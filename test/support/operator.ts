@@ -6,17 +6,16 @@
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import * as Redacted from "effect/Redacted"
 import pg from "pg"
 import { fingerprintOf } from "../../src/budget/TokenFingerprint.ts"
 import { until } from "./browser.ts"
 import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
-import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
+import { freePort } from "./freePort.ts"
+import { type CommandRun, firstLine, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
 
 /** A running `tributary serve`. */
 export interface ServeProcess {
@@ -69,16 +68,6 @@ export interface Operator {
   readonly customer: (name: string) => Promise<number>
   readonly close: () => Promise<void>
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once("error", reject)
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      server.close(() => (address !== null && typeof address === "object" ? resolve(address.port) : reject()))
-    })
-  })
 
 /** A record that cannot be landed: Postgres stores no NUL. */
 export const oddCustomer = { id: 9_001, name: "Odd \u0000 <script>Ltd.</script>" }
@@ -214,7 +203,7 @@ const open = async (
     for (const one of served) await one.kill()
   })
   const serve: Operator["serve"] = async ({ dashboard, listen, env: more = {}, nodeOptions } = {}) => {
-    const { child, done } = command(
+    const started = command(
       [
         "serve",
         "--json",
@@ -223,6 +212,7 @@ const open = async (
       ],
       { ...more, ...(nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions }) }
     )
+    const { child, done } = started
     let errorOutput = ""
     child.stderr?.on("data", (chunk: Buffer) => (errorOutput += chunk.toString()))
     const one = {
@@ -237,10 +227,7 @@ const open = async (
         await done
       }
     }
-    const line = await new Promise<string>((resolve, reject) => {
-      createInterface({ input: child.stdout! }).once("line", resolve)
-      void done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code} before it was ready: ${stderr}`)))
-    })
+    const line = await firstLine(started)
     const ready = JSON.parse(line) as {
       readonly listening: string
       readonly dashboard?: string

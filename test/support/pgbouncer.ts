@@ -4,10 +4,11 @@
  */
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, connect, type AddressInfo } from "node:net"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
+import { freePort } from "./freePort.ts"
 
 const program = "pgbouncer"
 
@@ -16,15 +17,6 @@ const isThere = spawnSync(program, ["--version"]).error === undefined
 /** Why tests with PgBouncer are skipped; null when they run. */
 export const absent: string | null = isThere ? null : "skipped: pgbouncer is not installed (apt-get install pgbouncer)"
 if (absent !== null) process.stderr.write(`${absent}\n`)
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer()
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo
-      server.close(() => resolve(port))
-    })
-  })
 
 const answers = (port: number): Promise<boolean> =>
   new Promise((resolve) => {

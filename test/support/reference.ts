@@ -76,6 +76,13 @@ export interface CommandRun {
   }>
 }
 
+/** The first line that a command prints. Rejects when it ends before, with its messages. */
+export const firstLine = ({ child, done }: CommandRun): Promise<string> =>
+  new Promise((resolve, reject) => {
+    createInterface({ input: child.stdout! }).once("line", resolve)
+    void done.then(({ code, stderr }) => reject(new Error(`ended with ${code} before it was ready: ${stderr}`)))
+  })
+
 /** Starts a `tributary` command in the given folder. */
 export const startCommand = (
   args: ReadonlyArray<string>,

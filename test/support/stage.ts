@@ -4,11 +4,11 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
-import { type AddressInfo, createServer } from "node:net"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
 import { certificate } from "./certificate.ts"
+import { freePort } from "./freePort.ts"
 import { makeWorld, type World } from "./world.ts"
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -44,13 +44,6 @@ export interface RunningCommand {
   readonly stop: Effect.Effect<CommandResult>
 }
 
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
-
 /** A substitute for `psql` where it is not installed: runs its input as one text. */
 const psqlStandIn = (pg: string) => `#!${process.execPath}
 const { Client } = require(${JSON.stringify(pg)})
@@ -81,7 +74,7 @@ export const makeStage = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
   const { folder, reference, databaseUrl } = world
   const token = yield* Effect.promise(() => reference.token(1))
-  const port = yield* freePort
+  const port = yield* Effect.promise(freePort)
   const { cert, key } = certificate(["localhost"])
   const file = (name: string, text: string) => {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
@@ -150,7 +143,7 @@ export const makeStage = Effect.gen(function* () {
   const stage: Stage = {
     world,
     token,
-    ports: [yield* freePort, yield* freePort],
+    ports: [yield* Effect.promise(freePort), yield* Effect.promise(freePort)],
     receiverUrl: `https://localhost:${port}`,
     file,
     shell: (line) =>

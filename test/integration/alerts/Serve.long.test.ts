@@ -1,9 +1,8 @@
 /** Alerts of real `serve` processes: one start and one end, also when the process that sends them is killed between. */
-import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { httpReceiver } from "../../support/alerting.ts"
-import type { CommandRun } from "../../support/reference.ts"
+import { firstLine } from "../../support/reference.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 import { eventsOf } from "./conditions.ts"
@@ -19,13 +18,6 @@ alerts:
   end_after: 1s
 `
 
-const isReady = ({ child }: CommandRun) =>
-  Effect.callback<string>((resume) => {
-    const lines = createInterface({ input: child.stdout! })
-    lines.once("line", (line) => resume(Effect.succeed(line)))
-    lines.once("close", () => resume(Effect.die(new Error("the process exited before it was ready"))))
-  })
-
 describe("three processes of serve", () => {
   it.live(
     "send one start and one end, although the one that evaluates is killed between",
@@ -40,7 +32,7 @@ describe("three processes of serve", () => {
             Effect.acquireRelease(
               Effect.sync(() => world.command(["serve", "--json"], { NORTH_TOKEN: token, TEAM_URL: webhook.url })),
               ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-            ).pipe(Effect.tap(isReady))
+            ).pipe(Effect.tap((started) => Effect.promise(() => firstLine(started))))
           )
           const received = Effect.sync(() => eventsOf(webhook.requests))
           const owner = Effect.map(

@@ -3,9 +3,7 @@
  * afterwards, by scans, a webhook and a push.
  */
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { createInterface } from "node:readline"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -14,6 +12,7 @@ import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import type { ChangedRecord, Comparison } from "../../../src/close/Compare.ts"
 import type { Document } from "../../../src/close/Document.ts"
 import { certificate } from "../../support/certificate.ts"
+import { freePort } from "../../support/freePort.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 
@@ -23,13 +22,6 @@ const monthOf = (offset: number): string => {
 }
 const month = monthOf(-1)
 const thisMonth = monthOf(0)
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -86,7 +78,7 @@ const assertEqualToState = Effect.fnUntraced(function* (world: World, document: 
 /** An installation whose company receives events, with its month closed. */
 const makeClosed = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-  const port = yield* freePort
+  const port = yield* Effect.promise(freePort)
   const { cert, key } = certificate(["localhost"])
   writeFileSync(join(world.folder, "cert.pem"), cert)
   writeFileSync(join(world.folder, "key.pem"), key)

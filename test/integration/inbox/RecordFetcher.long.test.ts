@@ -197,7 +197,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
         const { accept, inbox, read, runs } = yield* makeStand(1, budget)
         yield* accept(1)
-        yield* budget.pause(Duration.millis(1500))
+        yield* budget.pause(Duration.millis(2_500))
         const outcome = yield* read({ stuckAfter: Duration.millis(100), readTimeout: Duration.millis(1_200) })
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
         assert.isAtLeast(outcome.durationMs, 1_300)

@@ -4,33 +4,16 @@
  */
 import { writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { type AddressInfo, createServer, type Server } from "node:net"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { certificate } from "../../support/certificate.ts"
+import { freePort } from "../../support/freePort.ts"
 import { makeGate } from "../../support/gate.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
-
-const listening = (server: Server, port: number) =>
-  Effect.callback<number>((resume) => {
-    server.listen(port, "127.0.0.1", () => resume(Effect.succeed((server.address() as AddressInfo).port)))
-  })
-
-const closed = (server: Server) =>
-  Effect.callback<void>((resume) => {
-    server.close(() => resume(Effect.void))
-  })
-
-const freePort = Effect.gen(function* () {
-  const server = createServer()
-  const port = yield* listening(server, 0)
-  yield* closed(server)
-  return port
-})
 
 interface Attempt {
   readonly eventid: string
@@ -41,7 +24,7 @@ interface Attempt {
 /** An installation with orders in the warehouse and an address of a receiver. */
 const makeReceiving = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-  const port = yield* freePort
+  const port = yield* Effect.promise(freePort)
   const { cert, key } = certificate(["localhost"])
   writeFileSync(join(world.folder, "cert.pem"), cert)
   writeFileSync(join(world.folder, "key.pem"), key)
