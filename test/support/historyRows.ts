@@ -144,7 +144,7 @@ const newest = (condition: string) =>
 
 /**
  * Inserts the planned runs until now, and leaves the warehouse as they would: the next run has a later number and their
- * cursor, and the source's subscriptions were checked.
+ * cursor, the source's subscriptions were checked, and the process sent heartbeats.
  */
 export const meanwhileStatements: ReadonlyArray<string> = [
   `insert into tributary.runs overriding system value
@@ -157,7 +157,8 @@ export const meanwhileStatements: ReadonlyArray<string> = [
      from ${newest("status = 'done' and kind = 'full'")} r
     where k.company_id = r.company_id and k.resource = r.resource and k.lane = 'live' and k.cursor is null and k.full_scan_at < r.started_at`,
   `update tributary.subscriptions set checked_at = tributary.now(), log_read_at = tributary.now(),
-          gaps_evaluated_at = case when gaps_evaluated_at is not null then tributary.now() end where state <> 'deleted'`
+          gaps_evaluated_at = case when gaps_evaluated_at is not null then tributary.now() end where state <> 'deleted'`,
+  "update tributary.processes set heartbeat_at = tributary.now() where stopped_at is null"
 ]
 
 /**
