@@ -122,7 +122,7 @@ describe("a person with at most three clicks", () => {
     const { search, main, click, reads } = await begin()
     const order = await one<{ externalid: string; invoice: string; total: string }>(
       `select o.externalid, i.id::text as invoice, i.invoicetotal::text as total from erp.orders o join erp.invoices i on i.orderid = o.id and i._company_id = o._company_id
-        where o._company_id = 1 and o.externalid is not null and i.invoicepaid = i.invoicetotal and i.invoicetotal > 0 limit 1`
+        where o._company_id = 1 and o.externalid is not null and i.invoicepaid = i.invoicetotal and i.invoicetotal > 0 order by i.id limit 1`
     )
     await search(order.externalid)
     await click(main.getByRole("link", { name: new RegExp(`^invoices ${order.invoice}\\b`) }))

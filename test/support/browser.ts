@@ -51,7 +51,7 @@ export interface Visit {
 
 export const visit = async (browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
   const { origin, pathname } = new URL(url)
-  const context = await browser.newContext({ viewport: desk, baseURL: origin, ...options })
+  const context = await browser.newContext({ viewport: desk, baseURL: origin, timezoneId: "UTC", ...options })
   context.setDefaultTimeout(15_000)
   const unexpected: Array<string> = []
   const expected: Array<RegExp> = []

@@ -15,6 +15,7 @@ import { join } from "node:path"
 import { inject } from "vitest"
 import { areas } from "../../connectors/service-v2/catalogue/areas.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { lockStatement } from "../../src/reconcile/DeliveryGaps.ts"
 import { writeActivity } from "../../src/tasks/WriteActivity.ts"
 import { isHeldSql } from "../../src/warehouse/LaneLock.ts"
 import { until } from "./browser.ts"
@@ -35,6 +36,7 @@ import {
   oddCustomer,
   openOperator,
   present,
+  subscribe,
   type Operator,
   type OperatorSetup,
   type ServeProcess
@@ -134,19 +136,29 @@ const writeOffset = (folder: string, hours: number) => {
 }
 
 /**
- * Begins a transaction in which no run is under way and none can begin; answers how many were under way instead. Children
- * of changed parents are read without a task, seconds after the event.
+ * What is under way: tasks, and runs of any lane, since children of changed parents are read without a task. A run releases
+ * its lane before its row ends.
  */
-const beginIdle = async ({ query }: Pick<Operator, "query">): Promise<number> => {
-  await query("begin")
-  await query("lock table tributary.tasks, tributary.checkpoints in exclusive mode")
-  const [row] = await query<{ open: number }>(
-    `select (select count(*) from tributary.tasks where process_id is not null)::int
-          + (select count(*) from tributary.checkpoints c where ${isHeldSql("c")})::int as open`
+const underWay = `(select count(*) from tributary.tasks where process_id is not null)
+                + (select count(*) from tributary.checkpoints c where ${isHeldSql("c")})
+                + (select count(*) from tributary.runs where status = 'running')`
+/** Children of changed parents that are read seconds after the event. */
+const waiting = "(select count(*) from tributary.refetch_requests)"
+
+/** Begins a transaction in which none of this is left, and no run can begin. */
+const beginIdle = ({ query }: Pick<Operator, "query">, left: string): Promise<unknown> =>
+  until(
+    "no run is under way",
+    async () => {
+      await query("begin")
+      await query("lock table tributary.tasks, tributary.checkpoints in exclusive mode")
+      const [row] = await query<{ open: number }>(`select (${left})::int as open`)
+      if (row!.open > 0) await query("rollback")
+      return row!.open
+    },
+    (open) => open === 0,
+    30
   )
-  if (row!.open > 0) await query("rollback")
-  return row!.open
-}
 
 /**
  * Moves the one clock of the processes, the source and the warehouse, between two runs. What happened meanwhile is
@@ -154,12 +166,7 @@ const beginIdle = async ({ query }: Pick<Operator, "query">): Promise<number> =>
  */
 const setClock = async (operator: Pick<Operator, "query" | "folder">, hours: number): Promise<void> => {
   const { query, folder } = operator
-  await until(
-    "no run is under way",
-    () => beginIdle(operator),
-    (open) => open === 0,
-    30
-  )
+  await beginIdle(operator, underWay)
   await query(
     "update tributary.tasks set next_run_at = clock_timestamp() + interval '2 days' where next_run_at is not null"
   )
@@ -352,9 +359,12 @@ const firstSync = async ({ reference, run }: Operator): Promise<void> => {
   if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
 }
 
-/** Writes the data of the charts anew. */
+/**
+ * Writes the data of the charts anew. Its locks, as those below, are in the order of `serve`, which writes the same rows:
+ * otherwise the two can wait for each other.
+ */
 const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<void> => {
-  await query("truncate tributary.activity, tributary.activity_watermarks")
+  await query("truncate tributary.activity_watermarks, tributary.activity")
   await Effect.runPromise(
     Effect.provide(
       writeActivity(() => budgets),
@@ -363,7 +373,17 @@ const writeCharts = async ({ query, databaseUrl, budgets }: Operator): Promise<v
   )
   // Statistics of the empty table would make this take minutes.
   await query("analyze tributary.activity")
-  await query(rowCountStatement)
+  await query(`begin; lock table tributary.activity_watermarks; ${rowCountStatement}; commit`)
+}
+
+/** Inserts what was beside the runs. */
+const addSurroundings = async ({ query, budgets }: Operator): Promise<void> => {
+  await query("begin")
+  await query(lockStatement.text, ["north"])
+  await query("lock table tributary.bucket_owners")
+  for (const statement of surroundingStatements) await query(statement)
+  await query("commit")
+  await query(sampleStatement, [JSON.stringify(budgets)])
 }
 
 /** An operator with two days of history, and a running `serve`. */
@@ -371,7 +391,7 @@ export const openOperatorWithHistory = async (
   postgresUrl: string
 ): Promise<{ readonly operator: Operator; readonly served: ServeProcess }> => {
   const operator = await openOperator(postgresUrl, { ...everything, template: inject("migratedDatabase") })
-  const { reference, query, run } = operator
+  const { reference, query } = operator
   try {
     await query(clockIs(`clock_timestamp() - interval ''${pastHours} hours''`))
     await Promise.all(
@@ -382,9 +402,7 @@ export const openOperatorWithHistory = async (
     )
     await firstSync(operator)
     for (const statement of planStatements) await query(statement)
-    // Before a process looks for subscriptions: otherwise north has a gap until the next check.
-    const ensured = await run(["webhooks", "ensure", "--company", "north"])
-    if (ensured.code !== 0) throw new Error(`webhooks ensure: ${ensured.stderr}`)
+    await subscribe(operator)
 
     const served = await operator.serve()
     await isIdle(operator)
@@ -392,10 +410,12 @@ export const openOperatorWithHistory = async (
     await setClock(operator, 0)
     await present(operator, served)
 
+    // A later run would not be that of its task.
+    await beginIdle(operator, `${underWay} + ${waiting}`)
     for (const statement of endStatements) await query(statement)
+    await query("commit")
     await writeChanges(operator)
-    for (const statement of surroundingStatements) await query(statement)
-    await query(sampleStatement, [JSON.stringify(operator.budgets)])
+    await addSurroundings(operator)
     await writeCharts(operator)
     await query("analyze")
     return { operator, served }

@@ -107,10 +107,12 @@ const order = `
   update tributary.change_batches b set last_position = o.until, token = coalesce(token, (random() * 2147483647)::int)
     from (select id, sum(changes) over (order by landed_at, id) as until from tributary.change_batches) o where o.id = b.id;
   update tributary.change_feed set last_position = (select max(last_position) from tributary.change_batches);
-  for s in select distinct resource from tributary.row_counts where is_exact loop
-    execute format('update tributary.row_counts k set rows = c.rows, deleted = c.deleted, run_id = (select max(id) from tributary.runs), counted_at = tributary.now()
-      from (select _company_id, count(*) filter (where _deleted_at is null) as rows, count(*) filter (where _deleted_at is not null) as deleted from erp.%I group by 1) c
-      where k.company_id = c._company_id and k.resource = %L', s.resource, s.resource);
+  -- The process counts rows, too; a busy machine estimates some.
+  lock table tributary.row_counts;
+  for s in select distinct resource from tributary.row_counts loop
+    execute format('update tributary.row_counts k set is_exact = true, run_id = (select max(id) from tributary.runs), counted_at = tributary.now(),
+      (rows, deleted) = (select count(*) filter (where _deleted_at is null), count(*) filter (where _deleted_at is not null) from erp.%I where _company_id = k.company_id)
+      where k.resource = %L', s.resource, s.resource);
   end loop;`
 
 /** In one transaction, so that a running `serve` sees all or nothing. */

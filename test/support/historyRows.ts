@@ -86,13 +86,15 @@ export const planStatements: ReadonlyArray<string> = [
        from series s cross join lateral generate_series(0, ${pastHours * 60} / minutes) number),
    load as (
      select *, extract(hour from at at time zone 'UTC') between 7 and 17 as is_day, minutes = 15 as is_busy, ${between(times.pause)} and company = 'north' as is_paused,
-            case when company = 'south' and ${between(times.failedHour)} then 'ServerFault 503'
+            case when company = 'south' and minutes < 1440 and ${between(times.failedHour)} then 'ServerFault 503'
                  when company = 'south' and resource = 'vendors' and at > ${ago(times.broken)} then 'ServerFault 500'
                  when company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} then 'ServerFault 502' end as answer
        from slot
       where at > ${ago(pastHours - 0.5)} and not (${between([times.pause[0] - 0.25, times.pause[1]])} and company = 'north' and minutes < 30) and not (resource = 'zones' and at > ${ago(times.onRequest)})
         -- A run that failed is made again after a longer time.
-        and not (company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} and number % 3 <> 0) and not (${between(times.restart)})),
+        and not (company = 'north' and resource = 'invoices' and at > ${ago(times.brokenInvoices)} and number % 3 <> 0)
+        -- A run of the day that fails or is missing changes the state of its resource for a day.
+        and not (minutes < 1440 and ${between(times.restart)})),
    figures as (
      select *, case when answer is not null or not (has_cursor or is_busy) then 0
                     -- Lands what is entered last (historyChanges.ts), whatever the time of day.
@@ -144,7 +146,7 @@ const newest = (condition: string) =>
 
 /**
  * Inserts the planned runs until now, and leaves the warehouse as they would: the next run has a later number and their
- * cursor, and the source's subscriptions were checked.
+ * cursor, the source's subscriptions were checked, and the process sent heartbeats.
  */
 export const meanwhileStatements: ReadonlyArray<string> = [
   `insert into tributary.runs overriding system value
@@ -157,7 +159,8 @@ export const meanwhileStatements: ReadonlyArray<string> = [
      from ${newest("status = 'done' and kind = 'full'")} r
     where k.company_id = r.company_id and k.resource = r.resource and k.lane = 'live' and k.cursor is null and k.full_scan_at < r.started_at`,
   `update tributary.subscriptions set checked_at = tributary.now(), log_read_at = tributary.now(),
-          gaps_evaluated_at = case when gaps_evaluated_at is not null then tributary.now() end where state <> 'deleted'`
+          gaps_evaluated_at = case when gaps_evaluated_at is not null then tributary.now() end where state <> 'deleted'`,
+  "update tributary.processes set heartbeat_at = tributary.now() where stopped_at is null"
 ]
 
 /**
