@@ -92,7 +92,16 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
             `    what to do: ${continued}`
           ]
         )
-        assert.include(fleetLines(yield* readFleet(["north"], null)).join("\n"), `    what to do: ${continued}`)
+        const fleet = yield* readFleet(["north"], null)
+        const text = fleetLines(fleet).join("\n")
+        assert.include(text, `    what to do: ${continued}`)
+        assert.notInclude(text, " more;")
+        const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
+        assert.lengthOf(
+          many.filter((line) => line.includes(continued)),
+          20
+        )
+        assert.include(many, "  such requests of 2 more resources; --json shows all")
         yield* run("update tributary.installation set pause_reason = 'the database was restored'")
         assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
         yield* run("update tributary.installation set pause_reason = null")
