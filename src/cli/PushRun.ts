@@ -10,10 +10,12 @@ import type { Resource } from "../catalogue/Resource.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Identity } from "../connector/Connector.ts"
+import { retryTransient } from "../postgres/Transaction.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import { childrenOf, tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
+import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { OpenDuplicates } from "../outbox/Enqueue.ts"
 import type { Operation, Rows } from "../outbox/Push.ts"
@@ -122,6 +124,8 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
   const tables = new Map(resources.map((one) => [one.path, tableOf(one, settings.datasets)]))
   const table = tables.get(resource.path)!
   yield* TablePlan.apply([table])
+  // Every state of a company is found by its number; it may be pushed to before its first sync.
+  yield* retryTransient(SourceGuard.saveCompanyId(company.name, identity.companyId))
   // Of rows without a push, only those that this run resolves are counted.
   const before = "push" in rows ? PushProgress.resolvedCount((yield* pushOf(rows.push)).counts) : 0
   const { calls, counts, durationMs, failure, status } = yield* Effect.gen(function* () {

@@ -3,7 +3,8 @@
  *
  * Promise: a request is here only where no push of its resource runs, and the next one begins only when a person acts, or
  * fails in the same way until then. A process of `serve` sends rows that were inserted by SQL again. It sends no rows of a
- * push whose command has ended, and none of a paused company. The statement reads open requests only, by an index.
+ * push whose command has ended, and none of a paused company or of a resource that is not synced. The statement reads open
+ * requests only, by an index.
  */
 import * as Effect from "effect/Effect"
 import * as PushPause from "../outbox/PushPause.ts"
@@ -38,6 +39,8 @@ export const unresolvedStatement = Statement.make({
     push: "int8?",
     /** Whether the company is paused. */
     isPaused: "bool",
+    /** Whether a process of `serve` pushes the resource. */
+    isServed: "bool",
     /** Whether the last push failed for a reason that a person must remove. */
     isRefused: "bool",
     /** Why the last push ended early, and what to do; null where it did not, or no push has ended yet. */
@@ -50,23 +53,27 @@ export const unresolvedStatement = Statement.make({
   select r.company, r.resource, r.requests, r.since,
          (select o.push_id from tributary.outbox o
            where o.request_id = r.oldest and o.state = 'in_flight' and o.push_id is not null limit 1) as push,
-         s.is_paused as "isPaused", coalesce(l.is_refused, false) as "isRefused", l.error, l.remedy
+         s.is_paused as "isPaused", v.is_served as "isServed", coalesce(l.is_refused, false) as "isRefused", l.error, l.remedy
     from requests r
     left join tributary.companies k using (company)
     cross join lateral (select k.company_id, r.resource, 'push' as lane) lane
     cross join lateral (
       select exists (select from tributary.company_settings c where c.company = r.company and c.paused_at is not null) as is_paused) s
+    cross join lateral (
+      select not s.is_paused
+             -- Hashed once: the arrays have thousands of names.
+             and r.company in (select unnest(p.companies) from tributary.processes_alive p)
+             and exists (select from tributary.tasks t where t.company = r.company and t.resource = r.resource and t.kind = 'sync')
+             and exists (select from tributary.outbox o where o.company = r.company and o.resource = r.resource
+                            and o.state in ('pending', 'in_flight') and o.push_id is null) as is_served) v
+    -- Where no process pushes, a run that did not end was killed: its lock is free.
     left join lateral (
       select status = 'failed' and error_kind in ('${lastingKinds.join("','")}') as is_refused, error, remedy
         from tributary.runs
-       where company_id = k.company_id and resource = r.resource and lane = 'push' and status <> 'running'
+       where company_id = k.company_id and resource = r.resource and lane = 'push'
+         and (status <> 'running' or not v.is_served)
        order by id desc limit 1) l on true
-   where case when not s.is_paused
-                   and exists (select from tributary.processes_alive p where r.company = any(p.companies))
-                   and exists (select from tributary.outbox o where o.company = r.company and o.resource = r.resource
-                                  and o.state in ('pending', 'in_flight') and o.push_id is null)
-              then coalesce(l.is_refused, false)
-              else not ${LaneLock.isHeldSql("lane")} end
+   where case when v.is_served then coalesce(l.is_refused, false) else not ${LaneLock.isHeldSql("lane")} end
    order by r.company, r.resource`
 })
 
@@ -84,9 +91,10 @@ export const problemOf = ({ isPaused, error }: UnresolvedRequests): string =>
   isPaused ? "the company is paused" : (error ?? "the push ended before the answer")
 
 /** What resolves them. */
-export const stepOf = ({ company, resource, push, isPaused, isRefused, remedy }: UnresolvedRequests): string =>
-  isPaused
-    ? `resume it: npx tributary company resume ${company}`
-    : isRefused && remedy !== null
-      ? remedy
-      : `continue the push: npx tributary push retry ${push ?? `${resource} --company ${company}`}`
+export const stepOf = (one: UnresolvedRequests): string => {
+  const { company, resource, push, isPaused, isServed, isRefused, remedy } = one
+  if (isPaused) return `resume it: npx tributary company resume ${company}`
+  if (isServed && isRefused && remedy !== null) return remedy
+  const next = `continue the push: npx tributary push retry ${push ?? `${resource} --company ${company}`}`
+  return isRefused && remedy !== null ? `${remedy}; then ${next}` : next
+}

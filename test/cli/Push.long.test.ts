@@ -229,6 +229,37 @@ describe("tributary push and its subcommands", () => {
   )
 
   it.live(
+    "name the command that continues a killed push in the status, and none while it runs",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+          writeFileSync(join(world.folder, "k.ndjson"), customers("K", 30))
+          // The source has the records, and its answer takes longer than the push lives.
+          yield* world.control("POST", "/faults", {
+            seed: 1,
+            rules: [{ path: "/customers/batch", kind: "slowBody", ms: 50_000, times: 10 }]
+          })
+          const pushing = world.command(["push", "customers", "--from", "k.ndjson"])
+          yield* until(sourceCustomers(world, "K"), (records) => records.length === 30)
+          const running = yield* world.run(["status", "--json"])
+          assert.deepStrictEqual((JSON.parse(running.stdout) as { unresolved: unknown }).unresolved, [])
+          pushing.child.kill("SIGKILL")
+          yield* Effect.promise(() => pushing.done)
+          yield* world.control("POST", "/faults", { seed: 1, rules: [] })
+          const { stdout } = yield* world.run(["status"])
+          assert.include(stdout, "1 push request of customers of main without a known outcome since ")
+          const step = /what to do: continue the push: npx tributary (push retry \d+)\n/.exec(stdout)![1]!
+          const retried = yield* world.run(step.split(" "))
+          assert.strictEqual(retried.code, 0, retried.stderr)
+          assert.lengthOf(yield* sourceCustomers(world, "K"), 30)
+          assert.notInclude((yield* world.run(["status"])).stdout, "without a known outcome")
+        })
+      ),
+    { timeout: 240_000 }
+  )
+
+  it.live(
     "let serve push rows inserted into the outbox, and count them in the metrics",
     () =>
       Effect.scoped(

@@ -112,6 +112,9 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
           `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with npx tributary push status`
         ]),
     ...unresolvedLines(unresolved.slice(0, listedMax)),
+    ...(unresolved.length > listedMax
+      ? [`  such requests of ${Output.plural(unresolved.length - listedMax, "more resource")}; --json shows all`]
+      : []),
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),

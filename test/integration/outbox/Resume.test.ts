@@ -69,6 +69,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
           [["salesmen", 1, null]]
         )
         yield* one.sql`insert into tributary.processes (process_id, companies) values (${one.name}, ${[one.name]})`
+        yield* one.sql`insert into tributary.tasks (company, resource, kind) values (${one.name}, 'salesmen', 'sync')`
         assert.deepStrictEqual(yield* unresolved, [])
         yield* one.sql`update tributary.processes set stopped_at = tributary.now() where process_id = ${one.name}`
         assert.lengthOf(yield* unresolved, 1)

@@ -49,6 +49,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
         yield* open("north", "things", id)
         // A living serve sends no row of a push.
         yield* run("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
+        yield* run("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
         const continued = `continue the push: npx tributary push retry ${id}`
         assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
         assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
@@ -62,6 +63,19 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
         )
         yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
         assert.deepStrictEqual(yield* steps, [`things: POST /things: the connection failed (reset); ${continued}`])
+        // No process sends it after the cause is removed.
+        yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
+        assert.deepStrictEqual(yield* steps, [
+          `things: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
+        ])
+        // The next push was killed: the failure before it is not the reason.
+        const [killed] = yield* run<{ id: string }>(
+          `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+           values (1, 'things', 'push', 'push', 'running', 2, tributary.now()) returning id`
+        )
+        assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
+        yield* run("delete from tributary.runs where id = $1", [killed!.id])
+        yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
         // A row of the resource that serve pushes: its session completes every open request of the resource first.
         yield* run(
           "insert into tributary.outbox (company, resource, operation, record) values ('north', 'things', 'create', '{}')"
@@ -78,7 +92,16 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
             `    what to do: ${continued}`
           ]
         )
-        assert.include(fleetLines(yield* readFleet(["north"], null)).join("\n"), `    what to do: ${continued}`)
+        const fleet = yield* readFleet(["north"], null)
+        const text = fleetLines(fleet).join("\n")
+        assert.include(text, `    what to do: ${continued}`)
+        assert.notInclude(text, " more;")
+        const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
+        assert.lengthOf(
+          many.filter((line) => line.includes(continued)),
+          20
+        )
+        assert.include(many, "  such requests of 2 more resources; --json shows all")
         yield* run("update tributary.installation set pause_reason = 'the database was restored'")
         assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
         yield* run("update tributary.installation set pause_reason = null")
@@ -104,10 +127,27 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
           "things: the company is paused; resume it: npx tributary company resume north"
         ])
         yield* run("delete from tributary.company_settings")
-        yield* run("update tributary.processes set stopped_at = tributary.now()")
-        assert.deepStrictEqual(yield* steps, [
+        // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
+        const toContinue =
           "things: the push ended before the answer; continue the push: npx tributary push retry things --company north"
+        yield* run("update tributary.tasks set resource = 'others'")
+        assert.deepStrictEqual(yield* steps, [toContinue])
+        yield* run("update tributary.tasks set resource = 'things'")
+        assert.deepStrictEqual(yield* steps, [])
+        yield* run("update tributary.processes set stopped_at = tributary.now()")
+        assert.deepStrictEqual(yield* steps, [toContinue])
+      })
+    )
+
+    it.effect("is found without a search of the processes' companies for each request", () =>
+      Effect.gen(function* () {
+        const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
+          null
         ])
+        const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")
+        assert.include(lines, "processes")
+        assert.notInclude(lines, "ANY (companies)")
+        assert.notInclude(lines, "ANY (processes.companies)")
       })
     )
   }
