@@ -28,7 +28,7 @@ export const readParts = Effect.fn("query.read")(function* <E, R>(
 ) {
   const client = yield* Reader.connect
   yield* ReaderQuery.setUp(client, at)
-  yield* ReaderQuery.readParts(client, text, (part) => Effect.as(take(part), true))
+  yield* ReaderQuery.readParts(client, text, (part) => Effect.as(take(part), true), { at })
 }, Effect.scoped)
 
 /** {@link readParts}, as a whole. */

@@ -18,6 +18,7 @@ import { query as send, queryNamed } from "../postgres/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "../warehouse/Grants.ts"
+import { presentRecords } from "../warehouse/PresentRecords.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
 import { type Answer, answer, messageCharactersMax, toolFailure, ToolFailure } from "./Answer.ts"
@@ -55,7 +56,8 @@ export const query = Tool.make("query", {
     as_of: Schema.optionalKey(
       Schema.String.check(Schema.isMaxLength(100)).annotate({
         description:
-          "Read the records and models as of this moment (2026-10-31 23:59:59+00) or position of the change feed (position 12345)"
+          "Read the records and models as of this moment (2026-10-31 23:59:59+00) or position of the change feed (position 12345). " +
+          "Name them without a dataset: a statement that names present records is refused. The control plane has no past."
       })
     ),
     as_of_mode: Schema.optionalKey(
@@ -162,7 +164,11 @@ const openSession = Effect.fnUntraced(function* (connect: Reader.Pages["connect"
 })
 
 /** The rows up to the maximum of rows or characters. */
-const readRows = Effect.fnUntraced(function* (client: pg.Client, request: QueryRequest) {
+const readRows = Effect.fnUntraced(function* (
+  client: pg.Client,
+  request: QueryRequest,
+  at: ReaderQuery.AsOf | undefined
+) {
   const { sql, params = [], limit = rowsDefault } = request
   const rows: Array<ReadonlyArray<string | null>> = []
   let columns: ReaderQuery.QueryResult["columns"] = []
@@ -185,6 +191,7 @@ const readRows = Effect.fnUntraced(function* (client: pg.Client, request: QueryR
   }
   yield* ReaderQuery.readParts(client, sql, (part) => Effect.sync(() => take(part)), {
     params: params.map((value) => (value === null ? null : String(value))),
+    at,
     timeout: statementTimeout,
     rowCharactersMax: charactersMax,
     // One more than the maximum, so that a value that was cut is recognised.
@@ -208,7 +215,7 @@ const run = Effect.fnUntraced(function* (request: QueryRequest, connect: Reader.
   const at =
     request.as_of === undefined ? undefined : { moment: request.as_of, mode: request.as_of_mode ?? "warehouse" }
   const client = yield* openSession(connect, at)
-  const { rows, remarks, isComplete, ...result } = yield* readRows(client, request)
+  const { rows, remarks, isComplete, ...result } = yield* readRows(client, request, at)
   // The statement may have changed the limit.
   yield* Reader.limitTime(client, statementTimeout)
   const relations = (yield* queryNamed(client, relationsStatement)).map(({ name }) => name)
@@ -239,6 +246,7 @@ const remedies: Readonly<Record<string, string>> = {
   "42601": "Correct the statement. It must be one statement of Postgres that reads.",
   "42703": "describe_table shows the columns of a table.",
   "42P01": "list_tables shows the tables.",
+  [presentRecords]: "Name the tables as query_name of list_tables has them, without a dataset.",
   "57014": `A statement has ${statementTimeout}. Read less: add conditions, aggregate, or use a model.`
 }
 

@@ -15,7 +15,8 @@ const kinds = ["resource", "model", "control"] as const
 type Kind = (typeof kinds)[number]
 
 const TableRow = Schema.Struct({
-  name: Schema.String.annotate({ description: "As a query names it: dataset.table" }),
+  name: Schema.String.annotate({ description: "dataset.table: the current records" }),
+  query_name: Schema.String.annotate({ description: "As a query names it, with and without as_of" }),
   kind: Schema.Literals(kinds),
   meaning: Schema.NullOr(Schema.String),
   rows_estimate: Schema.NullOr(Schema.Finite)
@@ -152,6 +153,7 @@ export const handleList = (given: { readonly search?: string; readonly kind?: Ki
         data: {
           tables: rows.slice(0, rowsMax).map((row) => ({
             name: `${row.dataset}.${row.name}`,
+            query_name: kindOf(row.dataset) === "control" ? `${row.dataset}.${row.name}` : row.name,
             kind: kindOf(row.dataset),
             meaning: row.meaning,
             rows_estimate: row.rowsEstimate

@@ -2,13 +2,15 @@
  * One SQL statement that a person or a program wrote, in a session of the reader.
  *
  * Promise: every value is Postgres' own text, so that no digit changes. Names without a dataset mean the current records
- * and the models, or those as of a moment. Rows are passed on in parts, so that memory does not grow with the result.
+ * and the models, or those as of a moment; a statement as of a moment never reads the current ones. Rows are passed on in
+ * parts, so that memory does not grow with the result.
  */
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import { queryNamed } from "../postgres/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
+import * as PresentRecords from "./PresentRecords.ts"
 import * as Reader from "./Reader.ts"
 import type { Datasets } from "./Table.ts"
 
@@ -61,6 +63,8 @@ export const setUp = Effect.fnUntraced(function* (client: pg.Client, at?: AsOf) 
 
 /** Limits of a result. */
 export interface Limits {
+  /** The moment of the session ({@link setUp}): then the statement may not read present records. */
+  readonly at?: AsOf | undefined
   /** The values of `$1`, `$2` and so on, as text. */
   readonly params?: ReadonlyArray<string | null>
   /** Time limit of each fetch; default: {@link Reader.statementTimeout}. */
@@ -128,10 +132,19 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
   limits: Limits = {}
 ) {
   const { params = [], rowCharactersMax } = limits
+  const { datasets } = yield* Reader.ReaderOptions
   const statement = text.trim().replace(/;\s*$/, "")
+  const isCursor = !/^(?:explain|show)\b/i.test(statement)
+  const declared = (query: string) => (isCursor ? `declare statement no scroll cursor for ${query}` : query)
   yield* Reader.limitTime(client, limits.timeout)
-  if (/^(?:explain|show)\b/i.test(statement)) {
-    yield* take(yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), asSentence))
+  const refusePresent =
+    limits.at === undefined
+      ? Effect.void
+      : yield* Effect.mapError(PresentRecords.refuseIn(client, declared(statement), datasets), asSentence)
+  if (!isCursor) {
+    const result = yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), asSentence)
+    yield* refusePresent
+    yield* take(result)
     return
   }
   const cut =
@@ -139,15 +152,13 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
       ? null
       : yield* Effect.mapError(cutStatement(client, statement, rowCharactersMax, limits), asSentence)
   yield* Effect.mapError(
-    send(client, `declare statement no scroll cursor for ${cut?.text ?? statement}`, {
-      name: "statement",
-      values: params
-    }),
+    send(client, declared(cut?.text ?? statement), { name: "statement", values: params }),
     asSentence
   )
   for (let count = firstRows; ;) {
     yield* Reader.limitTime(client, limits.timeout)
     const part = yield* send(client, `fetch ${count} from statement`, {})
+    yield* refusePresent
     const isWanted = yield* take(cut === null ? part : { columns: cut.columns, rows: part.rows })
     if (!isWanted || part.rows.length < count) return
     if (cut === null)

@@ -207,6 +207,22 @@ describe("an assistant", () => {
       assert.include(JSON.stringify(answer!["sql"]), "open_order_lines")
     }))
 
+  it("gets no present records by a query as of a moment, and names of list_tables that work with and without it", () =>
+    withAssistant(async (assistant) => {
+      const { data } = await assistant.call("list_tables", { search: "customers", kind: "resource" })
+      const table = (data!["tables"] as ReadonlyArray<Record<string, string>>).find(
+        ({ name }) => name === "erp.customers"
+      )!
+      const count = (name: string, as_of?: string) =>
+        assistant.call("query", { sql: `select count(*) from ${name}`, ...(as_of === undefined ? {} : { as_of }) })
+      const refused = await count(table["name"]!, "2020-01-01")
+      assert.isTrue(refused.isError)
+      assert.include(refused.text, "erp.customers contains the present records")
+      assert.include(refused.text, "query_name")
+      assert.deepEqual((await count(table["query_name"]!, "2020-01-01")).data!["rows"], [["0"]])
+      assert.notDeepEqual((await count(table["query_name"]!)).data!["rows"], [["0"]])
+    }))
+
   it("changes nothing and reveals nothing by one hundred hostile inputs", async () => {
     assert.isAtLeast(hostile.length, 100)
     await withAssistant(async (assistant) => {
