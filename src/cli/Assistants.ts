@@ -17,6 +17,7 @@ import type { Configuration } from "../configuration/Configuration.ts"
 import * as Configurations from "../configuration/Configuration.ts"
 import type { AssistantHandler } from "../dashboard/Dashboard.ts"
 import type { Backend } from "../dashboard/PageRunner.ts"
+import type { FileProblem } from "../files/ReadFile.ts"
 import { toolFailure, type ToolFailure } from "../mcp/Answer.ts"
 import {
   Capabilities,
@@ -142,7 +143,9 @@ const noWarehouse = toolFailure(
 )
 
 /** The failure of a connection, which the log of this process explains. */
-const away = <A, R>(effect: Effect.Effect<A, Warehouse.WarehouseError, R>): Effect.Effect<A, ToolFailure, R> =>
+const away = <A, R>(
+  effect: Effect.Effect<A, Warehouse.WarehouseError | FileProblem, R>
+): Effect.Effect<A, ToolFailure, R> =>
   effect.pipe(
     Effect.tapError((error) => Effect.logWarning(`the warehouse does not answer: ${Warehouse.describe(error)}`)),
     Effect.mapError(() => unreachable)
@@ -177,7 +180,7 @@ const openWarehouse = Effect.fnUntraced(function* (settings: Configuration, demo
   const options = { url: location.readerUrl ?? null, datasets: settings.datasets }
   const database = Layer.provideMerge(Warehouse.databaseLayer(location), Layer.succeed(Reader.ReaderOptions, options))
   const open = Effect.gen(function* () {
-    if (!Warehouse.exists(location)) return yield* Effect.fail(noWarehouse)
+    if (!(yield* away(Warehouse.exists(location)))) return yield* Effect.fail(noWarehouse)
     const context = yield* away(Layer.build(database))
     const login = yield* away(Effect.provideContext(Reader.loginOf, context))
     const connectPools = Effect.gen(function* () {

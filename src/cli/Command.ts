@@ -11,6 +11,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import type { FileProblem } from "../files/ReadFile.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -58,7 +59,14 @@ export const demoWarehouse = switchFlag("demo", "Use the warehouse of the demo")
 export const configuration = (file: Option.Option<string>, flags: { readonly url?: string | undefined } = {}) =>
   Configuration.load({ config: Option.getOrUndefined(file), url: flags.url }, process.env)
 
-export type Failure = ConfigurationError | WarehouseError | TableConflict | SqlError | CommandFailed | ReferenceFailed
+export type Failure =
+  | ConfigurationError
+  | FileProblem
+  | WarehouseError
+  | TableConflict
+  | SqlError
+  | CommandFailed
+  | ReferenceFailed
 
 /** The exit code and the sentence of a failure. */
 export const commandFailed = (error: Failure): CommandFailed => {
@@ -71,6 +79,7 @@ export const commandFailed = (error: Failure): CommandFailed => {
         message: error.message
       })
     case "ConfigurationError":
+    case "FileProblem":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "DatabaseError": {
       const remedy = damageRemedy(error)
@@ -79,8 +88,10 @@ export const commandFailed = (error: Failure): CommandFailed => {
         message: remedy === null ? error.message : `${error.message}\n  what to do: ${remedy}`
       })
     }
-    case "EmbeddedPostgresError":
-      return new CommandFailed({ code: exitCode.fault, message: describe(error) })
+    case "EmbeddedPostgresError": {
+      const isSetting = error.step === "folder" || error.step === "binaries"
+      return new CommandFailed({ code: isSetting ? exitCode.configuration : exitCode.fault, message: describe(error) })
+    }
     case "MigrationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "SqlError":

@@ -54,7 +54,9 @@ export const targetOf = Effect.fnUntraced(function* (
     ? names.includes(given.value)
     : names.length > 1 || (names.length === 1 && !needsWarehouse)
   const settings =
-    isDecided || !Targets.mayHaveCompanies(file) ? file : yield* Warehouse.provide(StoredCompanies.extend(file), file)
+    isDecided || !(yield* Targets.mayHaveCompanies(file))
+      ? file
+      : yield* Warehouse.provide(StoredCompanies.extend(file), file)
   return { settings, name: yield* companyNameOf(settings, given) }
 })
 

@@ -149,7 +149,7 @@ export const onTargets = Effect.fnUntraced(function* <A, E, R>(
   body: (settings: Configuration.Configuration, companies: ReadonlyArray<SyncCompany>) => Effect.Effect<A, E, R>
 ) {
   const file = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-  yield* check(file, options, mayHaveCompanies(file))
+  yield* check(file, options, yield* mayHaveCompanies(file))
   return yield* StoredCompanies.extend(file).pipe(
     Effect.flatMap((settings) => Effect.flatMap(connect(settings, options), (companies) => body(settings, companies))),
     Effect.scoped,

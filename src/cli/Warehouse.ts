@@ -1,7 +1,6 @@
 /**
  * The warehouse of a command: the database that the configuration names, with the control plane's tables up to date.
  */
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
@@ -9,6 +8,7 @@ import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as Budgets from "../budget/Budgets.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import { ReaderOptions } from "../warehouse/Reader.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Database, sqlLayer } from "../postgres/Database.ts"
@@ -27,8 +27,13 @@ type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
 /** Whether there is a warehouse, or a server that may have one. */
-export const exists = ({ databaseUrl, dataDirectory }: WarehouseLocation): boolean =>
-  databaseUrl !== null || existsSync(join(dataDirectory, "postgres"))
+export const exists = ({
+  databaseUrl,
+  dataDirectory
+}: WarehouseLocation): Effect.Effect<boolean, ReadFile.FileProblem> => {
+  const root = join(dataDirectory, "postgres")
+  return databaseUrl !== null ? Effect.succeed(true) : ReadFile.attempt(root, () => ReadFile.exists(root))
+}
 
 /** The server; nothing is migrated. */
 export const databaseLayer = ({
@@ -59,7 +64,7 @@ export const demoDirectory = ({ dataDirectory }: Pick<Configuration, "dataDirect
   join(dataDirectory, "demo")
 
 /** The warehouse's failures as one sentence with its remedy. */
-export const describe = (error: WarehouseError): string =>
+export const describe = (error: WarehouseError | ReadFile.FileProblem): string =>
   error._tag === "EmbeddedPostgresError" && error.hint !== undefined ? `${error.message}; ${error.hint}` : error.message
 
 /** The place of a warehouse with or without `--demo`. */

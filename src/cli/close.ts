@@ -2,7 +2,6 @@
  * The command `close`: the month-end close of a company as a signed file with its pages, and its comparison with the
  * records of now.
  */
-import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -25,6 +24,7 @@ import * as Signature from "../close/Signature.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import { settingsFileDefault } from "../configuration/Inputs.ts"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as Text from "./CloseText.ts"
@@ -112,8 +112,9 @@ const periodOf = ({ month, timeZone }: Flags, settings: Configuration.Configurat
  */
 const readClose = Effect.fnUntraced(function* (path: string, keyPath: string, isKeyRequired = false) {
   const parsed = yield* attempt(path, () => Document.parse(path, Files.readText(path)))
-  const expected =
-    isKeyRequired || existsSync(keyPath) ? yield* attempt(keyPath, () => Signature.publicKeyOf(keyPath)) : null
+  const expected = yield* attempt(keyPath, () =>
+    isKeyRequired || ReadFile.exists(keyPath) ? Signature.publicKeyOf(keyPath) : null
+  )
   const validity = Signature.check(parsed, expected)
   if (validity === "invalid" || validity === "other key") {
     return yield* new CommandFailed({
@@ -137,7 +138,7 @@ interface Target {
 
 /** Writes the pages of a close again that ended between its two files. */
 const restorePages = Effect.fnUntraced(function* (path: string, keyPath: string) {
-  if (existsSync(Files.pdfPath(path))) return
+  if (yield* attempt(path, () => ReadFile.exists(Files.pdfPath(path)))) return
   const { content, signature } = yield* readClose(path, keyPath)
   const pdf = yield* Effect.promise(() => Pdf.render({ ...content, signature }))
   yield* attempt(path, () => AtomicFile.replace(Files.pdfPath(path), pdf))

@@ -52,7 +52,7 @@ const tokenOf = Effect.fnUntraced(function* ({ token, tokenEnv }: Flags) {
   if (Option.isSome(token) && Option.isSome(tokenEnv)) return yield* usageError("give --token or --token-env, not both")
   if (Option.isSome(token)) return Redacted.make(token.value, { label: "token" })
   const name = Option.getOrElse(tokenEnv, () => "SERVICE_API_TOKEN")
-  const value = variables(process.env)(name)
+  const value = (yield* variables(process.env))(name)
   return value === undefined
     ? yield* new CommandFailed({
         code: exitCode.configuration,
@@ -140,7 +140,7 @@ const run = Effect.fnUntraced(function* (given: Flags) {
   if (Option.isSome(given.token) || Option.isSome(given.tokenEnv)) return yield* usageError("give --url with the token")
   const settings = yield* load(process.env)
   const name = Option.getOrNull(given.company)
-  if (!Warehouse.exists(settings)) return yield* compare(given, settings, yield* chooseCompany(settings, name))
+  if (!(yield* Warehouse.exists(settings))) return yield* compare(given, settings, yield* chooseCompany(settings, name))
   // Then the requests share the budget of the token with the other processes.
   return yield* Warehouse.provide(
     Effect.gen(function* () {

@@ -1,13 +1,13 @@
 /** `tributary reference-server`: a server of the whole API, with a control plane beside it. */
-import { readFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { ReferenceOptions } from "../connector/Demo.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import { company, config, configuration, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode, usageError } from "./Exit.ts"
+import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sandbox from "./Sandbox.ts"
 import { Source } from "./Source.ts"
@@ -16,11 +16,8 @@ import * as Warehouse from "./Warehouse.ts"
 const port = (name: string, description: string) =>
   Flag.Int(name).pipe(Flag.withDescription(description), Flag.withMetavar("PORT"), Flag.withDefault(0))
 
-const readRecording = (file: string) =>
-  Effect.try({
-    try: () => readFileSync(file, "utf8"),
-    catch: () => new CommandFailed({ code: exitCode.configuration, message: `${file} cannot be read` })
-  })
+const readRecording = (file: string) => ReadFile.attempt(file, () => ReadFile.text(file, Number.POSITIVE_INFINITY))
+
 const networkFlags = {
   port: port("port", "Port of the API (default: any free one)"),
   controlPort: port("control-port", "Port of the control plane (default: any free one)"),

@@ -4,8 +4,8 @@
  * Promise: a file of the chain that was changed or replaced is found, as long as a later one exists. Every file is one of
  * the folder of the close.
  */
-import { existsSync } from "node:fs"
 import { dirname } from "node:path"
+import * as ReadFile from "../files/ReadFile.ts"
 import * as Document from "./Document.ts"
 import * as Files from "./Files.ts"
 
@@ -22,7 +22,7 @@ export const check = (path: string, close: Document.Content): ReadonlyArray<Repl
   let [expected, revision] = [replaces, close.revision - 1]
   while (expected !== null && revision > 0) {
     const file = Files.closePath(dirname(path), period.month, company.name, revision)
-    if (!existsSync(file)) return [...found, { file, state: "missing" }]
+    if (!ReadFile.exists(file)) return [...found, { file, state: "missing" }]
     if (Files.sha256Of(file) !== expected) return [...found, { file, state: "changed" }]
     found.push({ file, state: "intact" })
     expected = Document.parse(file, Files.readText(file)).content().replaces

@@ -1,5 +1,6 @@
 /** Why a period cannot be closed, or a close cannot be read, and what to do. */
 import * as Data from "effect/Data"
+import { FileProblem } from "../files/ReadFile.ts"
 
 export class CloseFailed extends Data.TaggedError("CloseFailed")<{
   readonly message: string
@@ -14,7 +15,10 @@ export class CloseFailed extends Data.TaggedError("CloseFailed")<{
         ? cause
         : new CloseFailed({
             kind: "configuration",
-            message: `${what}: ${cause instanceof Error ? cause.message : String(cause)}`
+            message:
+              cause instanceof FileProblem
+                ? cause.message
+                : `${what}: ${cause instanceof Error ? cause.message : String(cause)}`
           })
 }
 

@@ -5,9 +5,10 @@
  * beside it. Drafts replace each other.
  */
 import { createHash } from "node:crypto"
-import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync } from "node:fs"
 import { basename, join } from "node:path"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import { CloseFailed, usage } from "./CloseFailed.ts"
 
 export const draftPath = (folder: string, month: string, company: string): string =>
@@ -36,7 +37,7 @@ export const writeClose = (path: string, text: string, pdf: Uint8Array, isDraft:
 
 const read = (path: string): Buffer => {
   try {
-    return readFileSync(path)
+    return ReadFile.bytes(path)
   } catch (error) {
     throw CloseFailed.from(path)(error)
   }

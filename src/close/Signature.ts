@@ -13,10 +13,11 @@ import {
   sign as signBytes,
   verify as verifyBytes
 } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Redacted from "effect/Redacted"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import { CloseFailed } from "./CloseFailed.ts"
 import { canonical, type Content, type Document, type Parsed, type SignatureMember } from "./Document.ts"
 
@@ -31,10 +32,19 @@ const fingerprintOf = (publicKey: KeyObject): string =>
     .update(publicKey.export({ type: "spki", format: "der" }))
     .digest("hex")
 
+const bytesOf = (path: string): Buffer => {
+  try {
+    return ReadFile.bytes(path)
+  } catch (error) {
+    throw CloseFailed.from(path)(error)
+  }
+}
+
 const readKey = (path: string): KeyObject => {
+  const pem = bytesOf(path)
   let key
   try {
-    key = createPrivateKey(readFileSync(path))
+    key = createPrivateKey(pem)
   } catch {
     // The reason of the library may quote the file.
     throw new CloseFailed({ kind: "configuration", message: `${path} is no private key (PEM)` })
@@ -49,14 +59,14 @@ const readKey = (path: string): KeyObject => {
 /** The key of the installation; it is made, readable by its owner only, where there is none. Throws {@link CloseFailed}. */
 export const loadKey = (path: string): SigningKey => {
   let isNew = false
-  if (!existsSync(path)) {
-    const { privateKey } = generateKeyPairSync("ed25519")
-    try {
+  try {
+    if (!ReadFile.exists(path)) {
+      const { privateKey } = generateKeyPairSync("ed25519")
       mkdirSync(dirname(path), { recursive: true })
       isNew = AtomicFile.create(path, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 })
-    } catch (error) {
-      throw CloseFailed.from(`the signing key ${path} cannot be created`)(error)
     }
+  } catch (error) {
+    throw CloseFailed.from(`the signing key ${path} cannot be created`)(error)
   }
   return { key: Redacted.make(readKey(path), { label: "signing key" }), isNew }
 }
@@ -74,8 +84,9 @@ export const sign = (content: Content, { key }: SigningKey): Document => {
 
 /** The public key of a file with a public or private key, to compare with. Throws {@link CloseFailed}. */
 export const publicKeyOf = (path: string): string => {
+  const pem = bytesOf(path)
   try {
-    return fingerprintOf(createPublicKey(readFileSync(path)))
+    return fingerprintOf(createPublicKey(pem))
   } catch {
     throw new CloseFailed({ kind: "configuration", message: `${path} is no public or private key (PEM)` })
   }

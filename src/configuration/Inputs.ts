@@ -1,9 +1,9 @@
 /** The inputs of a configuration: flags, environment, `.env` and the settings file. */
-import { existsSync, readFileSync } from "node:fs"
 import { parse as parseDotEnv } from "dotenv"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
+import * as ReadFile from "../files/ReadFile.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
 import { allowedNames, Settings } from "./Settings.ts"
 
@@ -19,6 +19,8 @@ export interface ConfigurationFlags {
 }
 
 interface SettingsFile {
+  /** The file; null without one. */
+  readonly path: string | null
   readonly settings: Settings
   /** `file:line:column` of the nearest node that exists, and the name of the setting; for messages. */
   readonly place: (...keys: ReadonlyArray<string | number>) => string
@@ -34,14 +36,21 @@ export interface Inputs extends SettingsFile {
 
 export const settingsFileDefault = "config/tributary.yaml"
 
+/** The text of a file; null where it does not exist. */
+const textIfPresent = (file: string): Effect.Effect<string | null, ConfigurationError> =>
+  Effect.mapError(
+    ReadFile.attempt(file, () => ReadFile.textIfPresent(file)),
+    ({ message }) => new ConfigurationError({ problems: [message] })
+  )
+
 /** Values of the environment, else of `.env`. An empty value counts as unset and hides nothing. */
-export const variables = (
+export const variables = Effect.fnUntraced(function* (
   environment: Readonly<Record<string, string | undefined>>
-): ((name: string) => string | undefined) => {
-  const dotEnv = existsSync(".env") ? parseDotEnv(readFileSync(".env")) : {}
+): Effect.fn.Return<(name: string) => string | undefined, ConfigurationError> {
+  const dotEnv = parseDotEnv((yield* textIfPresent(".env")) ?? "")
   return (name) =>
     [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
-}
+})
 
 /** A variable's name for messages. A secret in the place of a name is not repeated. */
 export const variableStatus = (name: string): string =>
@@ -63,11 +72,10 @@ export const secretVariable = (
 
 const decodeSettings = Schema.decodeUnknownResult(Settings, { errors: "all", onExcessProperty: "error" })
 
-/** Decodes a YAML file by the Schema. Each mistake carries its line. */
-const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationError> =>
+/** Decodes the text of a YAML file by the Schema. Each mistake carries its line. */
+const decodeFile = (file: string, text: string): Effect.Effect<SettingsFile, ConfigurationError> =>
   Effect.gen(function* () {
     const { isNode, LineCounter, parseDocument } = yield* Effect.promise(() => import("yaml"))
-    const text = readFileSync(file, "utf8")
     const lines = new LineCounter()
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
     const problem = (offset: number, message: string) => {
@@ -89,7 +97,7 @@ const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationEr
       return 0
     }
     if (decoded._tag === "Success") {
-      return { settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
+      return { path: file, settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
     }
     const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
     const problems = issues.map(({ path, message }) => {
@@ -109,13 +117,15 @@ export const readInputs = Effect.fn("Inputs.readInputs")(function* (
   flags: ConfigurationFlags,
   environment: Readonly<Record<string, string | undefined>>
 ): Effect.fn.Return<Inputs, ConfigurationError> {
-  const variable = variables(environment)
+  const variable = yield* variables(environment)
   const file = flags.config ?? settingsFileDefault
-  if (flags.config !== undefined && !existsSync(file)) {
+  const text = yield* textIfPresent(file)
+  if (flags.config !== undefined && text === null) {
     return yield* new ConfigurationError({ problems: [`${file}: there is no such file`] })
   }
-  const settingsFile: SettingsFile = existsSync(file)
-    ? yield* readSettings(file)
-    : { settings: Schema.decodeUnknownSync(Settings)({}), place: (...keys) => keys.join(".") }
+  const settingsFile: SettingsFile =
+    text === null
+      ? { path: null, settings: Schema.decodeUnknownSync(Settings)({}), place: (...keys) => keys.join(".") }
+      : yield* decodeFile(file, text)
   return { ...settingsFile, flags, variable, problems: [] }
 })

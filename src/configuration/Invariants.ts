@@ -1,5 +1,5 @@
 /** The rules about the records that the file states. */
-import { readFileSync } from "node:fs"
+import * as ReadFile from "../files/ReadFile.ts"
 import { type Invariant, resourcesOf } from "../invariants/Invariant.ts"
 import { split } from "../warehouse/SqlFile.ts"
 import type { Inputs } from "./Inputs.ts"
@@ -7,9 +7,9 @@ import type { Inputs } from "./Inputs.ts"
 /** The SQL of a file, or why it cannot be read. */
 const readFile = (file: string): { readonly sql: string } | { readonly problem: string } => {
   try {
-    return { sql: readFileSync(file, "utf8") }
+    return { sql: ReadFile.text(file) }
   } catch (error) {
-    return { problem: `${file} cannot be read (${error instanceof Error ? error.message : String(error)})` }
+    return { problem: ReadFile.problemOf(file, error).message }
   }
 }
 

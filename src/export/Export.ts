@@ -5,17 +5,7 @@
  * export that fails or is killed leaves the manifest and the files of the one before. One export at a time writes to a
  * folder. The files of the export before the last are removed.
  */
-import {
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import { createWriteStream, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { pipeline } from "node:stream/promises"
@@ -26,6 +16,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyOut } from "../postgres/Copy.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -79,7 +70,7 @@ const createPartial = (folder: string): string => {
       if (isLast || (error as NodeJS.ErrnoException).code !== "EEXIST") throw error
     }
     // Without the file, its process was killed at once.
-    const [name = "", host] = existsSync(owner) ? readFileSync(owner, "utf8").split(" ") : ["", hostname()]
+    const [name = "", host] = ReadFile.textIfPresent(owner)?.split(" ") ?? ["", hostname()]
     if (host !== hostname() || isAlive(name))
       throw new Error(
         `process ${name.split(".")[0]} on ${host} exports to this folder; if it has ended, delete ${partial}`

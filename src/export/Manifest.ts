@@ -4,10 +4,10 @@
  * Promise: the manifest is replaced as a whole, after all its files are on disk. A reader that takes its files from the
  * manifest sees one complete export.
  */
-import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Schema from "effect/Schema"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 
 export const formats = ["parquet", "csv", "ndjson"] as const
 export type Format = (typeof formats)[number]
@@ -44,13 +44,8 @@ const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Manifest))
 
 /** The manifest of a folder; null where there is none. Throws when the file is none of an export. */
 export const read = (folder: string): Manifest | null => {
-  let text
-  try {
-    text = readFileSync(join(folder, fileName), "utf8")
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null
-    throw error
-  }
+  const text = ReadFile.textIfPresent(join(folder, fileName))
+  if (text === null) return null
   try {
     return decode(text)
   } catch {

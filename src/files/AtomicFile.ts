@@ -5,18 +5,9 @@
  * returns. A crash leaves the former file, the new one, or also a draft beside it, which the next write of that process
  * number replaces.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync
-} from "node:fs"
+import { closeSync, fsyncSync, linkSync, openSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
+import * as ReadFile from "./ReadFile.ts"
 
 export interface WriteOptions {
   /** The permissions of the file, as far as the process's mask allows them. Default: 0o644. */
@@ -70,7 +61,7 @@ export const create = (path: string, bytes: string | Uint8Array, options: WriteO
 
 /** Creates or replaces a file; a symbolic link stays, and its file is replaced. Throws the error of the file system. */
 export const replace = (path: string, bytes: string | Uint8Array, options: WriteOptions = {}): void => {
-  const target = existsSync(path) ? realpathSync(path) : path
+  const target = ReadFile.exists(path) ? realpathSync(path) : path
   const draft = writeDraft(target, bytes, options)
   try {
     renameSync(draft, target)

@@ -5,7 +5,6 @@
  * without TLS. `ConnectionLimit.ts` bounds the connections. Renewed certificates are loaded. When it stops, it accepts
  * no more requests and finishes those in flight. The error of a failure to listen has a remedy.
  */
-import { readFileSync } from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
 import type { AddressInfo, Socket } from "node:net"
@@ -17,6 +16,7 @@ import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as ReadFile from "../files/ReadFile.ts"
 import * as ConnectionLimit from "./ConnectionLimit.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
@@ -211,7 +211,7 @@ interface Pem {
 const readPem = (purpose: string, tls: Tls): Effect.Effect<Pem, ListenError> =>
   Effect.try({
     try: () => {
-      const pem = { cert: readFileSync(tls.certificate, "utf8"), key: readFileSync(tls.key, "utf8") }
+      const pem = { cert: ReadFile.text(tls.certificate), key: ReadFile.text(tls.key) }
       createSecureContext({ ...pem, minVersion: "TLSv1.2" })
       return pem
     },

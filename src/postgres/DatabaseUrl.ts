@@ -5,12 +5,12 @@
  * ignored parameter may be the one that protects the connection. A server on another machine is reached without TLS only
  * if the URL says `sslmode=disable`. No error quotes the password.
  */
-import { readFileSync } from "node:fs"
 import { isIPv4 } from "node:net"
 import type { ConnectionOptions } from "node:tls"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as ReadFile from "../files/ReadFile.ts"
 import type { Endpoint } from "./Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 
@@ -221,8 +221,8 @@ const withoutHostName = (options: ConnectionOptions): ConnectionOptions => ({
 
 const pem = (name: string, path: string): string => {
   try {
-    return readFileSync(path, "utf8")
-  } catch {
-    throw badUrl(`names an ${name} that cannot be read (${path})`)
+    return ReadFile.text(path)
+  } catch (error) {
+    throw badUrl(`names an ${name} that cannot be read (${ReadFile.problemOf(path, error).message})`)
   }
 }

@@ -20,7 +20,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import { type Endpoint, type Server, close, destroy, open } from "./Connection.ts"
-import { EmbeddedPostgresError, fail, folderHint, textOf } from "./embedded/Failure.ts"
+import { type EmbeddedPostgresError, fail, onFolder, textOf } from "./embedded/Failure.ts"
 import { type DataDirectory, binaries, prepare } from "./embedded/DataDirectory.ts"
 import {
   type Postmaster,
@@ -99,11 +99,10 @@ const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, ste
   })
 
 const running = (place: DataDirectory): Effect.Effect<Postmaster | undefined, EmbeddedPostgresError> =>
-  Effect.suspend(() => {
-    const postmaster = runningPostmaster(place)
-    if (postmaster === undefined) return Effect.undefined
-    if (postmaster.status === "ready") return Effect.succeed(postmaster)
-    return Effect.fail(fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`))
+  Effect.gen(function* () {
+    const postmaster = yield* onFolder(place.root, () => runningPostmaster(place))
+    if (postmaster === undefined || postmaster.status === "ready") return postmaster
+    return yield* fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`)
   })
 
 const stopCommand = (place: DataDirectory, { pid }: Postmaster): string =>
@@ -203,11 +202,15 @@ const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
  * another one.
  */
 const leaveUncounted = (place: DataDirectory, launched: Postmaster | undefined): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const postmaster = runningPostmaster(place) ?? launched
-    if (postmaster === undefined || !isOurs(place, postmaster)) return Effect.void
+  Effect.gen(function* () {
+    const running = yield* Effect.orElseSucceed(
+      onFolder(place.root, () => runningPostmaster(place)),
+      () => undefined
+    )
+    const postmaster = running ?? launched
+    if (postmaster === undefined || !isOurs(place, postmaster)) return
     const stopIt = Effect.suspend(() => (isOurs(place, postmaster) ? stop(place, postmaster.pid) : Effect.void))
-    return openHall(place, postmaster.port).pipe(
+    yield* openHall(place, postmaster.port).pipe(
       Effect.retry({
         schedule: Schedule.spaced(pollMs),
         times: 200,
@@ -240,11 +243,7 @@ export const start = (
   Effect.gen(function* () {
     const found = yield* binaries
     const root = resolve(options.root ?? rootDefault)
-    const place = yield* Effect.try({
-      try: () => prepare(root, found),
-      catch: (error) =>
-        error instanceof EmbeddedPostgresError ? error : fail("folder", textOf(error), folderHint(error, root))
-    })
+    const place = yield* onFolder(root, () => prepare(root, found))
     const durable = options.durable ?? true
     let stay: Stay = yield* Effect.acquireRelease(
       arrive(place, { port: options.port ?? portDefault, waitMax: Duration.zero }, durable),

@@ -8,7 +8,7 @@
  * a number before an applied one, and a database that a newer program has migrated.
  */
 import { createHash } from "node:crypto"
-import { readFileSync, readdirSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Data from "effect/Data"
@@ -17,6 +17,7 @@ import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
+import * as ReadFile from "../files/ReadFile.ts"
 import { query, queryNamed } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
 import * as LockWait from "./LockWait.ts"
@@ -160,7 +161,7 @@ export const readMigrations = (folder: string): Effect.Effect<ReadonlyArray<Migr
         : new MigrationError({
             file: undefined,
             line: undefined,
-            message: `cannot read the migrations in ${folder}: ${error instanceof Error ? error.message : String(error)}`
+            message: `cannot read the migrations in ${folder}: ${ReadFile.problemOf(folder, error).message}`
           })
   })
 
@@ -170,9 +171,7 @@ const readMigration = (folder: string, file: string): Migration => {
     throw refusal(file, "is not named NNNN_name.sql")
   }
   // Line ends do not count: git may change them on Windows.
-  const sql = readFileSync(join(folder, file), "utf8")
-    .replace(/^\uFEFF/, "")
-    .replaceAll("\r\n", "\n")
+  const sql = ReadFile.text(join(folder, file)).replaceAll("\r\n", "\n")
   return { id: Number(id), name, file, sql, checksum: createHash("sha256").update(sql).digest("hex") }
 }
 

@@ -298,7 +298,7 @@ webhooks:
       assert.match(text, /file:3:\d+: invariants\.1\.name: another rule has the name one/)
       assert.match(text, /file:4:\d+: invariants\.2\.name: set either sql or file/)
       assert.match(text, /file:5:\d+: invariants\.3\.name: set either sql or file/)
-      assert.match(text, /file:7:\d+: invariants\.4\.file: \/nowhere\/rule\.sql cannot be read/)
+      assert.match(text, /file:7:\d+: invariants\.4\.file: \/nowhere\/rule\.sql does not exist/)
       assert.match(text, /file:8:\d+: invariants\.5\.sql: its SQL names \{\{as_of\}\}/)
       const [severity] = yield* problemsOf('invariants:\n  - { name: a, severity: fatal, sql: "select 1" }\n')
       assert.strictEqual(severity, 'file:2:26: invariants.0.severity: expected "warning" | "critical"')

@@ -131,7 +131,10 @@ describe("the --from option", () => {
           const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
           assert.instanceOf(absent, InputError)
           assert.match(absent.message, /absent\.csv cannot be read: there is no such file/)
-          assert.match((yield* Effect.flip(read(folder, { format: "csv" }))).message, /it is a folder/)
+          assert.match(
+            (yield* Effect.flip(read(folder, { format: "csv" }))).message,
+            /is a folder, and a file is needed/
+          )
         }),
       (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
     )

@@ -56,7 +56,7 @@ export const secretFlag = textFlag(
 /** The secret that the flag names, or a new one. */
 export const readSecret = Effect.fnUntraced(function* (flag: Option.Option<string>) {
   if (Option.isNone(flag)) return yield* EndpointSecrets.generate
-  const value = variables(process.env)(flag.value)
+  const value = (yield* variables(process.env))(flag.value)
   if (value === undefined) return yield* refuse("the variable of --secret-env is not set in the environment or .env")
   return isSecret(value)
     ? Redacted.make(value, { label: "a signing secret" })

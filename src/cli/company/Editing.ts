@@ -52,7 +52,7 @@ export const readToken = Effect.fnUntraced(function* (
     return yield* usageError("name the token: --token-env VAR, or --token-stdin")
   }
   if (Option.isSome(flags.tokenEnv)) {
-    const value = variables(process.env)(flags.tokenEnv.value)
+    const value = (yield* variables(process.env))(flags.tokenEnv.value)
     if (value === undefined) return yield* refuse("the variable of --token-env is not set in the environment or .env")
     return Redacted.make(value, label)
   }

@@ -26,7 +26,7 @@ import {
 
 /** The address: given, that of the environment, or the only one of the other companies. */
 const addressOf = Effect.fnUntraced(function* ({ companies }: Configuration, given: Option.Option<string>) {
-  const chosen = Option.getOrUndefined(given) ?? variables(process.env)("SERVICE_API_URL")
+  const chosen = Option.getOrUndefined(given) ?? (yield* variables(process.env))("SERVICE_API_URL")
   if (chosen !== undefined) return chosen
   const [only, ...others] = new Set(companies.map((one) => one.url))
   if (only !== undefined && others.length === 0) return only

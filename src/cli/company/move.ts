@@ -33,7 +33,7 @@ import {
 
 /** A secret from the variable that a flag names. */
 const readVariable = Effect.fnUntraced(function* (flag: string, name: string) {
-  const value = variables(process.env)(name)
+  const value = (yield* variables(process.env))(name)
   if (value === undefined) return yield* refuse(`the variable of ${flag} is not set in the environment or .env`)
   return Redacted.make(value, { label: flag })
 })

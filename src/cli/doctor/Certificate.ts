@@ -1,8 +1,8 @@
 /** The checks of TLS certificates, in files or of another server. */
 import { X509Certificate, createPrivateKey } from "node:crypto"
-import { readFileSync } from "node:fs"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { about, type About, counted, type Finding } from "./Finding.ts"
 import type { Certificate } from "./Web.ts"
 
@@ -32,8 +32,8 @@ export const files = Effect.fnUntraced(function* (
   const read = yield* Effect.result(
     Effect.try({
       try: () => {
-        const certificate = new X509Certificate(readFileSync(tls.certificate))
-        return { certificate, hasKey: certificate.checkPrivateKey(createPrivateKey(readFileSync(tls.key))) }
+        const certificate = new X509Certificate(ReadFile.bytes(tls.certificate))
+        return { certificate, hasKey: certificate.checkPrivateKey(createPrivateKey(ReadFile.bytes(tls.key))) }
       },
       catch: (error) => (error instanceof Error ? error.message : String(error))
     })

@@ -2,10 +2,10 @@
  * The free space of the warehouse's disk, for `doctor` and for alerts. It is known only where the server runs on this
  * machine: SQL does not show it.
  */
-import { existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { DiskProblem } from "../../alerts/Observations.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { Database } from "../../postgres/Database.ts"
 import { isLoopback } from "../../postgres/DatabaseUrl.ts"
 import * as Statement from "../../postgres/Statement.ts"
@@ -23,7 +23,14 @@ export const serverDisk = Effect.fnUntraced(function* (its: About, host: string)
   const isHere = host.startsWith("/") || isLoopback(host)
   // Only an administrator may read this setting.
   const [row] = isHere ? yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => []) : []
-  return row === undefined || !existsSync(row.folder)
+  // This process may have no right to look there, or the server may be in a container with folders of its own.
+  const isFound =
+    row !== undefined &&
+    (yield* Effect.orElseSucceed(
+      ReadFile.attempt(row.folder, () => ReadFile.exists(row.folder)),
+      () => false
+    ))
+  return !isFound
     ? its.skipped("SQL does not show the free space of the server's disk")
     : yield* space(its, row.folder, "the server")
 })

@@ -1,9 +1,10 @@
 /** The checks of the machine and the working directory: Node, time zones, `.env`, disk. */
-import { existsSync, readFileSync, statSync } from "node:fs"
+import { statSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { ignoresEnvironment } from "../init/Files.ts"
 import type { About, Finding, Findings } from "./Finding.ts"
 
@@ -35,7 +36,7 @@ const timeZones = ({ ok, failed }: About): Findings => {
 
 /** Whether other users cannot read `.env`, and Git ignores it. */
 const environmentFile = ({ ok, warning, skipped }: About): Findings => {
-  if (!existsSync(".env")) return [skipped("there is none: secrets come from the environment")]
+  if (!ReadFile.exists(".env")) return [skipped("there is none: secrets come from the environment")]
   const { mode } = statSync(".env")
   const findings: Array<Finding> = []
   if (process.platform !== "win32" && (mode & 0o077) !== 0) {
@@ -43,7 +44,8 @@ const environmentFile = ({ ok, warning, skipped }: About): Findings => {
       warning(`other users of this machine may read it (mode ${(mode & 0o777).toString(8)})`, "run: chmod 600 .env")
     )
   }
-  if (existsSync(".gitignore") && !ignoresEnvironment(readFileSync(".gitignore", "utf8"))) {
+  const ignored = ReadFile.textIfPresent(".gitignore")
+  if (ignored !== null && !ignoresEnvironment(ignored)) {
     findings.push(
       warning(".gitignore does not name it", "add a line .env to .gitignore, so that no token gets into the repository")
     )
@@ -54,7 +56,8 @@ const environmentFile = ({ ok, warning, skipped }: About): Findings => {
 /** The checks that need nothing but the machine, by their names. */
 export const checks = { node, "time zones": timeZones, ".env": environmentFile }
 
-const existing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : existing(dirname(path)))
+const existing = (path: string): string =>
+  ReadFile.exists(path) || dirname(path) === path ? path : existing(dirname(path))
 
 const gigabyte = 1024 ** 3
 
@@ -71,7 +74,7 @@ export const space = Effect.fnUntraced(function* (
   folder: string,
   whose: string
 ) {
-  const found = yield* Effect.option(Effect.tryPromise(() => statfs(existing(folder))))
+  const found = yield* Effect.option(Effect.tryPromise(async () => statfs(existing(folder))))
   if (found._tag === "None") return skipped(`the free space at ${folder} cannot be read`)
   const free = found.value.bavail * found.value.bsize
   const text = `${size(free)} free for ${whose} (${folder})`

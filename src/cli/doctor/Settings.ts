@@ -1,9 +1,8 @@
 /** The check of the configuration: it loads, names a company, and names only resources that exist. */
-import { existsSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
-import { readInputs, settingsFileDefault } from "../../configuration/Inputs.ts"
+import { readInputs } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import * as Output from "../Output.ts"
@@ -64,7 +63,7 @@ export const loadSettings = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const settings = yield* Configuration.load(flags, process.env)
       const inputs = yield* readInputs(flags, process.env)
-      return { settings, file: inputs.settings, catalogue: yield* catalogueOf(settings) }
+      return { settings, file: inputs.settings, path: inputs.path, catalogue: yield* catalogueOf(settings) }
     })
   )
   if (result._tag === "Failure") {
@@ -73,19 +72,18 @@ export const loadSettings = Effect.fnUntraced(function* (
     )
     return { findings, value: null }
   }
-  const { settings, file, catalogue } = result.success
-  const path = config ?? settingsFileDefault
+  const { settings, file, path, catalogue } = result.success
   const names = settings.companies.map(({ name }) => name)
   const noCompany = failed(
     "configuration",
-    existsSync(path) ? `${path} names no company` : "no source is configured",
+    path === null ? "no source is configured" : `${path} names no company`,
     "npx tributary init writes a configuration; npx tributary company add adds a company to the warehouse; npx tributary " +
       "demo works without one"
   )
   const value = { ...result.success, noCompany }
   if (names.length === 0) return { findings: [], value }
   const problems = unknownResources(settings, file, catalogue)
-  const place = existsSync(path) ? path : "the environment"
+  const place = path ?? "the environment"
   const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${Output.firstOf(names, namesMax)}`
   return { findings: problems.length > 0 ? problems : [ok(text)], value }
 })

@@ -4,7 +4,6 @@
  * Promise: nothing is created or migrated. A stopped embedded server is started for the time of the check; one that
  * does not exist is not created.
  */
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Context from "effect/Context"
 import * as Clock from "effect/Clock"
@@ -15,6 +14,7 @@ import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
 import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
@@ -74,7 +74,14 @@ const open = Effect.fnUntraced(function* (
         "there is no Postgres"
       )
     }
-    if (!existsSync(join(root, "pg18", "PG_VERSION"))) {
+    const initialised = yield* Effect.result(
+      ReadFile.attempt(root, () => ReadFile.exists(join(root, "pg18", "PG_VERSION")))
+    )
+    if (initialised._tag === "Failure") {
+      const { message, remedy } = splitRemedy(initialised.failure.message)
+      return unusable(failed("configuration", message, remedy), "the database cannot be used")
+    }
+    if (!initialised.success) {
       return unusable(
         warning(`the embedded Postgres does not exist yet (${root})`, "npx tributary sync creates and fills it"),
         "there is no warehouse yet"

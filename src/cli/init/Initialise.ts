@@ -5,13 +5,13 @@
  * configuration by its own loader. A run that stops earlier leaves the folder unchanged. A token is `Redacted`, is not
  * shown while it is typed, and is written to `.env` alone, which only its owner can read.
  */
-import { existsSync, readFileSync } from "node:fs"
 import { parse as parseDotEnv } from "dotenv"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import { settingsFileDefault, variables } from "../../configuration/Inputs.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { CommandFailed, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
@@ -24,9 +24,15 @@ import { chooseAreas, chooseFreshness, choosePassword, choosePublicUrl, limitToA
 import { chooseWarehouse, databaseUrlVariable } from "./WarehouseChoice.ts"
 import { environmentFile, write } from "./Write.ts"
 
+/** Looks at a file. One that cannot be used ends the command. */
+const reading = <A>(path: string, read: (path: string) => A) =>
+  ReadFile.attempt(path, () => read(path)).pipe(
+    Effect.catch(({ message }) => failWith(exitCode.configuration, message))
+  )
+
 /** Whether the configuration may be written: it is new, or its replacement is allowed. */
 const mayWrite = Effect.fnUntraced(function* ({ file, options }: InitContext) {
-  if (!existsSync(file) || options.replace) return true
+  if (!(yield* reading(file, ReadFile.exists)) || options.replace) return true
   if (!options.isInteractive) {
     return yield* failWith(
       exitCode.configuration,
@@ -56,7 +62,7 @@ const checkFlags = Effect.fnUntraced(function* ({ catalogue, options }: InitCont
 /** The new text of `.env`. A replaced value becomes a note, and needs `--replace` in a script. */
 const mergeSecrets = Effect.fnUntraced(function* (context: InitContext, secrets: Draft["secrets"]) {
   const { notes, options } = context
-  const before = existsSync(environmentFile) ? readFileSync(environmentFile, "utf8") : ""
+  const before = (yield* reading(environmentFile, ReadFile.textIfPresent)) ?? ""
   const dotEnv = parseDotEnv(before)
   const values = new Map([...secrets].map(([name, value]) => [name, Redacted.value(value)]))
   const replaced = [...values.keys()].filter(
@@ -80,12 +86,13 @@ const mergeSecrets = Effect.fnUntraced(function* (context: InitContext, secrets:
 })
 
 const writeFiles = Effect.fnUntraced(function* ({ file, notes }: InitContext, draft: Draft, environmentText: string) {
+  const ignored = yield* reading(".gitignore", ReadFile.textIfPresent)
   const written = yield* write(file, Files.configurationText(draft), environmentText).pipe(
     Effect.mapError((error) => new CommandFailed({ code: exitCode.fault, message: `cannot write: ${error}` })),
     Effect.uninterruptible
   )
   if (written.wasOpen) notes.push(`other users could read ${environmentFile}; now only its owner can`)
-  if (existsSync(".gitignore") && !Files.ignoresEnvironment(readFileSync(".gitignore", "utf8"))) {
+  if (ignored !== null && !Files.ignoresEnvironment(ignored)) {
     notes.push(`.gitignore does not name ${environmentFile}: add it, so that no token gets into the repository`)
   }
   return written
@@ -100,7 +107,9 @@ export const initialise = Effect.fn("initialise")(function* (
     options,
     catalogue: (yield* Source).catalogue,
     environment,
-    variable: variables(environment),
+    variable: yield* variables(environment).pipe(
+      Effect.catch((error) => failWith(exitCode.configuration, describeProblems(error)))
+    ),
     file: options.config ?? settingsFileDefault,
     notes: []
   }

@@ -4,13 +4,14 @@
  * Promise: each file appears whole. Only its owner can read a file with secrets. A replaced configuration is kept, and a
  * foreign schema is not replaced.
  */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs"
+import { copyFileSync, mkdirSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { jsonSchema } from "../../configuration/Settings.ts"
 import * as AtomicFile from "../../files/AtomicFile.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import * as Files from "./Files.ts"
 
 export const environmentFile = ".env"
@@ -18,15 +19,16 @@ export const environmentFile = ".env"
 const backupName = (file: string): string => {
   for (let number = 1; ; number += 1) {
     const name = `${file}.backup-${number}`
-    if (!existsSync(name)) return name
+    if (!ReadFile.exists(name)) return name
   }
 }
 
 /** Writes the JSON Schema; another file of that name stays. */
 const writeSchema = (path: string) => {
   const content = jsonSchema()
-  if (existsSync(path)) {
-    const present = parseJson(readFileSync(path, "utf8"))
+  const before = ReadFile.textIfPresent(path)
+  if (before !== null) {
+    const present = parseJson(before)
     const isOurs = Predicate.hasProperty(present, "title") && present.title === content.title
     if (!isOurs || isDeepStrictEqual(present, content)) return
   }
@@ -54,11 +56,11 @@ export const write = (file: string, text: string, environment: string): Effect.E
   Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true })
-      const wasOpen = existsSync(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
+      const wasOpen = ReadFile.exists(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
       AtomicFile.replace(environmentFile, environment, { mode: 0o600 })
       const schema = join(dirname(file), Files.schemaName)
       writeSchema(schema)
-      const backup = existsSync(file) ? backupName(file) : null
+      const backup = ReadFile.exists(file) ? backupName(file) : null
       if (backup !== null) copyFileSync(file, backup)
       AtomicFile.replace(file, text)
       return { schema, backup, wasOpen: wasOpen && process.platform !== "win32" }

@@ -1,5 +1,5 @@
 /** The command `schema dbt`: the warehouse as dbt sources. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -51,8 +51,7 @@ export const dbtCommand = Command.make(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
         // This command does not create the embedded Postgres.
-        const exists = settings.databaseUrl !== null || existsSync(join(settings.dataDirectory, "postgres"))
-        return yield* dbtSources(settings, exists && !flags.catalogueOnly)
+        return yield* dbtSources(settings, !flags.catalogueOnly && (yield* Warehouse.exists(settings)))
       })
     )
     if (Option.isNone(flags.out)) return yield* Output.print(written.text.trimEnd())

@@ -88,7 +88,7 @@ const runForEach = Effect.fnUntraced(function* <A>(
   operation: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>
 ) {
   const file = yield* configuration(flags.config)
-  yield* Targets.check(file, { companies: flags.company }, Targets.mayHaveCompanies(file))
+  yield* Targets.check(file, { companies: flags.company }, yield* Targets.mayHaveCompanies(file))
   const reader = yield* (yield* Source).deliveries
   return yield* Effect.gen(function* () {
     const settings = yield* StoredCompanies.extend(file)

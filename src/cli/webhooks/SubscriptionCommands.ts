@@ -125,7 +125,7 @@ const [secretMin, secretMax] = [16, 255]
 /** The secret in a variable. */
 const secretOf = Effect.fnUntraced(function* (name: string) {
   const variable = variableStatus(name)
-  const value = variables(process.env)(name)
+  const value = (yield* variables(process.env))(name)
   if (value === undefined) return yield* usageError(`${variable} is not set in the environment or .env`)
   if (value.length < secretMin || value.length > secretMax) {
     return yield* usageError(`${variable} must hold ${secretMin} to ${secretMax} characters`)

@@ -6,6 +6,7 @@
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
+import * as ReadFile from "../../files/ReadFile.ts"
 import type { Database } from "../../postgres/Database.ts"
 import type { DatabaseError } from "../../postgres/DatabaseError.ts"
 import * as Csv from "./Csv.ts"
@@ -41,19 +42,14 @@ const extensions: Readonly<Record<string, readonly [Format, Csv.Delimiter]>> = {
   tsv: ["csv", "\t"]
 }
 
-const unreadable = (name: string) => (error: unknown) => {
-  const { code, message } =
-    error instanceof Error ? (error as NodeJS.ErrnoException) : { code: "", message: String(error) }
-  const why =
-    code === "ENOENT"
-      ? "there is no such file"
-      : code === "EISDIR"
-        ? "it is a folder"
-        : code === "EACCES"
-          ? "access is denied"
-          : message
-  return new InputError({ message: `${name} cannot be read: ${why}`, remedy: "check the path after --from" })
-}
+const unreadable = (name: string) => (error: unknown) =>
+  new InputError({
+    message:
+      (error as NodeJS.ErrnoException).code === "ENOENT"
+        ? `${name} cannot be read: there is no such file`
+        : ReadFile.problemOf(name, error).message,
+    remedy: "check the path after --from"
+  })
 
 /** Opens nothing: the file is opened when its records are read. */
 export const openInput = (text: string, options: InputOptions): Effect.Effect<Input, InputError> => {

@@ -26,11 +26,12 @@ import {
 import { basename, dirname, join, relative, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as ReadFile from "../../files/ReadFile.ts"
 import { type EmbeddedPostgresError, errnoOf, fail, useDatabaseUrl } from "./Failure.ts"
 import { isAlive, nameOf } from "./Process.ts"
 
 /** The folder itself, or the nearest one above it that exists. */
-const existingFolder = (path: string): string => (existsSync(path) ? path : existingFolder(dirname(path)))
+const existingFolder = (path: string): string => (ReadFile.exists(path) ? path : existingFolder(dirname(path)))
 
 interface Identity {
   readonly uid: number
@@ -151,7 +152,7 @@ const makeRoot = (root: string, identity: Identity | undefined) => {
 
 /** Written to a draft and linked into place, so that another process never reads half a password. */
 const makePassword = (path: string, identity: Identity | undefined) => {
-  if (existsSync(path)) return
+  if (ReadFile.exists(path)) return
   const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`
   writeFileSync(draft, randomBytes(24).toString("base64url"), { mode: 0o600, flag: "wx" })
   own(draft, identity)
@@ -173,7 +174,7 @@ interface Link {
 /** The links between libraries that an npm package cannot hold; its install script makes them, if it may run. */
 const missingLinks = (native: string): ReadonlyArray<Link> => {
   const list = join(native, "pg-symlinks.json")
-  if (process.platform !== "linux" || !existsSync(list)) return []
+  if (process.platform !== "linux" || !ReadFile.exists(list)) return []
   return (JSON.parse(readFileSync(list, "utf8")) as ReadonlyArray<Link>)
     .map(({ source, target }) => ({ source: resolve(native, "..", source), target: resolve(native, "..", target) }))
     .filter(({ target }) => !existsSync(target))
@@ -211,7 +212,7 @@ const reachable = (found: Binaries, identity: Identity | undefined): Binaries =>
   const { version } = JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")) as { version: string }
   const copy = join(copiesFolder, `postgres-${version}`)
   try {
-    if (!existsSync(copy)) copyBinaries(native, copy)
+    if (!ReadFile.exists(copy)) copyBinaries(native, copy)
     if (statSync(copy).uid !== 0) return found
   } catch {
     return found
@@ -229,7 +230,7 @@ const copyBinaries = (native: string, copy: string) => {
     execFileSync("chmod", ["-R", "a+rX", draft, copiesFolder])
     renameSync(draft, copy)
   } catch (error) {
-    if (!existsSync(copy)) throw error
+    if (!ReadFile.exists(copy)) throw error
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
@@ -269,7 +270,7 @@ export const prepare = (rootGiven: string, found: Binaries): DataDirectory => {
     binaries: runnable,
     identity,
     env: { ...base, TZ: "UTC", LC_ALL: "C", ...libraryPath(dirname(dirname(runnable.postgres)), root, identity) },
-    password: Redacted.make(readFileSync(passwordFile, "utf8").trim())
+    password: Redacted.make(ReadFile.text(passwordFile).trim())
   }
 }
 

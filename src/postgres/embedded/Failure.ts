@@ -1,6 +1,8 @@
 /** The errors of the embedded server, with the step that failed and a hint. */
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as ReadFile from "../../files/ReadFile.ts"
 
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
   /** The step that failed: binaries, folder, initdb, start, wait, enter. */
@@ -18,19 +20,21 @@ export const errnoOf = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : undefined
 export const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
-export const folderHint = (error: unknown, root: string): string | undefined => {
-  switch (errnoOf(error)) {
-    case "EACCES":
-    case "EPERM":
-      return `${root} belongs to another user: run as that user, set TRIBUTARY_HOME to a folder of your own, or ${useDatabaseUrl}`
-    case "EROFS":
-      return `set TRIBUTARY_HOME to a folder that can be written, or ${useDatabaseUrl}`
-    case "ENOSPC":
-      return "make room on the disk"
-    case "ENOTDIR":
-    case "EEXIST":
-      return `there is a file where a folder is needed: rename it, or set TRIBUTARY_HOME`
-    default:
-      return undefined
-  }
-}
+/** The path that an error of the file system is about. */
+const pathOf = (error: unknown): string | undefined =>
+  Predicate.hasProperty(error, "path") && typeof error.path === "string" ? error.path : undefined
+
+/** The failure of an operation of the file system in the data directory. */
+export const folderFailure = (error: unknown, root: string, step = "folder"): EmbeddedPostgresError =>
+  error instanceof EmbeddedPostgresError
+    ? error
+    : fail(
+        step,
+        errnoOf(error) === "EEXIST"
+          ? `${pathOf(error) ?? root} is a file, and a folder is needed. Rename it`
+          : ReadFile.problemOf(pathOf(error) ?? root, error).message,
+        `or set TRIBUTARY_HOME to another folder, or ${useDatabaseUrl}`
+      )
+
+export const onFolder = <A>(root: string, run: () => A): Effect.Effect<A, EmbeddedPostgresError> =>
+  Effect.try({ try: run, catch: (error) => folderFailure(error, root) })

@@ -7,7 +7,6 @@ import { type ChildProcess, spawn } from "node:child_process"
 import {
   closeSync,
   copyFileSync,
-  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -24,7 +23,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
-import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
+import { type EmbeddedPostgresError, errnoOf, fail, folderFailure, onFolder } from "./Failure.ts"
 import { type DataDirectory, makeDraft, own, ownFolder, privateHomeHint, spawnOptions } from "./DataDirectory.ts"
 import { gone, isAlive, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
 
@@ -48,20 +48,25 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
   ...(durable ? ["fsync=on", "max_connections=100"] : ["fsync=off", "full_page_writes=off", "max_connections=300"])
 ]
 
-const isInitialised = (place: DataDirectory) => existsSync(join(place.dataDir, "PG_VERSION"))
+const isInitialised = (place: DataDirectory) => ReadFile.exists(join(place.dataDir, "PG_VERSION"))
+
+const makeDraftWithData = (place: DataDirectory): string => {
+  const draft = makeDraft(place.root)
+  mkdirSync(join(draft, "data"), { mode: 0o700 })
+  for (const folder of [draft, join(draft, "data")]) own(folder, place.identity)
+  return draft
+}
 
 /** Initialises a draft, then renames it: a crash half-way leaves only a folder that the next start removes. */
 export const initialise = (place: DataDirectory, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
-  Effect.suspend(() => {
-    if (isInitialised(place)) return Effect.void
-    const draft = makeDraft(place.root)
-    mkdirSync(join(draft, "data"), { mode: 0o700 })
-    for (const folder of [draft, join(draft, "data")]) own(folder, place.identity)
-    return runInitdb(place, join(draft, "data"), durable).pipe(
+  Effect.gen(function* () {
+    const draft = yield* onFolder(place.root, () => (isInitialised(place) ? null : makeDraftWithData(place)))
+    if (draft === null) return
+    yield* runInitdb(place, join(draft, "data"), durable).pipe(
       Effect.andThen(
         Effect.try({
           try: () => renameSync(join(draft, "data"), place.dataDir),
-          catch: (error) => fail("initdb", textOf(error), folderHint(error, place.root))
+          catch: (error) => folderFailure(error, place.root, "initdb")
         })
       ),
       // Another process was faster: its cluster is used.
@@ -125,17 +130,19 @@ export const withLock = <A>(
   work: Effect.Effect<A, EmbeddedPostgresError>
 ): Effect.Effect<A, EmbeddedPostgresError> =>
   Effect.acquireUseRelease(
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      takeTurn(place, now) ? Effect.void : Effect.fail(fail("wait", "another process is starting it"))
-    ),
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      if (yield* onFolder(place.root, () => takeTurn(place, now))) return
+      return yield* fail("wait", "another process is starting it")
+    }),
     () => work,
     () => Effect.sync(() => rmSync(turnFile(place), { force: true }))
   )
 
 const takeTurn = (place: DataDirectory, now: number): boolean => {
   const path = turnFile(place)
-  const holder = readText(path)
-  if (holder !== undefined) {
+  const holder = ReadFile.textIfPresent(path)
+  if (holder !== null) {
     const ageMs = now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now)
     // Empty: its holder is about to write its name.
     const isHeld = holder === "" ? ageMs < 1000 : isAlive(holder) && ageMs < 2 * startTimeoutMs
@@ -146,16 +153,10 @@ const takeTurn = (place: DataDirectory, now: number): boolean => {
     writeFileSync(path, nameOf(process.pid), { flag: "wx" })
     own(path, place.identity)
     return true
-  } catch {
-    return false
-  }
-}
-
-const readText = (path: string): string | undefined => {
-  try {
-    return readFileSync(path, "utf8")
-  } catch {
-    return undefined
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false
+    rmSync(path, { force: true })
+    throw error
   }
 }
 
@@ -171,24 +172,22 @@ export interface Postmaster {
 const postmasterFile = (place: DataDirectory) => join(place.dataDir, "postmaster.pid")
 
 const readPostmaster = (path: string): Postmaster | undefined => {
-  try {
-    const lines = readFileSync(path, "utf8").split("\n")
-    return {
-      pid: Number(lines[0]),
-      startedAtMs: Number(lines[2]) * 1000,
-      port: Number(lines[3]),
-      status: (lines[7] ?? "").trim()
-    }
-  } catch {
-    return undefined
-  }
+  const lines = ReadFile.textIfPresent(path)?.split("\n")
+  return lines === undefined
+    ? undefined
+    : {
+        pid: Number(lines[0]),
+        startedAtMs: Number(lines[2]) * 1000,
+        port: Number(lines[3]),
+        status: (lines[7] ?? "").trim()
+      }
 }
 
 /** Whether this process is alive and serves this folder, and its id has not passed to another process. */
 export const isOurs = (place: DataDirectory, { pid, startedAtMs }: Postmaster): boolean =>
   isServerOf(place.dataDir, pid, startedAtMs)
 
-/** The server of this folder, when it runs. */
+/** The server of this folder, when it runs. Throws the error of the file system. */
 export const runningPostmaster = (place: DataDirectory): Postmaster | undefined => {
   const found = readPostmaster(postmasterFile(place))
   return found !== undefined && isOurs(place, found) ? found : undefined
@@ -247,10 +246,9 @@ const launchAt = Effect.fnUntraced(function* (
   durable: boolean,
   restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 ) {
-  removeStaleLock(place)
-  const { child, offset } = yield* Effect.try({
-    try: () => spawnPostgres(place, port, durable),
-    catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
+  const { child, offset } = yield* onFolder(place.root, () => {
+    removeStaleLock(place)
+    return spawnPostgres(place, port, durable)
   })
   let ended: string | undefined
   // Another process used the server before this process checked, and stopped it as its last user.
@@ -274,10 +272,13 @@ const launchAt = Effect.fnUntraced(function* (
         )
       )
     }
-    const postmaster = readPostmaster(postmasterFile(place))
-    return postmaster?.pid === child.pid && postmaster?.status === "ready"
-      ? Effect.succeed(postmaster)
-      : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
+    return Effect.flatMap(
+      onFolder(place.root, () => readPostmaster(postmasterFile(place))),
+      (postmaster) =>
+        postmaster?.pid === child.pid && postmaster?.status === "ready"
+          ? Effect.succeed(postmaster)
+          : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
+    )
   })
   return yield* ready.pipe(
     Effect.retry({

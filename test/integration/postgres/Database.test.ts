@@ -293,7 +293,7 @@ describe("DATABASE_URL", () => {
     ["postgres://:hunter2@db/x", "names no user"],
     ["postgres://me:%zz-hunter2@db/x", "cannot be read"],
     ["postgres://me:hunter2@db/x?sslmode=prefer", "allowed are disable, require, verify-ca, verify-full"],
-    ["postgres://me:hunter2@db/x?sslmode=verify-full&sslrootcert=/nowhere", "cannot be read (/nowhere)"],
+    ["postgres://me:hunter2@db/x?sslmode=verify-full&sslrootcert=/nowhere", "cannot be read (/nowhere does not exist)"],
     ["postgres://me:hunter2@db/x?connect_timeout=soon", "connect_timeout that is no number"],
     ["postgres://me:hunter2@localhost/x?port=99999", "has a port that is not between 1 and 65535"],
     ["postgres://me:hunter2@localhost/x?port=0", "has a port that is not between 1 and 65535"],
