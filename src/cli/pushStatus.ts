@@ -13,6 +13,7 @@ import * as Flag from "effect/cli/Flag"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { type Configuration, namesOf } from "../configuration/Configuration.ts"
+import * as Mode from "../files/Mode.ts"
 import type { Counts, Operation, RejectedRow, Rows } from "../outbox/Push.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import { retryRejected } from "../outbox/RetryRejected.ts"
@@ -236,7 +237,7 @@ const writeRejected = Effect.fnUntraced(function* (rows: Rows, file: string, isC
   let records = 0
   const attempt = <A>(act: () => Promise<A>) => Effect.tryPromise({ try: act, catch: fileFailed(file) })
   yield* Effect.acquireUseRelease(
-    attempt(() => open(file, "wx")),
+    attempt(() => open(file, "wx", Mode.dataFile)),
     (handle) =>
       Effect.gen(function* () {
         if (isCsv) yield* attempt(() => handle.appendFile(`${ExportRejected.csvHeader(columns)}\n`))

@@ -15,6 +15,7 @@ import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import { variables } from "../configuration/Inputs.ts"
 import type { RadarReport } from "../connector/Radar.ts"
+import * as Mode from "../files/Mode.ts"
 import { config, json, reported, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, endWith, type ExitCode, exitCode, exitCodeOfSource, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -90,7 +91,10 @@ const codeOf = ({ access, differences, ended }: RadarReport): ExitCode => {
 
 const write = (file: string, text: string) =>
   Effect.try({
-    try: () => writeFileSync(file, text, { mode: 0o600 }),
+    try: () => {
+      writeFileSync(file, text, { mode: Mode.secretFile })
+      Mode.narrow(file, Mode.secretFile)
+    },
     catch: (cause) =>
       new CommandFailed({ code: exitCode.fault, message: `${file} cannot be written: ${(cause as Error).message}` })
   })

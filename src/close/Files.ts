@@ -5,9 +5,10 @@
  * beside it. Drafts replace each other.
  */
 import { createHash } from "node:crypto"
-import { mkdirSync, readdirSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { basename, join } from "node:path"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
 import { CloseFailed, usage } from "./CloseFailed.ts"
 
@@ -21,7 +22,7 @@ export const pdfPath = (path: string): string => path.replace(/json$/, "pdf")
 
 /** The latest revision of a close; 0: there is none. */
 export const latestRevision = (folder: string, month: string, company: string): number => {
-  mkdirSync(folder, { recursive: true })
+  Mode.makeDataFolder(folder)
   const names = new Set(readdirSync(folder))
   let revision = 0
   while (names.has(basename(closePath(folder, month, company, revision + 1)))) revision += 1

@@ -17,6 +17,7 @@ import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Redacted from "effect/Redacted"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
 import { CloseFailed } from "./CloseFailed.ts"
 import { canonical, type Content, type Document, type Parsed, type SignatureMember } from "./Document.ts"
@@ -63,7 +64,9 @@ export const loadKey = (path: string): SigningKey => {
     if (!ReadFile.exists(path)) {
       const { privateKey } = generateKeyPairSync("ed25519")
       mkdirSync(dirname(path), { recursive: true })
-      isNew = AtomicFile.create(path, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 })
+      isNew = AtomicFile.create(path, privateKey.export({ type: "pkcs8", format: "pem" }), {
+        mode: Mode.secretFile
+      })
     }
   } catch (error) {
     throw CloseFailed.from(`the signing key ${path} cannot be created`)(error)

@@ -16,6 +16,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyOut } from "../postgres/Copy.ts"
@@ -59,12 +60,12 @@ const failing = <A>(what: string, attempt: () => A): Effect.Effect<A, ExportFail
 /** Creates the folder of unfinished files, which also excludes other exports; one of a process that ended is replaced. */
 const createPartial = (folder: string): string => {
   const partial = join(folder, ".partial")
-  mkdirSync(folder, { recursive: true })
+  Mode.makeDataFolder(folder)
   const owner = join(partial, "owner")
   for (const isLast of [false, true]) {
     try {
-      mkdirSync(partial)
-      writeFileSync(owner, `${nameOf(process.pid)} ${hostname()}`)
+      mkdirSync(partial, { mode: 0o700 })
+      writeFileSync(owner, `${nameOf(process.pid)} ${hostname()}`, { mode: Mode.dataFile })
       return partial
     } catch (error) {
       if (isLast || (error as NodeJS.ErrnoException).code !== "EEXIST") throw error
@@ -91,7 +92,7 @@ const copyToFile = (client: pg.Client, statement: string, path: string): Effect.
   Effect.tryPromise({
     try: async (signal) => {
       const rows = copyOut(client, statement)
-      await pipeline(rows, createWriteStream(path, { highWaterMark: 1024 * 1024 }), { signal })
+      await pipeline(rows, createWriteStream(path, { highWaterMark: 1024 * 1024, mode: Mode.dataFile }), { signal })
       return rows.rowCount
     },
     catch: DatabaseError.from("export")
@@ -192,7 +193,11 @@ export const run = Effect.fn("Export.run")(function* (
   for (const table of found) {
     const selection = selectionOf(table)
     const { path: draft, rows } = yield* fileOf(table, selection)
-    yield* failing(draft, () => AtomicFile.sync(draft))
+    yield* failing(draft, () => {
+      // DuckDB makes files that every user reads; the one that names the owner has the permissions that the mask allows.
+      Mode.narrow(draft, statSync(join(partial, "owner")).mode)
+      AtomicFile.sync(draft)
+    })
     drafts.push({ table, draft, rows, complete: selection.changed === null })
     yield* options.onTable?.(`${table.dataset}.${table.name}`, rows) ?? Effect.void
   }
@@ -200,7 +205,7 @@ export const run = Effect.fn("Export.run")(function* (
     drafts.map(({ table, draft, rows, complete }) => {
       const below = table.dataset === datasets.current ? table.name : `history/${table.name}`
       const path = `${below}/${stamp}.${format}`
-      mkdirSync(join(folder, below), { recursive: true })
+      Mode.makeDataFolder(join(folder, below))
       renameSync(draft, join(folder, path))
       AtomicFile.sync(join(folder, below))
       const { size: bytes } = statSync(join(folder, path))

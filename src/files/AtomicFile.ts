@@ -5,12 +5,23 @@
  * returns. A crash leaves the former file, the new one, or also a draft beside it, which the next write of that process
  * number replaces.
  */
-import { closeSync, fsyncSync, linkSync, openSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { basename, dirname, join } from "node:path"
+import * as Mode from "./Mode.ts"
 import * as ReadFile from "./ReadFile.ts"
 
 export interface WriteOptions {
-  /** The permissions of the file, as far as the process's mask allows them. Default: 0o644. */
+  /** The permissions of the file, as far as the mask of the process allows them. Default: those of a file with records. */
   readonly mode?: number
   /** Where the bytes are written first; in the file system of the file. Default: beside it. */
   readonly draft?: string
@@ -28,7 +39,11 @@ export const sync = (path: string): void => {
   }
 }
 
-const writeDraft = (path: string, bytes: string | Uint8Array, { mode = 0o644, draft }: WriteOptions): string => {
+const writeDraft = (
+  path: string,
+  bytes: string | Uint8Array,
+  { mode = Mode.dataFile, draft }: WriteOptions
+): string => {
   const place = draft ?? join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
   rmSync(place, { force: true })
   const file = openSync(place, "wx", mode)
@@ -59,11 +74,16 @@ export const create = (path: string, bytes: string | Uint8Array, options: WriteO
   return true
 }
 
-/** Creates or replaces a file; a symbolic link stays, and its file is replaced. Throws the error of the file system. */
+/**
+ * Creates or replaces a file; a symbolic link stays, and its file is replaced. The new file has no permission that the
+ * former one lacks. Throws the error of the file system.
+ */
 export const replace = (path: string, bytes: string | Uint8Array, options: WriteOptions = {}): void => {
-  const target = ReadFile.exists(path) ? realpathSync(path) : path
+  const isReplaced = ReadFile.exists(path)
+  const target = isReplaced ? realpathSync(path) : path
   const draft = writeDraft(target, bytes, options)
   try {
+    if (isReplaced) Mode.narrow(draft, statSync(target).mode)
     renameSync(draft, target)
   } catch (error) {
     rmSync(draft, { force: true })

@@ -1,5 +1,6 @@
 /** Files that are written as a whole: their bytes, their permissions, and what a failure leaves. */
 import {
+  chmodSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -12,7 +13,9 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import * as Close from "../../src/close/Files.ts"
 import * as AtomicFile from "../../src/files/AtomicFile.ts"
+import * as Mode from "../../src/files/Mode.ts"
 
 let folder = ""
 const at = (name: string) => join(folder, name)
@@ -20,6 +23,46 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tributary-files-"))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const modeOf = (name: string): string => (statSync(at(name)).mode & 0o777).toString(8)
+
+describe("the permissions of a file with records", () => {
+  it.each([
+    { mask: 0o022, file: "640", folder: "750" },
+    { mask: 0o077, file: "600", folder: "700" },
+    { mask: 0, file: "640", folder: "750" }
+  ])("exclude other users with the mask $mask", ({ mask, file, folder }) => {
+    const before = process.umask(mask)
+    try {
+      Mode.makeDataFolder(at("below/closes"))
+      Close.writeClose(at("below/closes/2026-10-north.json"), "{}", Buffer.from("%PDF"), false)
+      Close.writeClose(at("below/closes/2026-10-north.draft.json"), "{}", Buffer.from("%PDF"), true)
+      AtomicFile.create(at("key"), "secret", { mode: Mode.secretFile })
+      AtomicFile.replace(at("settings"), "a: 1", { mode: Mode.settingsFile })
+    } finally {
+      process.umask(before)
+    }
+    for (const name of readdirSync(at("below/closes"))) assert.strictEqual(modeOf(`below/closes/${name}`), file)
+    assert.strictEqual(readdirSync(at("below/closes")).length, 4)
+    assert.strictEqual(modeOf("below"), folder)
+    assert.strictEqual(modeOf("below/closes"), folder)
+    assert.strictEqual(modeOf("key"), "600")
+    assert.strictEqual(modeOf("settings"), (0o644 & ~mask).toString(8))
+  })
+
+  it("are not widened where a file is replaced", () => {
+    for (const [name, mode] of [
+      ["private", 0o600],
+      ["public", 0o666],
+      ["group", 0o660]
+    ] as const) {
+      writeFileSync(at(name), "old")
+      chmodSync(at(name), mode)
+      AtomicFile.replace(at(name), "new")
+    }
+    assert.deepStrictEqual(["private", "public", "group"].map(modeOf), ["600", "640", "640"])
+  })
+})
 
 describe("a file that is written as a whole", () => {
   it("is created once, and replaced with all bytes", () => {

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { jsonSchema } from "../../configuration/Settings.ts"
 import * as AtomicFile from "../../files/AtomicFile.ts"
+import * as Mode from "../../files/Mode.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import * as Files from "./Files.ts"
 
@@ -32,7 +33,7 @@ const writeSchema = (path: string) => {
     const isOurs = Predicate.hasProperty(present, "title") && present.title === content.title
     if (!isOurs || isDeepStrictEqual(present, content)) return
   }
-  AtomicFile.replace(path, `${JSON.stringify(content, null, 2)}\n`)
+  AtomicFile.replace(path, `${JSON.stringify(content, null, 2)}\n`, { mode: Mode.settingsFile })
 }
 
 const parseJson = (text: string): unknown => {
@@ -57,12 +58,12 @@ export const write = (file: string, text: string, environment: string): Effect.E
     try: () => {
       mkdirSync(dirname(file), { recursive: true })
       const wasOpen = ReadFile.exists(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
-      AtomicFile.replace(environmentFile, environment, { mode: 0o600 })
+      AtomicFile.replace(environmentFile, environment, { mode: Mode.secretFile })
       const schema = join(dirname(file), Files.schemaName)
       writeSchema(schema)
       const backup = ReadFile.exists(file) ? backupName(file) : null
       if (backup !== null) copyFileSync(file, backup)
-      AtomicFile.replace(file, text)
+      AtomicFile.replace(file, text, { mode: Mode.settingsFile })
       return { schema, backup, wasOpen: wasOpen && process.platform !== "win32" }
     },
     catch: (error) => (error instanceof Error ? error.message : String(error))

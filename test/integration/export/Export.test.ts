@@ -1,6 +1,6 @@
 /** Exports of tables with odd values, read back by DuckDB and as text. */
 import { spawn } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { once } from "node:events"
@@ -67,6 +67,34 @@ const filesBelow = (folder: string): ReadonlyArray<string> =>
     .sort()
 
 layer(layerWarehouse, { timeout: 60_000, excludeTestServices: true })("an export", (it) => {
+  it.effect("is closed to other users, whatever the mask of the process is", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      for (const [mask, format, file, below] of [
+        [0, "parquet", "640", "750"],
+        [0, "csv", "640", "750"],
+        [0o077, "parquet", "600", "700"],
+        [0o022, "ndjson", "640", "750"]
+      ] as const) {
+        const folder = join(yield* acquireFolder, "made")
+        yield* Effect.acquireUseRelease(
+          Effect.sync(() => process.umask(mask)),
+          () => Export.run(optionsOf(folder, format, { history: true })),
+          (before) => Effect.sync(() => process.umask(before))
+        )
+        const modes = ["", ...readdirSync(folder, { recursive: true, encoding: "utf8" })].map((name) => {
+          const stat = statSync(join(folder, name))
+          return [stat.isFile() ? file : below, (stat.mode & 0o777).toString(8)]
+        })
+        assert.deepStrictEqual(
+          modes.map(([, mode]) => mode),
+          modes.map(([expected]) => expected)
+        )
+        assert.isAbove(modes.length, 6)
+      }
+    })
+  )
+
   it.effect("keeps every digit and every character in Parquet", () =>
     Effect.gen(function* () {
       yield* createTables
