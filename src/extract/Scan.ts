@@ -2,7 +2,8 @@
  * A scan: the choice between full and incremental, and its pages from the first to the last.
  *
  * Promise: a page token that repeats stops a scan, and so do {@link emptyPagesMax} pages in a row without a new record. An
- * empty page that should have records is read a second time, and the second answer counts. The cursor of a completed scan
+ * empty page that should have records is read a second time, and the second answer counts. An empty list that the
+ * mass-delete guard would let pass counts only when the source does not have a record of the warehouse either. The cursor of a completed scan
  * is the earliest position of its pages, so that the next scan misses no change. An incremental scan begins before the
  * stored cursor by the overlap, so that it reads rows that became visible after their own stamp.
  */
@@ -14,6 +15,7 @@ import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
+import type { ExpectedRows } from "../land/SoftDelete.ts"
 import { before, earlier, isAfter, millisecondsOf } from "../connector/Instant.ts"
 
 /** One page, the state of the scan after it, and whether it was the last. */
@@ -157,19 +159,20 @@ const emptyRetryDelayMs = 1_000
 
 /**
  * Reads a scan to its end and offers every page in order. It waits while `offer` waits, so that pages do not pile up.
- * `timeOf` converts an instant of the process' monotonic clock to the warehouse's time. `hasLive`: whether the warehouse
- * has rows that a full scan should return.
+ * `timeOf` converts an instant of the process' monotonic clock to the warehouse's time. `expectedRows`: the rows of the
+ * warehouse that a full scan should return.
  */
 export const scan = Effect.fnUntraced(function* <E, R, E2>(
   connector: ConnectorShape,
   resource: Resource,
   from: ScanPlan,
   timeOf: (monotonicMs: number) => number,
-  hasLive: Effect.Effect<boolean, E2>,
+  expectedRows: Effect.Effect<ExpectedRows | null, E2>,
   offer: (page: ScannedPage) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, SourceError | E | E2, R> {
   const checkProgress = makeProgressCheck(`/${resource.path}`)
   let state = from.resume
+  let expected = null as ExpectedRows | null
   /**
    * Whether an empty list is unlikely: a full scan although rows exist, or a page that the previous page announced. Without
    * rows an empty list counts at once: most resources are empty at the first read, and each second request would add a
@@ -177,13 +180,16 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
    */
   const isUnlikely = Effect.fnUntraced(function* (token: string | null) {
     if (token !== null) return true
-    if (from.kind !== "full" || !(yield* hasLive)) return false
+    if (from.kind !== "full") return false
+    expected = yield* expectedRows
+    if (expected === null) return false
     yield* Effect.sleep(emptyRetryDelayMs)
     return true
   })
   for (;;) {
     const token = state?.token ?? null
     const read = yield* readPage(connector.page({ resource, since: from.since, token }), isUnlikely(token))
+    if (token === null && isEmpty(read) && expected !== null) yield* confirmEmpty(connector, resource, expected)
     const page = from.until === null ? read : recordsUntil(resource, read, from.until)
     yield* checkProgress(read, token, (state?.pages ?? 0) + 1)
     const cursor = cursorOf(resource, page, from.overlapMs)
@@ -202,23 +208,39 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
+const broken = (path: string, detail: string) =>
+  Effect.fail(
+    new SourceError({ reason: new PagingBroken({ detail }), request: { method: "GET", path, requestId: null } })
+  )
+
+/**
+ * Fails when the source has a record that its empty list does not show. Only few rows are confirmed: of more rows the
+ * mass-delete guard deletes none.
+ */
+const confirmEmpty = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  resource: Resource,
+  { id, areUnguarded }: ExpectedRows
+) {
+  if (!areUnguarded || !resource.operations.includes("R")) return
+  const { record, rejected } = yield* connector.get(resource, id)
+  if (record !== null || rejected !== null)
+    yield* broken(`/${resource.path}`, `the list was empty twice, and the source has the record ${id}`)
+})
+
 /** Fails when a page token repeats, and after {@link emptyPagesMax} pages in a row without a new record. */
 const makeProgressCheck = (path: string) => {
   const tokens = new Set<string>()
   const isNews = makeNews()
   let empty = 0
-  const broken = (detail: string) =>
-    Effect.fail(
-      new SourceError({ reason: new PagingBroken({ detail }), request: { method: "GET", path, requestId: null } })
-    )
   return (page: Page, token: string | null, number: number): Effect.Effect<void, SourceError> =>
     Effect.suspend(() => {
       empty = isNews(idsOf(page)) ? 0 : empty + 1
       if (page.next === null) return Effect.void
       if (empty >= emptyPagesMax)
-        return broken(`${emptyPagesMax} pages in a row had no new record and named a next page`)
+        return broken(path, `${emptyPagesMax} pages in a row had no new record and named a next page`)
       if (page.next === token || tokens.has(page.next))
-        return broken(`page ${number} leads back to a page already read`)
+        return broken(path, `page ${number} leads back to a page already read`)
       tokens.add(page.next)
       return Effect.void
     })

@@ -49,6 +49,7 @@ export interface InTransaction extends Pick<ResourceLock, "run" | "runStatement"
 /** The mass-delete guard stopped a full scan that missed too many rows; none of them was soft-deleted. */
 export interface MassDeleteBlocked {
   readonly live: number
+  /** Live rows that the scan did not return. */
   readonly gone: number
 }
 

@@ -127,6 +127,8 @@ export interface SoftDeleteSql {
    * began, lane.
    */
   readonly findMissing: string
+  /** Counts the live rows, and those among them that the scan did not return. Parameters: company, resource, lane. */
+  readonly countUnseen: string
   /** Keeps missing rows that another lane may have landed after the scan had read their page: by pushes and reads by
    * number, and by another scan those that may have become visible after the position of this one. Parameters: company, scan
    * began, lane, position of the scan or null, overlap in milliseconds. */
@@ -264,6 +266,10 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
+    countUnseen:
+      `select count(*)::int as live, (count(*) filter (where seen.id is null))::int as unseen from ${table.current} t ` +
+      `left join (select distinct unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3) seen ` +
+      `on seen.id = t."id" where t."_company_id" = $1 and t."_deleted_at" is null`,
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +

@@ -16,10 +16,10 @@ import type { ResourceLock } from "./ResourceLock.ts"
 import type { SessionContext } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
 
-/** Below this number of deletions the mass-delete guard does not apply. */
+/** Up to this number of missing rows the mass-delete guard does not apply. */
 const unguardedDeletionsMax = 20
 
-/** Rows of the company that are not tombstones. */
+/** Number of the company's rows that are not tombstones. */
 export const countLive = ({ run, table, companyId }: ResourceLock): Effect.Effect<number, DatabaseError> =>
   run<{ live: number }>(
     "count",
@@ -27,12 +27,37 @@ export const countLive = ({ run, table, companyId }: ResourceLock): Effect.Effec
     [companyId]
   ).pipe(Effect.map(({ rows }) => rows[0]!.live))
 
-export const hasLive = ({ run, table, companyId }: ResourceLock): Effect.Effect<boolean, DatabaseError> =>
-  run<{ has: boolean }>(
-    "look for a live row of",
-    `select exists (select 1 from ${table.current} where "_company_id" = $1 and "_deleted_at" is null) as has`,
+/** Rows that a full scan should return. */
+export interface ExpectedRows {
+  /** The number of one of them. */
+  readonly id: string
+  /** Whether they are so few that the mass-delete guard does not protect them. */
+  readonly areUnguarded: boolean
+}
+
+/** The rows that a full scan should return; null where there are none. */
+export const expectedRows = ({
+  run,
+  table,
+  companyId
+}: ResourceLock): Effect.Effect<ExpectedRows | null, DatabaseError> =>
+  run<{ id: string | null; live: number }>(
+    "look for live rows of",
+    `select min("id")::text as id, count(*)::int as live from (select "id" from ${table.current} ` +
+      `where "_company_id" = $1 and "_deleted_at" is null limit ${unguardedDeletionsMax + 1}) few`,
     [companyId]
-  ).pipe(Effect.map(({ rows }) => rows[0]!.has))
+  ).pipe(
+    Effect.map(({ rows }) => {
+      const { id, live } = rows[0]!
+      return id === null ? null : { id, areUnguarded: live <= unguardedDeletionsMax }
+    })
+  )
+
+/** Number of live rows, and of those among them that the full scan did not return, at any time of their last read. */
+const countUnseen = ({ run, companyId, resource, lane }: ResourceLock, sql: SessionContext["sql"]) =>
+  run<{ live: number; unseen: number }>("count missing rows of", sql.countUnseen, [companyId, resource, lane]).pipe(
+    Effect.map(({ rows }) => rows[0]!)
+  )
 
 export interface SoftDeleteResult {
   readonly deleted: number
@@ -124,8 +149,8 @@ export const otherLanesStatement = Statement.make({
 })
 
 /**
- * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
- * `deletionsShareMax`.
+ * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this where the scan did not
+ * return more than `deletionsShareMax` of the live rows, however few of them remain to be deleted.
  */
 export const softDeleteMissing = Effect.fnUntraced(function* (
   context: SessionContext,
@@ -148,9 +173,10 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   const kept = yield* keepNewer(context, scan)
   const gone = absent - kept
   if (gone === 0) return { ...nothing, kept }
-  const live = yield* countLive(lock)
-  if (!context.acceptsDeletions && gone > unguardedDeletionsMax && gone > live * options.deletionsShareMax) {
-    return { deleted: 0, massDeleteBlocked: { live, gone }, kept }
+  // Rows that are kept, or that another read has landed since, are missing in the answer too: it is as unlikely.
+  const { live, unseen } = yield* countUnseen(lock, sql)
+  if (!context.acceptsDeletions && unseen > unguardedDeletionsMax && unseen > live * options.deletionsShareMax) {
+    return { deleted: 0, massDeleteBlocked: { live, gone: unseen }, kept }
   }
   yield* tombstone(context, began, `absent from the full scan of run ${runId}`)
   return { deleted: gone, massDeleteBlocked: null, kept }

@@ -11,7 +11,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Scan from "../extract/Scan.ts"
-import { hasLive } from "../land/SoftDelete.ts"
+import { expectedRows } from "../land/SoftDelete.ts"
 import * as Refetch from "../land/Refetch.ts"
 import type { ResourceLock } from "../land/ResourceLock.ts"
 import type { WriteSession } from "../land/WriteSession.ts"
@@ -55,7 +55,7 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
     if (regression !== null) return Effect.fail(regression)
     return Effect.andThen(permits.take(permitsOf(scanned)), Queue.offer(queue, scanned))
   }
-  const reader = yield* Scan.scan(connector, resource, plan, session.timeOf, hasLive(lock), offer).pipe(
+  const reader = yield* Scan.scan(connector, resource, plan, session.timeOf, expectedRows(lock), offer).pipe(
     Effect.matchCauseEffect({
       onFailure: (cause) => Queue.failCause(queue, cause),
       onSuccess: () => Queue.end(queue)

@@ -300,5 +300,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 2,
     cause: "two tasks sent the same request at the same time, and the checker took the second for a repetition",
     planOf: "outage-counts-as-attempt"
+  },
+  {
+    kind: "syncs",
+    seed: 1800000197,
+    cause:
+      "a list that was empty by mistake deleted the few rows that no other run had landed, below the mass-delete guard",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13"]
   }
 ]

@@ -549,6 +549,78 @@ describe("a run", () => {
       })
     )
 
+    it.effect("refuses an empty list of few rows while the source has one of them", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1, "one", 1), thing(2, "two", 2)] }))
+        yield* run(source, companyId)
+        source.script = pages({ records: [] })
+        let shown: ReturnType<typeof thing> | null = thing(1, "one", 1)
+        const get: typeof source.connector.get = (_, id) =>
+          Effect.succeed({
+            record: shown,
+            rejected: null,
+            version: null,
+            beganAt: source.now,
+            source: `GET /things/${id}`
+          })
+        const reading = { ...source, connector: { ...source.connector, get } }
+        const refused = yield* run(reading, companyId, { full: true })
+        assert.strictEqual(refused.status, "failed")
+        assert.include(refused.failure!.message, "the list was empty twice, and the source has the record 1")
+        assert.lengthOf(yield* live(companyId), 2)
+        shown = null
+        const emptied = yield* run(reading, companyId, { full: true })
+        assert.deepStrictEqual([emptied.status, emptied.totals.deleted], ["done", 2])
+      })
+    )
+
+    it.effect(
+      "blocks a mass delete although another run has landed most of the rows that the scan did not return",
+      () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const table = tables.plain
+          const rows = (name: string, count: number) =>
+            Array.from({ length: count }, (_, index) => record(plain, { id: String(index + 1), name }))
+          const source = scripted(companyId, pages({ records: rows("x", 30) }))
+          yield* run(source, companyId, { table })
+          const push = Effect.gen(function* () {
+            const { connector } = source
+            const lock = yield* ResourceLock.acquire({ table, connector, companyId, lane: "push" })
+            const session = yield* WriteSession.open(lock, {
+              run: { kind: "push" },
+              origin: "push",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
+            const page = {
+              records: rows("y", 25),
+              rejected: [],
+              next: null,
+              syncedThrough: null,
+              beganAt: source.now + 1,
+              source: "POST /plains",
+              bytes: 0,
+              attempts: 1
+            }
+            yield* session.land({ pages: [{ page }], scan: null, complete: false })
+          }).pipe(Effect.scoped, Effect.orDie)
+          source.script = pages({ records: [] })
+          let answers = 0
+          const connector = {
+            ...source.connector,
+            page: (request: Parameters<typeof source.connector.page>[0]) =>
+              Effect.tap(source.connector.page(request), () => ((answers += 1) === 2 ? push : Effect.void))
+          } as typeof source.connector
+          const blocked = yield* run({ ...source, connector }, companyId, { table })
+          assert.deepStrictEqual(blocked.massDeleteBlocked, { live: 30, gone: 30 })
+          assert.lengthOf(yield* live(companyId, "plains"), 30)
+        })
+    )
+
     it.effect("deletes no record that a push created during the full scan", () =>
       Effect.gen(function* () {
         const companyId = company()

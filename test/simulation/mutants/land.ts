@@ -260,11 +260,51 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: softDelete,
-        find: "if (!context.acceptsDeletions && gone > unguardedDeletionsMax",
-        replace: "if (gone < 0 && gone > unguardedDeletionsMax"
+        find: "if (!context.acceptsDeletions && unseen > unguardedDeletionsMax",
+        replace: "if (unseen < 0 && unseen > unguardedDeletionsMax"
       }
     ],
     options: { on: ["S4e"] }
+  },
+  {
+    name: "guard-counts-deletions-only",
+    origin: "mass-delete guard evaded",
+    story: "the guard bounds the number of deletions, and rows that are kept are not deleted",
+    changes: [
+      {
+        file: softDelete,
+        find: "const { live, unseen } = yield* countUnseen(lock, sql)",
+        replace: "const { live } = yield* countUnseen(lock, sql); const unseen = gone"
+      }
+    ],
+    options: {
+      only: ["S4e", "BF", "C4", "S15"],
+      on: ["S4e", "BF", "C4", "S15"],
+      overrides: {
+        network: [["S4e empty list", 0.6]],
+        records: 63,
+        pageSize: 17,
+        delayMax: 3_000_000,
+        cycleEvery: 4_000_000
+      }
+    }
+  },
+  {
+    name: "two-empty-lists-are-proof",
+    origin: "empty list believed",
+    story: "an empty list is a mistake once, and not twice",
+    changes: [
+      {
+        file: "src/extract/Scan.ts",
+        find: "if (!areUnguarded ||",
+        replace: "if (areUnguarded ||"
+      }
+    ],
+    options: {
+      only: ["S4e"],
+      on: ["S4e"],
+      overrides: { network: [["S4e empty list", 0.5]], records: 9, pageSize: 17 }
+    }
   },
   {
     name: "disbelieved-scan-counts",

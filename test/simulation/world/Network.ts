@@ -145,23 +145,20 @@ export class Network {
     if (!this.faults.on) return null
     for (const [fault, rate] of this.faults.rates) {
       if (!this.chance.chance(rate)) continue
-      if (fault !== "S4e empty list" || this.isLarge(company, path)) return fault
+      if (fault !== "S4e empty list" || this.hasProof(company, path)) return fault
     }
     return null
   }
 
-  /**
-   * Whether this is a first page of a list without a cursor, with so many records that an empty list triggers the
-   * mass-delete guard.
-   */
-  private isLarge(company: number | null, path: string): boolean {
+  /** Whether this is a first page of a list without a cursor, whose records the warehouse has. */
+  private hasProof(company: number | null, path: string): boolean {
     const list = firstPageOf(path)
     if (company === null || list === null) return false
     // A process that has stored a subscription requests it by its id.
     if (list === "webhooks") return this.isSubscribed()
     const { catalogue } = this.source.core.world.store
     const resource = catalogue.resources.get(list)
-    return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) >= 50
+    return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) > 0
   }
 
   /** The HTTP client of a process. `life` counts the starts of the process. */
