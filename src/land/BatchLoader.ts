@@ -26,9 +26,9 @@ export interface StagedRecord {
 export interface LoadResult {
   readonly inserted: number
   readonly updated: number
-  /** Rows written whose own stamp is older than the threshold. */
+  /** Rows written whose own stamp is older than the threshold, and that were not here with that stamp. */
   readonly late: number
-  /** The earliest stamp among the rows written, in milliseconds since 1970; null when none has one. */
+  /** The earliest stamp among the late rows, in milliseconds since 1970; null when no row is late. */
   readonly earliestMs: number | null
   /** Records older than the row that was kept. */
   readonly staleVersions: number
@@ -44,8 +44,10 @@ export interface BatchLoaderOptions {
   readonly origin: string
   /** Whether the company may have rows in the table: false copies a batch straight into it. */
   readonly hasRows: boolean
-  /** Rows stamped before this instant count as late; null counts none. */
+  /** Rows stamped before this instant count as late, unless they were here with that stamp; null counts none. */
   readonly lateBefore: string | null
+  /** Whether it is a full scan, which also returns rows that were lost here. */
+  readonly isFullScan: boolean
   /** Resources whose records are read again when a row changes here. */
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
 }
@@ -150,9 +152,9 @@ const copyDirect: LoadBatch = ({ lock, sql, runId, origin }, batch) =>
   })
 
 /** Merges the stage; the versions that are replaced go to the history. */
-const mergeStage = ({ lock, sql, runId, origin, lateBefore, serverVersion }: BatchLoaderOptions) => {
+const mergeStage = ({ lock, sql, runId, origin, lateBefore, isFullScan, serverVersion }: BatchLoaderOptions) => {
   const { run, companyId } = lock
-  const parameters = [companyId, origin, runId, lateBefore]
+  const parameters = [companyId, origin, runId, lateBefore, isFullScan]
   return serverVersion >= countStaleAnswers
     ? Effect.map(run<MergedRow>("merge", sql.mergeKeeping, parameters), ({ rows }) => rows[0]!)
     : Effect.gen(function* () {

@@ -28,6 +28,18 @@ export const insert = (
   `from (select id, version, ${began} as began, row_number() over () as place from ${relation}) written ` +
   `group by (place - 1) / ${batchChangesMax} order by min(place)`
 
+/**
+ * Whether the feed had a version before this statement. `among` selects the ids in question: only their versions are kept
+ * in memory. `is true` keeps Postgres from joining the feed with them record by record.
+ */
+export const had = (
+  table: Table,
+  version: { readonly company: string; readonly id: string; readonly version: string; readonly among: string }
+): string =>
+  `(${version.id}, ${version.version}) in (select u.id, coalesce(u.version, 1) from tributary.change_batches b ` +
+  `cross join unnest(b.ids, b.versions) u(id, version) where b.company_id = ${version.company} ` +
+  `and b.resource = ${literal(table.resource.path)} and (u.id in (${version.among})) is true)`
+
 export const firstLoadStatement = Statement.make({
   name: "add a first load to the change feed of",
   isPrepared: true,

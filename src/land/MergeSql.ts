@@ -104,9 +104,9 @@ export interface UpsertSql {
   /** Before Postgres 18: writes the versions about to be replaced to the history. Parameters: company. */
   readonly supersede: string
   /**
-   * Before Postgres 18, after {@link supersede}: inserts and updates. Parameters: company, origin, run, and an instant:
-   * rows written that are stamped before it are counted as `late`, `earliest_ms` is the earliest of their stamps.
-   * Returns one row: written, late, earliest_ms.
+   * Before Postgres 18, after {@link supersede}: inserts and updates. Parameters: company, origin, run, an instant, and
+   * whether it is a full scan. Rows written that are stamped before the instant, and that were not here with that stamp, are
+   * counted as `late`; `earliest_ms` is the earliest of their stamps. Returns one row: written, late, earliest_ms.
    */
   readonly merge: string
   /** Counts records of the stage that are older than the row which was kept. Parameters: company. */
@@ -197,12 +197,22 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
   const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began", ${version}`
   /** Writes the versions of "merged" to the change feed. */
   const fed = `fed as (${ChangeBatch.insert(table, "merged", { company: "$1::bigint", began: "began" })})`
-  const counts =
-    `count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
-    `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms`
+  /**
+   * A row is late when its stamp is before the instant, unless it was here with that stamp: the row that it replaces has
+   * it (`was`); or, in a full scan, the feed has this version already, since the row was deleted by hand, or the record was
+   * in quarantine.
+   */
+  const counts = (was: string, more = "") =>
+    `select count(*)::int as written, (count(*) filter (where is_late))::int as late, ` +
+    `(extract(epoch from min(stamp) filter (where is_late)) * 1000)::float8 as earliest_ms${more} from (` +
+    `select m.*, m.stamp < $4::timestamptz and not coalesce(${was} >= m.stamp, false) and not ($5::boolean and (` +
+    `${ChangeBatch.had(table, { company: "$1::bigint", id: "m.id", version: "m.version", among: `select s."id" from ${stage} s` })} ` +
+    `or exists (select from tributary.quarantine q where q.company_id = $1::bigint ` +
+    `and q.resource = ${literal(table.resource.path)} and q.record_id = m.id::text))) as is_late from merged m offset 0) counted`
   // Named by position, so that no column of a record clashes.
   const old = ["_company_id", ...own.map(({ name }) => name)].map((name, index) => ({ name, as: `c${index}` }))
-  const oldVersion = old.find(({ name }) => name === "_version")!.as
+  const oldOf = (column: string) => old.find(({ name }) => identifier(name) === column)?.as
+  const oldVersion = oldOf(identifier("_version"))!
   return {
     createStage:
       `create temp table if not exists ${stage} (${sent.map((column) => `${column.sql} ${bare(column)}`).join(", ")}, ` +
@@ -227,7 +237,12 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `${replaced("excluded", `excluded."_observed_at"`, `excluded."_origin"`, `excluded."_run_id"`)} ` +
       `where ${wins(table, authority, "excluded", `excluded."_observed_at"`)} and ${differs(table, "excluded")} ` +
       `returning ${stamp("t")} as stamp, t."id" as id, t."_version" as version, t."_observed_at" as began), ${fed} ` +
-      `select ${counts} from merged`,
+      counts(
+        column === undefined
+          ? "m.stamp"
+          : `(select h.${column} from ${table.superseded} h where h."_company_id" = $1::bigint and h."id" = m.id ` +
+              `and h."_version" = m.version - 1)`
+      ),
     mergeKeeping:
       `with merged (stamp, id, version, began, ${old.map(({ as }) => as).join(", ")}) as (` +
       `merge into ${table.current} t using ${stage} s on t."_company_id" = $1::bigint and t."id" = s."id" ` +
@@ -236,7 +251,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `when not matched then insert ${target} values (${source}) ` +
       `returning ${stamp("new")}, new."id", new."_version", s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
       `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null), ${fed} ` +
-      `select ${counts}, count(${oldVersion})::int as updated from merged`,
+      counts(column === undefined ? "m.stamp" : `m.${oldOf(column)}`, `, count(${oldVersion})::int as updated`),
     countStale:
       column !== undefined && authority === "newer"
         ? `select count(*)::int as records from ${matched(table)} where t."_deleted_at" is null and s.${column} < t.${column} ` +

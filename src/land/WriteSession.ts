@@ -217,6 +217,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
       // When the table was lost but its history was not, versions continue from the history.
       hasRows: inserted.has_rows || inserted.has_history || !wasNeverLoaded,
       lateBefore: lateness === null ? null : instantText(lateness.cursorMs - lateness.toleratedMs),
+      isFullScan: options.run.kind === "full",
       children: options.children
     },
     drift: SchemaDrift.make({ runStatement, table, companyId, runId }),

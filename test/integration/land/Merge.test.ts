@@ -76,7 +76,7 @@ describe("the merge", () => {
             if (version!.n < countStaleAnswers) return
             yield* run(pairs(table))
             const sql = mergeSql(table, authority)
-            const parameters = [1, "scan", 7, "2026-01-01T00:00:02Z"]
+            const parameters = [1, "scan", 7, "2026-01-01T00:00:02Z", true]
             const after = Effect.fnUntraced(function* (merge: Effect.Effect<unknown, unknown>) {
               yield* run("begin")
               for (const statement of prepared(table)) yield* run(statement)
@@ -139,7 +139,7 @@ describe("the merge", () => {
         yield* run(
           `insert into "stage_things" (id, name, "_began") select g, 'b', now() from generate_series(15001, 17500) g`
         )
-        const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${sql.mergeKeeping}`, [1, "scan", 7, null])
+        const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${sql.mergeKeeping}`, [1, "scan", 7, null, false])
         yield* run("rollback")
         const lines = plan.map((row) => row["QUERY PLAN"])
         assert.isTrue(

@@ -310,6 +310,33 @@ describe("the sync engine", () => {
       })
     )
 
+    it.effect("counts no row as late that was here with its stamp", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const [one, two] = [thing(1, "a", 1), thing(2, "b", 2)]
+        const bad = { id: "4", field: "price", reason: "is no number", bytes: `{"id":4,"price":"x"}` }
+        const source = scripted(companyId, pages({ ...page(at(30), one, two, thing(3, "c", 3)), rejected: [bad] }))
+        yield* run(source, companyId)
+        // Version 2 of row 2, so that its history has a version.
+        source.script = pages({ ...page(at(32), thing(2, "b", 31)), rejected: [bad] })
+        yield* run(source, companyId)
+        yield* sql`delete from erp.things where _company_id = ${companyId} and id in (2, 3)`
+        // Row 1 with another value and the same stamp; 2 and 3 again; 4, which was in quarantine.
+        const rows = [thing(1, "A", 1), thing(2, "b", 31), thing(3, "c", 3), thing(4, "repaired", 4)]
+        source.script = pages(page(at(50), ...rows))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.updated, outcome.totals.late], [3, 1, 0])
+        assert.strictEqual((yield* checkpoint(companyId)).learned_overlap_ms, 0n)
+        // Among rows that were here, one that is late counts with its own stamp.
+        source.script = pages(
+          page(at(51), thing(1, "AA", 1), ...rows.slice(1), thing(5, "too late", 10), thing(6, "later", 12))
+        )
+        const late = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([late.totals.late, late.totals.lateMs], [2, 40 * 60_000])
+      })
+    )
+
     it.effect("reads every record when synced_through of the source goes back", () =>
       Effect.gen(function* () {
         const companyId = company()
