@@ -1,7 +1,8 @@
 /**
  * A session that sees the warehouse as it is after one change of the change feed, and after no later one.
  *
- * Promise: the current rows of the company in this session are those of the views as of that position.
+ * Promise: the current rows of the company in this session are those of the views as of that position. The session has
+ * everything that was committed before it was opened, also where the reader is a replica ({@link ReaderMark.begin}).
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,6 +15,7 @@ import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Reader from "../warehouse/Reader.ts"
+import * as ReaderMark from "../warehouse/ReaderMark.ts"
 
 export interface Snapshot {
   readonly client: pg.Client
@@ -54,7 +56,7 @@ export const open = Effect.fnUntraced(function* (
   )
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     yield* ChangeFeed.order
-    yield* send("begin transaction isolation level repeatable read read only")
+    yield* ReaderMark.begin(client, "begin to close", yield* ReaderMark.make)
     const [found] = yield* queryNamed(client, snapshotStatement, [companyId])
     const [end] = yield* queryNamed(client, ChangeFeed.endStatement)
     const { at, installation, isOrdered } = found!

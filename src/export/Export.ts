@@ -25,6 +25,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { isAlive, nameOf } from "../postgres/embedded/Process.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Reader from "../warehouse/Reader.ts"
+import * as ReaderMark from "../warehouse/ReaderMark.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { ExportFailed } from "./ExportFailed.ts"
 import {
@@ -104,11 +105,12 @@ export const snapshotStatement = Statement.make({
   text: `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`
 })
 
-/** A session that sees the warehouse at one moment, for as long as the export takes. */
+/** A session that sees the warehouse at one moment, for as long as the export takes, with all that was committed before. */
 const openSnapshot = Effect.gen(function* () {
   const client = yield* Reader.connect
-  yield* query(client, "begin to export", "set transaction isolation level repeatable read")
+  yield* query(client, "begin to export", "rollback")
   yield* query(client, "begin to export", "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
+  yield* ReaderMark.begin(client, "begin to export", yield* ReaderMark.make)
   const [row] = yield* queryNamed(client, snapshotStatement)
   return { client, at: row!.at }
 })

@@ -6,6 +6,9 @@
  * another rule. One statement evaluates a rule for many companies, and reads only companies that changed. When it reaches
  * its time limit, it is divided, down to one company, so that a slow company fails alone.
  *
+ * A mark is cleared only by a snapshot that has what was committed before the round began: a replica that is behind clears
+ * none, and the rule is stored as failed, with the reason.
+ *
  * A violation opens when every resource of its rule has been read to its end since it was first seen, and its detail is
  * still the same. Resources are read one after another: a violation that only shows a moment between two reads ends or
  * changes before that.
@@ -23,6 +26,7 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { literal } from "../warehouse/Identifier.ts"
 import { modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as Reader from "../warehouse/Reader.ts"
+import * as ReaderMark from "../warehouse/ReaderMark.ts"
 import { type Invariant, queryOf } from "./Invariant.ts"
 import * as InvariantStore from "./InvariantStore.ts"
 
@@ -77,8 +81,10 @@ const Rows = Schema.Array(
 )
 const decodeRows = Schema.decodeUnknownResult(Rows)
 
-/** The reader's session, outside of a transaction. */
+/** The reader's session, outside of a transaction, which sees what was committed before. */
 const openReader = Effect.fnUntraced(function* (current: string, timeout: Duration.Duration) {
+  // The marks that are cleared later were read before.
+  const mark = yield* ReaderMark.make
   const client = yield* Reader.connect
   const settings = {
     search_path: `${current}, ${modelsDatasetDefault}, public`,
@@ -86,18 +92,26 @@ const openReader = Effect.fnUntraced(function* (current: string, timeout: Durati
   }
   yield* queryNamed(client, Reader.settingsStatement, [JSON.stringify(settings)])
   yield* query(client, "end the transaction", "commit")
-  return client
+  yield* ReaderMark.begin(client, "evaluate invariants", mark)
+  yield* query(client, "end the transaction", "rollback")
+  return { client, mark }
 })
 
-/** The violations of the rule, or why it failed. Fails only when the connection is lost. */
+interface ReaderSession {
+  readonly client: pg.Client
+  readonly mark: ReaderMark.Mark
+}
+
+/** The violations of the rule, or why it failed. Fails only when the connection is lost, or does not see the mark. */
 const readViolations = Effect.fnUntraced(function* (
-  client: pg.Client,
+  { client, mark }: ReaderSession,
   rule: InvariantStore.StoredRule,
   companies: ReadonlyArray<bigint>,
   timeoutMs: number
 ): Effect.fn.Return<Result.Result<ReadonlyArray<InvariantStore.Violation>, string>, DatabaseError> {
   const limit = literal(`${Math.ceil(timeoutMs)}ms`)
-  yield* query(client, "begin to read", `begin transaction read only; set local statement_timeout = ${limit}`)
+  yield* ReaderMark.begin(client, "begin to read", mark)
+  yield* query(client, "begin to read", `set local statement_timeout = ${limit}`)
   const read = yield* Effect.result(
     // A statement with parameters is a single one.
     query(client, `evaluate ${rule.name}`, violationsSql(rule.query), [companies.map(String)])
@@ -120,7 +134,7 @@ const nextOf = (rest: ReadonlyArray<InvariantStore.Due>, companies: number): Rea
 
 /** Evaluates a rule where it is due. Statements that reach their time limits keep the other rules waiting for a bounded time. */
 const evaluateRule = Effect.fnUntraced(function* (
-  client: pg.Client,
+  session: ReaderSession,
   rule: InvariantStore.StoredRule,
   due: ReadonlyArray<InvariantStore.Due>,
   timeout: Duration.Duration
@@ -135,7 +149,7 @@ const evaluateRule = Effect.fnUntraced(function* (
     const isDivided = leftMs < timeoutMs * timeoutsMax && some.length > 1
     const limitMs = Math.min(leftMs, isDivided ? timeoutMs * dividedShare : timeoutMs)
     const ids = some.map(({ companyId }) => companyId)
-    const [took, found] = yield* Effect.timed(readViolations(client, rule, ids, limitMs)).pipe(
+    const [took, found] = yield* Effect.timed(readViolations(session, rule, ids, limitMs)).pipe(
       // A rule that ends its own connection is not evaluated again at once.
       Effect.tapError((error) => fail(rule, some, error.message))
     )

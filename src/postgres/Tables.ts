@@ -575,6 +575,10 @@ export interface ControlTables {
     readonly times: Generated<bigint>
     readonly resolved_at: Date | null
   }
+  readonly "tributary.reader_marks": {
+    readonly mark: Generated<string>
+    readonly at: Generated<Date>
+  }
   readonly "tributary.refetch_requests": {
     readonly company_id: bigint
     readonly resource: string

@@ -11,6 +11,7 @@ import type pg from "pg"
 import { query } from "../postgres/Connection.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Reader from "./Reader.ts"
+import * as ReaderMark from "./ReaderMark.ts"
 import * as ReaderQuery from "./ReaderQuery.ts"
 import { recordJson, type Table } from "./Table.ts"
 
@@ -21,7 +22,7 @@ export const open = Effect.fnUntraced(function* (at?: ReaderQuery.AsOf) {
   const client = yield* Reader.connect
   const send = (text: string) => query(client, "begin to read records", text)
   yield* send("rollback; set statement_timeout = 0; set jit = off")
-  yield* send("begin transaction isolation level repeatable read read only")
+  yield* ReaderMark.begin(client, "begin to read records", yield* ReaderMark.make)
   yield* ReaderQuery.setUp(client, at)
   return client
 })

@@ -64,14 +64,19 @@ export interface Server {
   /** Of the database `postgres`, for the superuser, who is named like the embedded server's. */
   readonly url: string
   readonly pid: number
+  readonly password: string
   /** The version, and whether it has JIT. */
   readonly version: string
   /** Ends the server, and removes its data. */
   readonly stop: () => Promise<void>
 }
 
-/** Starts a new server of a major version with these settings. */
-export const startServer = async (version: string, settings: ReadonlyArray<string>): Promise<Server> => {
+/** Starts a new server of a major version with these settings; with a primary, its physical replica. */
+export const startServer = async (
+  version: string,
+  settings: ReadonlyArray<string>,
+  primary?: Pick<Server, "url" | "password">
+): Promise<Server> => {
   const installed = install(version)
   const folder = mkdtempSync(join(tmpdir(), "tributary-postgres-"))
   const user = unprivileged()
@@ -86,7 +91,7 @@ export const startServer = async (version: string, settings: ReadonlyArray<strin
   }
   const data = join(folder, "data")
   const passwordFile = join(folder, "password")
-  const password = randomBytes(12).toString("hex")
+  const password = primary?.password ?? randomBytes(12).toString("hex")
   writeFileSync(passwordFile, password)
   let server: ChildProcess | undefined
   const stop = async () => {
@@ -107,7 +112,19 @@ export const startServer = async (version: string, settings: ReadonlyArray<strin
       "--locale=C.UTF-8",
       "--no-sync"
     ]
-    execFileSync(join(bin, "initdb"), ["--pgdata", data, ...options], quiet)
+    if (primary === undefined) execFileSync(join(bin, "initdb"), ["--pgdata", data, ...options], quiet)
+    else {
+      const copied = [
+        "--pgdata",
+        data,
+        "--dbname",
+        primary.url,
+        "--write-recovery-conf",
+        "--checkpoint=fast",
+        "--no-sync"
+      ]
+      execFileSync(join(bin, "pg_basebackup"), copied, quiet)
+    }
     const port = await freePort()
     const log = openSync(join(folder, "postgres.log"), "a")
     const all = [...settings, "listen_addresses=127.0.0.1"]
@@ -117,7 +134,7 @@ export const startServer = async (version: string, settings: ReadonlyArray<strin
       { cwd: folder, ...as, stdio: ["ignore", log, log] }
     )
     const url = `postgres://tributary:${password}@127.0.0.1:${port}/postgres?sslmode=disable`
-    return { url, pid: server.pid!, version: await answering(url, server), stop }
+    return { url, password, pid: server.pid!, version: await answering(url, server), stop }
   } catch (error) {
     await stop()
     throw error

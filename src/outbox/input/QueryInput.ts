@@ -3,13 +3,14 @@
  *
  * Promise: the query is one statement that only reads; Postgres enforces both. Every value is as Postgres writes it in
  * JSON, numbers with all their digits; null is a value that was not given. A cursor on its own connection reads the
- * rows: memory does not grow with them.
+ * rows: memory does not grow with them. They have every change that was committed before.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type pg from "pg"
 import * as Reader from "../../warehouse/Reader.ts"
+import * as ReaderMark from "../../warehouse/ReaderMark.ts"
 import { query } from "../../postgres/Connection.ts"
 import type { Database } from "../../postgres/Database.ts"
 import { DatabaseError } from "../../postgres/DatabaseError.ts"
@@ -47,6 +48,8 @@ export const read = (statement: string): Stream.Stream<InputRecord, InputError |
   Stream.unwrap(
     Effect.gen(function* () {
       const client = yield* Reader.connect
+      yield* query(client, "begin to read", "rollback")
+      yield* ReaderMark.begin(client, "begin to read", yield* ReaderMark.make)
       yield* Effect.mapError(declare(client, statement), inputErrorOf)
       return Stream.paginate(0, (row) =>
         Effect.andThen(
