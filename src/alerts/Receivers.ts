@@ -62,7 +62,8 @@ const post = Effect.fnUntraced(function* (
   body: string,
   headers: Readonly<Record<string, string>>
 ): Effect.fn.Return<Answer, never, HttpClient.HttpClient> {
-  const client = yield* HttpClient.HttpClient
+  // The status decides. The end of the scope closes a connection whose body has not ended.
+  const client = HttpClient.withScope(yield* HttpClient.HttpClient)
   const request = HttpClientRequest.post(Redacted.value(url)).pipe(
     HttpClientRequest.setHeaders(headers),
     HttpClientRequest.bodyText(body, "application/json")

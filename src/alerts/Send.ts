@@ -95,10 +95,12 @@ export const sendForever = Effect.fnUntraced(function* (
   return yield* Effect.never
 })
 
-/** The HTTP client of alerts: certificates are verified whatever the environment says, and redirects are not followed. */
+/**
+ * The HTTP client of alerts: certificates are verified whatever the environment says, and redirects are not followed. A
+ * request never waits for a connection: routes often share an origin, and each has one request at a time.
+ */
 export const httpClient: Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =
   NodeHttpClient.makeDispatcherOptions({
-    connections: 1,
     pipelining: 1,
     maxResponseSize: 1024 * 1024,
     connect: { timeout: Duration.toMillis(requestTimeout) / 2, rejectUnauthorized: true }

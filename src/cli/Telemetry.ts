@@ -104,6 +104,14 @@ const quiet: Layer.Layer<never> = Layer.effect(
   )
 )
 
+/** The time limit of one export with its whole answer, as the specification of the exporter has it. */
+const exportTimeoutMs = 10_000
+
+const fetchInTime: typeof globalThis.fetch = (input, init) => {
+  const limit = AbortSignal.timeout(exportTimeoutMs)
+  return fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit })
+}
+
 /** The exporter. Its modules are loaded only here. */
 const exporting = Effect.fnUntraced(function* (
   environment: Environment,
@@ -123,6 +131,7 @@ const exporting = Effect.fnUntraced(function* (
   return Layer.mergeAll(logs.layerFromConfig(), quiet.pipe(Layer.provideMerge(traces.layerFromConfig()))).pipe(
     Layer.provide(protocol === "http/json" ? serialization.layerJson : serialization.layerProtobuf),
     Layer.provide(http.layer),
+    Layer.provide(Layer.succeed(http.Fetch, fetchInTime)),
     Layer.provide(provider.layer(provider.fromEnvRecord(env)))
   )
 })

@@ -1,11 +1,13 @@
 /**
  * The HTTP client of the deliveries: undici, with connections of its own for each endpoint.
  *
- * Promise: without `allowPrivate`, no connection is opened to a private address. The check is of the addresses to which
- * the socket connects, so that a name that changes its address does not pass it. Redirects are not followed, certificates
- * are verified, and the answer's body is discarded.
+ * Promise: a message is sent at once. It never waits for a connection, since the sender bounds the messages in flight. The
+ * status decides about a message. Its body is discarded: a connection whose body does not end in time, or is too long, is
+ * closed. Without `allowPrivate`, no connection is opened to a private address. The check is of the addresses to which
+ * the socket connects, so that a name that changes its address does not pass it. Redirects are not followed, and
+ * certificates are verified.
  */
-import { lookup } from "node:dns"
+import { type LookupAddress, lookup } from "node:dns"
 import { isIP, type LookupFunction } from "node:net"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
@@ -36,10 +38,15 @@ export interface Transport {
   readonly send: (request: Request) => Effect.Effect<Answer, SendFailed>
 }
 
-/** Time limit of one message. */
-export const timeoutDefault = Duration.seconds(15)
-const connections = 16
-const connectTimeoutMs = 10_000
+export interface Limits {
+  /** From the start of a message until its status. */
+  readonly status: Duration.Duration
+  /** From the status until the end of the body. */
+  readonly body: Duration.Duration
+}
+
+export const limitsDefault: Limits = { status: Duration.seconds(15), body: Duration.seconds(1) }
+const connectTimeoutMax = Duration.seconds(10)
 const answerBytesMax = 64 * 1024
 
 const refusal = (host: string, address: string) =>
@@ -47,21 +54,42 @@ const refusal = (host: string, address: string) =>
     `${host === address ? address : `${host} has the address ${address}, which`} is private; allow it for this endpoint with allow_private`
   )
 
-/** Answers the public addresses of a name, and fails where it has a private one. */
-const publicLookup: LookupFunction = (host, options, done) => {
-  lookup(host, { ...options, all: true }, (error, addresses) => {
-    const found = addresses?.find(({ address }) => isPrivate(address))
-    if (error !== null) done(error, "")
-    else if (found !== undefined) done(refusal(host, found.address), "")
-    else if (options.all === true) done(null, addresses)
-    else done(null, addresses[0]!.address, addresses[0]!.family)
-  })
+type OnResolved = (error: NodeJS.ErrnoException | null, addresses: Array<LookupAddress>) => void
+
+/**
+ * Looks up names: public addresses only, or any. Connections that wait for the same name share one lookup: the process
+ * has few threads for lookups, and a name server that does not answer must not occupy them all.
+ */
+const makeLookup = (allowPrivate: boolean): LookupFunction => {
+  const pending = new Map<string, Array<OnResolved>>()
+  const resolve = (host: string, onResolved: OnResolved) => {
+    const waiting = pending.get(host)
+    if (waiting !== undefined) return void waiting.push(onResolved)
+    pending.set(host, [onResolved])
+    lookup(host, { all: true }, (error, addresses) => {
+      const all = pending.get(host) ?? []
+      pending.delete(host)
+      for (const one of all) one(error, addresses)
+    })
+  }
+  return (host, options, done) => {
+    resolve(host, (error, addresses) => {
+      const found = allowPrivate ? undefined : addresses?.find(({ address }) => isPrivate(address))
+      if (error !== null) done(error, "")
+      else if (found !== undefined) done(refusal(host, found.address), "")
+      else if (options.all === true) done(null, addresses)
+      else done(null, addresses[0]!.address, addresses[0]!.family)
+    })
+  }
 }
 
-const connector = (allowPrivate: boolean): buildConnector.connector => {
-  const timeouts = { timeout: connectTimeoutMs, rejectUnauthorized: true }
-  if (allowPrivate) return buildConnector(timeouts)
-  const connect = buildConnector({ ...timeouts, lookup: publicLookup })
+const connector = (allowPrivate: boolean, timeout: Duration.Duration): buildConnector.connector => {
+  const connect = buildConnector({
+    timeout: Duration.toMillis(Duration.min(timeout, connectTimeoutMax)),
+    rejectUnauthorized: true,
+    lookup: makeLookup(allowPrivate)
+  })
+  if (allowPrivate) return connect
   return (options, done) => {
     // An address is not looked up.
     const host = options.hostname.replace(/^\[|\]$/g, "")
@@ -70,9 +98,9 @@ const connector = (allowPrivate: boolean): buildConnector.connector => {
   }
 }
 
-const makeAgent = (allowPrivate: boolean): Effect.Effect<Agent, never, Scope.Scope> =>
+const makeAgent = (allowPrivate: boolean, timeout: Duration.Duration): Effect.Effect<Agent, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => new Agent({ connections, pipelining: 1, allowH2: false, connect: connector(allowPrivate) })),
+    Effect.sync(() => new Agent({ pipelining: 1, allowH2: false, connect: connector(allowPrivate, timeout) })),
     (agent) => Effect.promise(() => agent.destroy())
   )
 
@@ -85,25 +113,29 @@ const describe = (error: unknown): string => {
 
 /** A client until the end of the scope. */
 export const make = Effect.fnUntraced(function* (
-  timeout: Duration.Duration = timeoutDefault
+  limits: Limits = limitsDefault
 ): Effect.fn.Return<Transport, never, Scope.Scope> {
-  const agents = { public: yield* makeAgent(false), any: yield* makeAgent(true) }
+  const agents = { public: yield* makeAgent(false, limits.status), any: yield* makeAgent(true, limits.status) }
   return {
     send: Effect.fnUntraced(function* ({ url, allowPrivate, headers, body }) {
-      const { statusCode, headers: answered } = yield* Effect.tryPromise({
-        try: async (signal) => {
-          const dispatcher = allowPrivate ? agents.any : agents.public
-          const response = await request(url, { method: "POST", headers, body, dispatcher, signal })
-          void response.body.dump({ limit: answerBytesMax }).catch(() => undefined)
-          return response
-        },
+      const dispatcher = allowPrivate ? agents.any : agents.public
+      const {
+        statusCode,
+        headers: answered,
+        body: rest
+      } = yield* Effect.tryPromise({
+        try: (signal) => request(url, { method: "POST", headers, body, dispatcher, signal }),
         catch: (error) => new SendFailed({ message: describe(error) })
       }).pipe(
         Effect.timeoutOrElse({
-          duration: timeout,
+          duration: limits.status,
           orElse: () =>
-            Effect.fail(new SendFailed({ message: `no answer within ${Duration.toSeconds(timeout)} seconds` }))
+            Effect.fail(new SendFailed({ message: `no answer within ${Duration.toSeconds(limits.status)} seconds` }))
         })
+      )
+      // An interruption destroys the body and with it the connection.
+      yield* Effect.promise((signal) => rest.dump({ limit: answerBytesMax, signal }).catch(() => undefined)).pipe(
+        Effect.timeoutOption(limits.body)
       )
       const nowMs = yield* Clock.currentTimeMillis
       return { status: statusCode, retryAfterMs: RetryAfter.millisOf([answered["retry-after"]].flat()[0], nowMs) }

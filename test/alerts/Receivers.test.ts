@@ -10,6 +10,7 @@ import * as Receivers from "../../src/alerts/Receivers.ts"
 import type { Route } from "../../src/alerts/Route.ts"
 import * as Send from "../../src/alerts/Send.ts"
 import { emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../support/alerting.ts"
+import { until } from "../support/until.ts"
 
 const message: AlertMessage = {
   id: 7n,
@@ -68,6 +69,36 @@ describe("a request to a receiver", () => {
       assert.notInclude(JSON.stringify(lost), "secret")
       const nowhere = yield* send(httpRoute(`http://127.0.0.1:${yield* closedPort}/secret`))
       assert.deepInclude(nowhere, { type: "refused", error: "the request failed (ECONNREFUSED)" })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("costs no other request anything while its answer does not end", () =>
+    Effect.gen(function* () {
+      const client = yield* Send.httpClient
+      const sendBy = (route: Route) =>
+        Effect.provideService(Receivers.send(route, [message]), HttpClient.HttpClient, client)
+      let isSilent = false
+      let requests = 0
+      const receiver = yield* tcp((socket) =>
+        socket.on("data", () => {
+          requests += 1
+          if (!isSilent) socket.write("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")
+        })
+      )
+      const url = `http://127.0.0.1:${receiver.port}/`
+      for (let count = 1; count <= 3; count += 1) {
+        assert.deepStrictEqual(yield* sendBy(slackRoute(url)), { type: "accepted" })
+      }
+      // Another route of the same origin waits for an answer.
+      isSilent = true
+      yield* Effect.forkScoped(sendBy(slackRoute(url)))
+      yield* until(
+        "the silent request",
+        Effect.sync(() => requests),
+        (count) => count === 4
+      )
+      isSilent = false
+      assert.deepStrictEqual(yield* sendBy(slackRoute(url)), { type: "accepted" })
     }).pipe(Effect.scoped)
   )
 

@@ -73,6 +73,8 @@ export const dataOf = ({ body }: Received): ReadonlyArray<Data> => {
 export interface Reply {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
+  /** The body does not end. */
+  readonly isOpen?: boolean
 }
 
 /** An HTTP server that keeps what it gets. Its answers can be replaced; `null` closes the connection without one. */
@@ -105,7 +107,8 @@ export const makeReceiver: Effect.Effect<
       void Promise.resolve(receiver.answer(one)).then((reply) => {
         if (reply === null) return request.socket.destroy()
         if (reply.status < 300) receiver.accepted.push(...dataOf(one))
-        return response.writeHead(reply.status, reply.headers).end()
+        response.writeHead(reply.status, reply.headers)
+        return reply.isOpen === true ? response.write("x") : response.end()
       })
     })
   })

@@ -1,5 +1,6 @@
 /** Rounds of an endpoint: order of each record, retries, dead letters, barriers and batches, with a real receiver. */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
@@ -51,7 +52,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
   yield* ChangeFeed.order
   const end = yield* ChangeFeed.end
   assert.isTrue(yield* EndpointStore.add(definition, yield* EndpointSecrets.seal(name, key, secret), end))
-  const transport = yield* Transport.make()
+  const transport = yield* Transport.make({ ...Transport.limitsDefault, body: Duration.millis(50) })
   /** Another process acquires the lease. */
   const claim = Effect.gen(function* () {
     const [row] = yield* execute<{ fence: bigint }>(
@@ -117,6 +118,24 @@ describe("a round of an endpoint", () => {
         assert.lengthOf(receiver.received, 3)
         const { delivered, waiting, lag } = yield* endpoint.status
         assert.deepStrictEqual([delivered, waiting, lag], [3n, 0n, 0n])
+      })
+    )
+
+    it.effect("delivers everything to a receiver that accepts and does not end its answers", () =>
+      Effect.gen(function* () {
+        const [source, receiver] = [company(), yield* makeReceiver]
+        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+        receiver.answer = () => ({ status: 200, isOpen: true })
+        for (const name of ["a", "b"]) {
+          for (let id = 1; id <= 40; id += 1) source.put(id, name)
+          yield* source.sync()
+          yield* endpoint.rounds
+        }
+        for (let id = 1; id <= 40; id += 1) assert.deepStrictEqual(sequence(receiver.accepted, id), [1, 2])
+        const { delivered, waiting, failingSince } = yield* endpoint.status
+        assert.deepStrictEqual([delivered, waiting, failingSince], [80n, 0n, null])
+        const log = yield* EndpointStore.readLog(endpoint.name, 100)
+        assert.deepStrictEqual(new Set(log.map(({ result }) => result)), new Set(["delivered"]))
       })
     )
 
