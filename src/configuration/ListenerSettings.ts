@@ -68,6 +68,12 @@ export const Webhooks = section({
     "how old the signature of a delivery may be",
     300
   ),
+  aheadMax: setting(
+    "ahead_seconds",
+    seconds(between(0, 3600)),
+    "how far in the future the signature of a delivery may be, where the sender's clock is ahead",
+    300
+  ),
   bodyBytesMax: setting(
     "body_max_kilobytes",
     meaning(between(16, 16_384), Schema.Int, (kilobytes) => kilobytes * 1024),

@@ -1,6 +1,5 @@
 /** The listeners of `serve`: deliveries, dashboard, health and metrics. */
 import { resolve } from "node:path"
-import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
 import { type Inputs, secretVariable } from "./Inputs.ts"
 import { listenPattern, type Webhooks } from "./ListenerSettings.ts"
@@ -22,8 +21,6 @@ export interface WebhookConfiguration extends ListenAddress, Readonly<Omit<typeo
   /** The https address in front of the listener, without a slash at its end. */
   readonly publicUrl: string | null
   readonly tls: TlsFiles
-  /** How far the sender's clock may be ahead. */
-  readonly aheadMax: Duration.Duration
 }
 
 export interface DashboardConfiguration extends ListenAddress {
@@ -68,8 +65,6 @@ const checkPort = (port: number, wrong: Wrong): void => {
   if (port > 65_535) wrong("listen", `${port} is no port; expected 0 (any free one) to 65535`)
 }
 
-const aheadMax = Duration.seconds(60)
-
 /** The mistake in the address that the source delivers to, or undefined. */
 const wrongPublicUrl = (text: string): string | undefined => {
   if (!URL.canParse(text)) return "is no address"
@@ -110,8 +105,7 @@ export const webhooksOf = (inputs: Inputs): WebhookConfiguration => {
     port,
     // As the source may write it: the host in lower case, no default port.
     publicUrl: publicUrl === null || problem !== undefined ? null : new URL(publicUrl).href.replace(/\/+$/, ""),
-    tls,
-    aheadMax
+    tls
   }
 }
 

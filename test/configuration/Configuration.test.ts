@@ -112,7 +112,7 @@ describe("the configuration", () => {
         tls: null,
         events: null,
         tolerance: Duration.minutes(5),
-        aheadMax: Duration.minutes(1),
+        aheadMax: Duration.minutes(5),
         bodyBytesMax: 1_048_576,
         connectionsPerAddressMax: 64,
         eventRetention: Duration.days(30),
@@ -188,6 +188,10 @@ webhooks:
       assert.strictEqual(
         yield* one("tolerance_seconds: 299"),
         "file:2:22: webhooks.tolerance_seconds: expected a whole number from 300 to 3600"
+      )
+      assert.strictEqual(
+        yield* one("ahead_seconds: 3601"),
+        "file:2:18: webhooks.ahead_seconds: expected a whole number from 0 to 3600"
       )
       assert.match(yield* one("listen: 8085"), /^file:2:11: webhooks\.listen: expected/)
       assert.match(yield* one("listen: 127.0.0.1:99999"), /^file:2:11: webhooks\.listen: 99999 is no port/)

@@ -19,8 +19,7 @@ import * as RecordDecoder from "./RecordDecoder.ts"
 import type { WebhookDeliveryInput, WebhookEvent } from "./WebhookEvent.ts"
 import type { JsonObject, JsonValue } from "./Values.ts"
 
-/** How far the sender's clock may be ahead. */
-const aheadMax = Duration.seconds(60)
+const signatureSeconds = limits.webhookSignatureAgeSeconds
 const decoderOf = RecordDecoder.decoders()
 
 const refused = (code: WebhookVerificationError["code"], detail: string, remedy: string) =>
@@ -74,14 +73,18 @@ const recordOf = (path: string, text: string | null): JsonObject | null => {
  * {@link ConfigurationError} without a raw body or a secret.
  */
 export const verifyWebhook = (delivery: WebhookDeliveryInput): WebhookEvent => {
-  const { headers, secrets, toleranceSeconds = limits.webhookSignatureAgeSeconds } = delivery
+  const { headers, secrets, toleranceSeconds = signatureSeconds, aheadSeconds = signatureSeconds } = delivery
   const body = bytesOf(delivery.body)
   const received = delivery.now ?? Effect.runSync(Clock.currentTimeMillis)
   const receivedAt = typeof received === "number" ? received : received.getTime()
   const given = secretsOf(secrets)
   const verification = deliveryReader.verify(
     { signature: headerOf(headers, deliveryReader.signatureHeader), body, receivedAt },
-    { secrets: given.map((one) => Redacted.make(one)), tolerance: Duration.seconds(toleranceSeconds), aheadMax }
+    {
+      secrets: given.map((one) => Redacted.make(one)),
+      tolerance: Duration.seconds(toleranceSeconds),
+      aheadMax: Duration.seconds(aheadSeconds)
+    }
   )
   switch (verification._tag) {
     case "Malformed":
@@ -95,7 +98,9 @@ export const verifyWebhook = (delivery: WebhookDeliveryInput): WebhookEvent => {
     case "Stale":
       throw refused(
         "stale",
-        `it was signed ${verification.ageSeconds} s ago, and ${toleranceSeconds} s are allowed`,
+        verification.ageSeconds < 0
+          ? `its signature is ${-verification.ageSeconds} s in the future, and ${aheadSeconds} s are allowed`
+          : `it was signed ${verification.ageSeconds} s ago, and ${toleranceSeconds} s are allowed`,
         "answer 401; check the clock of this machine when all deliveries are stale"
       )
     case "Genuine":

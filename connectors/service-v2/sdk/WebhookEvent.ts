@@ -44,6 +44,8 @@ export interface WebhookDeliveryInput {
   readonly secrets: string | ReadonlyArray<string>
   /** The highest age; default 300, as documented. */
   readonly toleranceSeconds?: number | undefined
+  /** How far the sender's clock may be ahead; default 300. */
+  readonly aheadSeconds?: number | undefined
   /** When it arrived, as a Date or in milliseconds since 1970; default now. */
   readonly now?: Date | number | undefined
 }
