@@ -61,7 +61,8 @@ export const exitCodeOfSource = (error: SourceError): ExitCode => exitCodeOfKind
 /** The exit code of the failures that a person resolves first; null when there is none. */
 export const codeOfFailures = (failures: ReadonlyArray<Pick<Failure, "disposition">>): ExitCode | null => {
   if (failures.some(({ disposition }) => disposition === "configuration")) return exitCode.configuration
-  if (failures.some(({ disposition }) => disposition === "refused")) return exitCode.refused
+  if (failures.some(({ disposition }) => disposition === "refused" || disposition === "blocked"))
+    return exitCode.refused
   return failures.length > 0 ? exitCode.fault : null
 }
 

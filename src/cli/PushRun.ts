@@ -81,7 +81,7 @@ export const missingScope = (resource: Resource, operation: Operation, { scopes 
     kind: "NotInScope",
     message: `${resource.path}: the token lacks the scope ${scope}`,
     remedy: `give the token the scope ${scope}; nothing was stored`,
-    disposition: "refused",
+    disposition: "blocked",
     stops: "resource"
   }
 }

@@ -32,7 +32,9 @@ export interface Problem {
 
 /** The consequence of a failed request for later requests. */
 export type SourceDisposition =
-  /** The source refuses access (token, scope, licence): only a person can change that. */
+  /** The token lacks the scope, or the installation the licence: only a person can change that. */
+  | "blocked"
+  /** The source refuses the token, or this request of it. */
   | "refused"
   /** The source does not offer it. */
   | "unsupported"
@@ -51,6 +53,8 @@ export interface Handling {
   readonly isRetryable: boolean
   /** How much must stop: this request, the resource, or everything of the token's company. */
   readonly stops: "request" | "resource" | "company"
+  /** Whether the token or the address may be the cause: then `FailureScope.ts` asks the source for the identity. */
+  readonly isSuspicion: boolean
   readonly disposition: SourceDisposition
   /** What happened. */
   readonly description: string
@@ -61,6 +65,7 @@ export interface Handling {
 const retryable = (description: string, remedy: string, disposition: SourceDisposition = "uncertain"): Handling => ({
   isRetryable: true,
   stops: "request",
+  isSuspicion: false,
   disposition,
   description,
   remedy
@@ -71,7 +76,13 @@ const final = (
   description: string,
   remedy: string,
   disposition: SourceDisposition = "request"
-): Handling => ({ isRetryable: false, stops, disposition, description, remedy })
+): Handling => ({ isRetryable: false, stops, isSuspicion: false, disposition, description, remedy })
+
+/** A failure of one request whose cause may be the token or the address. */
+const suspicion = (description: string, remedy: string, disposition: SourceDisposition): Handling => ({
+  ...final("resource", description, remedy, disposition),
+  isSuspicion: true
+})
 
 const secondsOf = (duration: Duration.Duration): number => Math.ceil(Duration.toSeconds(duration))
 
@@ -81,15 +92,13 @@ const tokenRemedies: Readonly<Record<Unauthorized["kind"], string>> = {
   unknown: "the service does not know this token: check that it was copied whole"
 }
 
-const noSupervisor = "the token's user must be an active supervisor of the token's own company"
-
 const rightRemedies: Readonly<Record<Forbidden["kind"], (scope: string | null) => string>> = {
   scope: (scope) =>
     `give the token the scope ${scope ?? "that this resource needs"}, or leave the resource out of the configuration`,
   module: () => "this install has no licence for the module: leave the resource out of the configuration",
   recordLimit: () => "the install is at its licensed number of records: retrying does not help",
-  user: () => noSupervisor,
-  other: () => noSupervisor
+  user: () => "the token's user must be an active supervisor of the token's own company",
+  other: () => "see the message of the service; the token may lack a right that the documents do not name"
 }
 
 /** The connection failed, or ended before the answer was whole. */
@@ -163,17 +172,12 @@ export class Unauthorized extends Data.TaggedClass("Unauthorized")<{
   readonly kind: "revoked" | "expired" | "unknown"
   readonly code: string
 }> {
-  readonly handling = final(
-    "company",
-    `the token was not accepted (401 ${this.code})`,
-    tokenRemedies[this.kind],
-    "refused"
-  )
+  readonly handling = suspicion(`the token was not accepted (401 ${this.code})`, tokenRemedies[this.kind], "refused")
 }
 
 /** 403: the token is valid and lacks a right. */
 export class Forbidden extends Data.TaggedClass("Forbidden")<{
-  /** `user`: no request of the token passes. `other`: only this one does not. */
+  /** `user`: by the documents no request of the token passes. `other`: an unknown code. */
   readonly kind: "scope" | "module" | "recordLimit" | "user" | "other"
   readonly code: string
   /** The scope that is missing, where the source names it. */
@@ -181,12 +185,14 @@ export class Forbidden extends Data.TaggedClass("Forbidden")<{
   readonly detail: string
 }> {
   readonly status = 403
-  readonly handling = final(
-    this.kind === "user" ? "company" : "resource",
-    `the token may not do this (403 ${this.code}): ${this.detail}`,
-    rightRemedies[this.kind](this.scope),
-    "refused"
-  )
+  readonly handling: Handling = {
+    ...suspicion(
+      `the token may not do this (403 ${this.code}): ${this.detail}`,
+      rightRemedies[this.kind](this.scope),
+      this.kind === "user" || this.kind === "other" ? "refused" : "blocked"
+    ),
+    isSuspicion: this.kind === "user" || this.kind === "other"
+  }
 }
 
 /** 404: no such record in the token's company, or no such path. */
@@ -255,10 +261,10 @@ export class TooLarge extends Data.TaggedClass("TooLarge")<{ readonly bytesMax: 
 
 /** The source answered with a redirect, which is never followed: the token would go along. */
 export class Redirected extends Data.TaggedClass("Redirected")<{ readonly status: number; readonly to: string }> {
-  readonly handling = final(
-    "company",
+  readonly handling = suspicion(
     `redirected (${this.status})`,
-    `redirects are not followed; if ${this.to === "" ? "the new address" : this.to} is right, configure it`
+    `redirects are not followed; if ${this.to === "" ? "the new address" : this.to} is right, configure it`,
+    "request"
   )
 }
 
@@ -321,10 +327,16 @@ export interface RequestSummary {
   readonly attempts?: number
 }
 
+/** The remedy where the cause is neither the token nor the address. */
+const aloneRemedy =
+  "the source accepts the token elsewhere, so only this path is concerned: report the request to the operator of the service, or leave the resource out of the configuration"
+
 /** A failed request to a source. */
 export class SourceError extends Data.TaggedError("SourceError")<{
   readonly reason: SourceReason
   readonly request: RequestSummary
+  /** `company`: the source refuses the identity, too. `resource`: it answers that. Absent: neither is known. */
+  readonly scope?: "company" | "resource"
 }> {
   override get message(): string {
     const { description } = this.reason.handling
@@ -342,12 +354,12 @@ export class SourceError extends Data.TaggedError("SourceError")<{
     return "retryAfter" in this.reason ? this.reason.retryAfter : null
   }
   get stops(): Handling["stops"] {
-    return this.reason.handling.stops
+    return this.scope ?? this.reason.handling.stops
   }
   get disposition(): SourceDisposition {
     return this.reason.handling.disposition
   }
   get remedy(): string {
-    return this.reason.handling.remedy
+    return this.scope === "resource" ? aloneRemedy : this.reason.handling.remedy
   }
 }

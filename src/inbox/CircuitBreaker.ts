@@ -43,7 +43,8 @@ const identifyTimeoutDefault = Duration.seconds(20)
 
 /** The scopes of failures that leave the source available; a request decides `uncertain`. */
 const scopes: Readonly<Record<Exclude<Disposition, "paused">, FailureScope | "uncertain">> = {
-  refused: "blocked",
+  blocked: "blocked",
+  refused: "record",
   unsupported: "blocked",
   contended: "contended",
   regressed: "contended",

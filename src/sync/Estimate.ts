@@ -18,7 +18,7 @@ import { type Failure, failureOf } from "./Outcome.ts"
 import { type Certainty, estimateReads, type ReadEstimate } from "./ReadEstimate.ts"
 import { noCheckpoint, noHistory, readHistory, type SyncHistory } from "./SyncHistory.ts"
 import { freshnessDefault } from "./EngineSettings.ts"
-import { accessBlockOf, type SyncCompany } from "./Sync.ts"
+import { accessBlockOf, isAccessBlock, type SyncCompany } from "./Sync.ts"
 import { engineDefault, type EngineSettings } from "./EngineSettings.ts"
 import { parentsMax } from "./SyncResource.ts"
 
@@ -142,7 +142,7 @@ const planResource = Effect.fnUntraced(function* (
   if (numbers._tag === "Success") return { ...scanned, ...numbers.success } satisfies PlannedResource
   const failure = failureOf(numbers.failure)
   const asked = { requests: 1, asked: 1, certainty: "unknown", basis: "probed: refused" } as const
-  return company.named !== true && failure.disposition === "refused" && failure.stops === "resource"
+  return company.named !== true && isAccessBlock(failure)
     ? ({ ...scanned, ...asked, kind: null, skipped: failure.message } satisfies PlannedResource)
     : ({ ...scanned, ...asked, failure } satisfies PlannedResource)
 })

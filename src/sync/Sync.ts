@@ -2,8 +2,8 @@
  * The sync of several companies: identify, prepare the tables, then read each resource.
  *
  * Promise: resources are synced concurrently and independently: the most urgent freshness target first, children after
- * their parents. A failure stops one resource; a rejected token stops its company. The report has every requested
- * resource, also those with an access block.
+ * their parents. A failure stops one resource, unless the source refuses the identity, too (`FailureScope.ts`). The
+ * report has every requested resource, also those with an access block.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -114,8 +114,7 @@ export const accessBlockOf = (resource: Resource, { scopes, features }: Identity
 }
 
 /** Whether the source rejected the resource because of an access block. */
-export const isAccessBlock = ({ failure }: Outcome): boolean =>
-  failure?.disposition === "refused" && failure.stops === "resource"
+export const isAccessBlock = (failure: Failure | null): boolean => failure?.disposition === "blocked"
 
 export const lastReadStatement = Statement.make({
   name: "read when resources were last read",
@@ -153,7 +152,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const ended = new Map<string, Deferred.Deferred<void>>()
   for (const { path } of resources) ended.set(path, yield* Deferred.make<void>())
 
-  /** Set by the first resource whose token is rejected. */
+  /** Set by the first failure that concerns the company. */
   let stopped: Failure | null = null
   const one = Effect.fnUntraced(function* (resource: Resource) {
     if (stopped !== null) return skipped(companyId, resource, lane, stopped)
@@ -161,7 +160,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
     if (barrier !== null) {
       const { kind, reason, remedy } = barrier
       const message = `${resource.path}: ${reason}`
-      return skipped(companyId, resource, lane, { kind, message, remedy, disposition: "refused", stops: "resource" })
+      return skipped(companyId, resource, lane, { kind, message, remedy, disposition: "blocked", stops: "resource" })
     }
     const target = {
       companyId,
@@ -174,7 +173,9 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
       Effect.provideService(Priority, { class: lane, dueAt: dueAt(resource) })
     )
     if (outcome.failure?.stops === "company") stopped ??= outcome.failure
-    return company.named !== true && isAccessBlock(outcome) ? { ...outcome, status: "skipped" as const } : outcome
+    return company.named !== true && isAccessBlock(outcome.failure)
+      ? { ...outcome, status: "skipped" as const }
+      : outcome
   })
   const outcomes = yield* Effect.forEach(
     resources,

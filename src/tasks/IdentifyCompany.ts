@@ -29,7 +29,11 @@ export const blockCompany = Effect.fnUntraced(function* (
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {
   const { name, connector } = state.company
   const identified = yield* Effect.result(connector.identify)
-  if (identified._tag === "Failure") return yield* blockCompany(worker, state, failureOf(identified.failure))
+  if (identified._tag === "Failure") {
+    // A failed repetition of the question proves nothing: the known identity stays.
+    if (state.identity !== null && identified.failure.isRetryable) return
+    return yield* blockCompany(worker, state, failureOf(identified.failure))
+  }
   const identity = identified.success
   yield* retryForever(
     `company ${name}: its company id cannot be stored`,

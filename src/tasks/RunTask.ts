@@ -124,7 +124,7 @@ const syncTask = Effect.fnUntraced(function* (
     for (const sentence of inferred) yield* Effect.logInfo(sentence)
     if (inferred.length > 0) yield* worker.refreshViews
   } else if (outcome.failure.stops === "company" && state.identity !== null) {
-    // Other runs of the company fail in the same way: the first one blocks it.
+    // The source refuses the identity: the first run that meets it blocks the company.
     yield* blockCompany(worker, state, outcome.failure)
   }
   return resultOf(worker, task, outcome)

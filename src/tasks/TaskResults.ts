@@ -110,7 +110,7 @@ export const resultOf = (worker: WorkerState, task: ClaimedTask, outcome: Outcom
   const { failure, runId } = outcome
   if (failure !== null) {
     if (failure.disposition === "contended") return postponed(worker)
-    return isAccessBlock(outcome)
+    return isAccessBlock(failure)
       ? skipped(worker, task, failure.message, failure.remedy)
       : failed(worker, task, runId, failure)
   }

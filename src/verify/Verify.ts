@@ -169,8 +169,8 @@ const compareSides = Effect.fnUntraced(function* <R>(
   })
 })
 
-const isAccessBlock = (error: SourceError): boolean =>
-  error.stops === "resource" && (error.disposition === "refused" || error.disposition === "unsupported")
+const isAccessBlock = ({ disposition }: SourceError): boolean =>
+  disposition === "blocked" || disposition === "unsupported"
 
 /** The report on a resource whose comparison failed at the source. */
 const failedReport = Effect.fnUntraced(function* (

@@ -70,17 +70,30 @@ const write: WriteRequest = {
 }
 const writing = (connector: ConnectorShape) => connector.write(write)
 const batching = (connector: ConnectorShape) => connector.write({ ...write, operation: "batch", body: "[{}]" })
+const me = answers(200, { companyid: 1, scopes: [] })
 const times = <A>(count: number, item: A): Array<A> => Array.from({ length: count }, () => item)
 
 describe("a request that is not retried", () => {
   const terminal: ReadonlyArray<readonly [name: string, step: Step, expected: Partial<SourceReason & Handling>]> = [
-    ["401 unauthorized", refuses(401, "unauthorized"), { _tag: "Unauthorized", code: "unauthorized" }],
-    ["401 token_revoked", refuses(401, "token_revoked"), { _tag: "Unauthorized", code: "token_revoked" }],
-    ["401 token_expired", refuses(401, "token_expired"), { _tag: "Unauthorized", code: "token_expired" }],
+    [
+      "401 unauthorized",
+      refuses(401, "unauthorized"),
+      { _tag: "Unauthorized", code: "unauthorized", isSuspicion: true }
+    ],
+    [
+      "401 token_revoked",
+      refuses(401, "token_revoked"),
+      { _tag: "Unauthorized", code: "token_revoked", isSuspicion: true }
+    ],
+    [
+      "401 token_expired",
+      refuses(401, "token_expired"),
+      { _tag: "Unauthorized", code: "token_expired", isSuspicion: true }
+    ],
     [
       "401 stated by the header alone",
       answers(401, null, { "www-authenticate": `Bearer realm="api", error="invalid_token"` }),
-      { _tag: "Unauthorized", code: "unauthorized" }
+      { _tag: "Unauthorized", code: "unauthorized", isSuspicion: true }
     ],
     [
       "403 insufficient_scope, scope quoted",
@@ -90,7 +103,7 @@ describe("a request that is not retried", () => {
         {},
         { "www-authenticate": `Bearer realm="api", error="insufficient_scope", scope="setup:read"` }
       ),
-      { _tag: "Forbidden", code: "insufficient_scope", scope: "setup:read", stops: "resource" }
+      { _tag: "Forbidden", code: "insufficient_scope", scope: "setup:read", stops: "resource", isSuspicion: false }
     ],
     [
       "403 insufficient_scope, scope bare",
@@ -105,7 +118,7 @@ describe("a request that is not retried", () => {
     [
       "403 forbidden",
       refuses(403, "forbidden"),
-      { _tag: "Forbidden", code: "forbidden", scope: null, stops: "company" }
+      { _tag: "Forbidden", code: "forbidden", scope: null, stops: "resource", isSuspicion: true }
     ],
     [
       "403 feature_not_licensed",
@@ -141,20 +154,21 @@ describe("a request that is not retried", () => {
     [
       "a redirect",
       answers(302, null, { location: "https://elsewhere.test/" }),
-      { _tag: "Redirected", status: 302, to: "https://elsewhere.test/" }
+      { _tag: "Redirected", status: 302, to: "https://elsewhere.test/", isSuspicion: true }
     ],
     [
       "400 with a code of another status",
       refuses(400, "token_revoked"),
-      { _tag: "Unauthorized", code: "token_revoked" }
+      { _tag: "Unauthorized", code: "token_revoked", isSuspicion: true }
     ]
   ]
   for (const [name, step, expected] of terminal) {
     it.effect(`fails with the right reason: ${name}`, () =>
       Effect.gen(function* () {
         for (const ask of [undefined, writing, batching]) {
-          const { reason, sent } = yield* failing([step], ask)
-          assert.strictEqual(sent.length, 1)
+          const isSuspicion = expected.isSuspicion === true
+          const { reason, sent } = yield* failing([step, ...(isSuspicion ? [me] : [])], ask)
+          assert.strictEqual(sent.filter(({ path }) => path !== "/me").length, 1)
           for (const [key, value] of Object.entries(expected)) {
             const actual = key in reason ? reason[key as keyof SourceReason] : reason.handling[key as keyof Handling]
             assert.deepStrictEqual<unknown>(actual, value, key)

@@ -230,11 +230,14 @@ describe("the undici transport", () => {
         (_request, response) => {
           response.writeHead(307, { location: "/elsewhere" }).end("moved")
         },
+        (_request, response) => {
+          response.end(`{"companyid":1}`)
+        },
         isGood
       ])
       const reason = yield* reasonOf(connector.page(first))
       assert.deepInclude(reason, { _tag: "Redirected", status: 307, to: "/elsewhere" })
-      assert.strictEqual(seen.length, 1)
+      assert.lengthOf(seen, 2, "the second request asks who the token is")
       assert.strictEqual((yield* connector.page(first)).records.length, 1)
     }).pipe(Effect.scoped)
   )

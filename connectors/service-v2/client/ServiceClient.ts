@@ -13,6 +13,7 @@ import { Budget } from "../../../src/budget/Budget.ts"
 import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import * as FailureScope from "../../../src/connector/FailureScope.ts"
 import { PageSizes } from "../../../src/connector/PageSizes.ts"
 import * as BaseAddress from "./BaseAddress.ts"
 import { type ClientContext, decoders, type Precondition } from "./ClientContext.ts"
@@ -167,5 +168,5 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     subscriptions: Subscriptions.make(exchange, listing, { rotateField, catalogue: options.catalogue }),
     usage: exchange.usage
   }
-  return connector
+  return yield* FailureScope.make(connector)
 })

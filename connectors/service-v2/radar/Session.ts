@@ -145,7 +145,9 @@ const seenOf = (path: string, answer: Answer, scrub: (text: string) => string): 
 
 /** Whether nothing further can be compared after the failure. */
 const isEnd = ({ reason }: SourceError): boolean =>
-  reason.handling.stops === "company" || reason._tag === "Unauthorized" || reason._tag === "Redirected"
+  reason._tag === "Unauthorized" ||
+  reason._tag === "Redirected" ||
+  (reason._tag === "Forbidden" && reason.kind === "user")
 
 export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options: SessionOptions): Session => {
   const { base, requestsMax, requestsPerMinute } = options

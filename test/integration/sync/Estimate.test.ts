@@ -320,7 +320,7 @@ describe("a plan", () => {
           )
         })
         assert.isNotNull(first(yield* planOf(refusing, [plain])).skipped)
-        assert.isTrue(first(yield* planOf(refusing, [plain], { named: true })).failure?.disposition === "refused")
+        assert.isTrue(first(yield* planOf(refusing, [plain], { named: true })).failure?.disposition === "blocked")
       })
     )
 

@@ -264,7 +264,7 @@ describe("the task worker", () => {
         })
         const late = makeCompany()
         late.source.script = () => {
-          throw failing(new Forbidden({ kind: "other", code: "feature_not_enabled", scope: null, detail: "no" }))
+          throw failing(new Forbidden({ kind: "module", code: "feature_not_licensed", scope: null, detail: "no" }))
         }
         yield* Effect.forkScoped(runTasks([refused, narrow, late]))
         const rests = yield* becomes(refused.name, "things", "failed")
