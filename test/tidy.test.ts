@@ -185,6 +185,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "src/companies": [
     "src/catalogue",
+    "src/changes",
     "src/configuration",
     "src/land",
     "src/postgres",

@@ -16,11 +16,12 @@ import { movedIdentitySql } from "../land/MovedIdentity.ts"
 import { literal } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
+import { arraySql, tablesThat } from "./CompanyTables.ts"
 import { MoveRefused } from "./MoveRefused.ts"
 import { relationsStatement } from "./Removal.ts"
 
 export const shapesStatement = Statement.make({
-  name: "read the columns of the tables with rows of companies",
+  name: "read the columns of the tables whose rows move",
   params: ["text[]"],
   columns: {
     name: "text",
@@ -30,8 +31,6 @@ export const shapesStatement = Statement.make({
     last: "int8?",
     columns: Statement.as<ReadonlyArray<readonly [name: string, type: string]>>("jsonb")
   },
-  // A process of serve counts the states of companies, observes their conditions and evaluates invariants, also while a
-  // company moves. All are made anew. Its past activity stays where the work was. Endpoints do not move, and neither do the changes that wait for them.
   text: `select r.name, i.attname::text as identity,
                 coalesce(pg_sequence_last_value(pg_get_serial_sequence(r.name, i.attname)::regclass), 0) as last,
                 (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod)) order by a.attnum)
@@ -39,7 +38,7 @@ export const shapesStatement = Statement.make({
                   where a.attrelid = r.name::regclass and a.attnum > 0 and not a.attisdropped) as columns
            from (select name, row_number() over () as place from (${relationsStatement.text}) n) r
            left join pg_attribute i on i.attrelid = r.name::regclass and i.attidentity <> '' and not i.attisdropped
-          where r.name <> all(array['tributary.activity', 'tributary.company_states', 'tributary.alert_conditions', 'tributary.alert_messages', 'tributary.change_retries', 'tributary.invariant_states', 'tributary.violations'])
+          where r.name <> all(${arraySql(tablesThat("deleted"))})
           order by r.place`
 })
 

@@ -4,7 +4,7 @@
  * Promise: at each moment at most one warehouse works for the company. The source stops first. One transaction copies
  * all rows into the target, where the company is arriving. One transaction of the source, whose snapshot was copied,
  * deletes exactly these rows and writes the receipt: from its commit on the company belongs to the target, and only then
- * the target begins. Before that commit, `company resume` undoes the move; after it, a repeated move completes it. A
+ * the rows that were not copied are deleted, and the target begins. Before that commit, `company resume` undoes the move; after it, a repeated move completes it. A
  * crash leaves the company stopped in both.
  */
 import * as Context from "effect/Context"
@@ -13,6 +13,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
+import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { bindStatement } from "../land/MovedIdentity.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { Database, type DatabaseError } from "../postgres/Database.ts"
@@ -281,9 +282,6 @@ const confirmCounts = (
       )
 }
 
-/** Tables whose rows of the company are not copied, because the target evaluates its invariants anew. */
-const evaluatedAnew = ["tributary.invariant_states", "tributary.violations"]
-
 /** One attempt: copies, verifies, and gives the company away. It may be repeated. */
 const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
   const { row, companyId, datasets, by } = move
@@ -312,7 +310,6 @@ const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
   )
   yield* query(client, "commit the copy", "commit")
   const relations = shapes.map(({ name }) => name)
-  yield* queryNamed(source, Removal.deleteRowsStatement, [row.company, companyId, evaluatedAnew])
   const receipt = yield* Removal.removeFrom(runOn(source), { ...owner, by, action: "move" }, relations, row.moveId)
   const deleted = new Map(Object.entries(receipt.rows).map(([name, rows]) => [name, BigInt(rows)]))
   yield* confirmCounts(copied, deleted, relations)
@@ -334,12 +331,22 @@ export const receiptStatement = Statement.make({
 /** The receipt of the move by which the company left; undefined where it did not leave, or was removed later. */
 export const readReceipt = (company: string) => Effect.map(Statement.run(receiptStatement, [company]), ([row]) => row)
 
-/** Begins the work of the target, once the source has given the company away. False where it had begun before. */
-export const complete = Effect.fnUntraced(function* (company: string, moveId: string, target: Target) {
-  yield* Statement.run(forgetStatement, [company, moveId])
+/**
+ * Begins the work of the target, once the source has given the company away, and gives its changes positions in the feed of
+ * the target. False where it had begun before.
+ */
+export const complete = Effect.fnUntraced(function* (
+  { company, companyId }: CompanyRows.Company,
+  moveId: string,
+  target: Target
+) {
+  yield* transaction(
+    Effect.andThen(Statement.run(forgetStatement, [company, moveId]), Removal.removeDerived(company, companyId))
+  )
   return yield* Effect.provideContext(
     Effect.gen(function* () {
-      if ((yield* Statement.run(activateStatement, [company, moveId])).length > 0) return true
+      const activate = Statement.run(activateStatement, [company, moveId])
+      if ((yield* transaction(Effect.tap(activate, () => ChangeFeed.order))).length > 0) return true
       const row = yield* CompanyStore.find(company)
       if (row !== undefined && row.moveState === null) return false
       return yield* refuse(`company ${company} has moved, and not to this target; name the target of the earlier move`)

@@ -10,19 +10,20 @@ import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as CompanyStore from "./CompanyStore.ts"
+import { arraySql, companyColumns, tablesThat } from "./CompanyTables.ts"
 
 export const relationsStatement = Statement.make({
   name: "list the tables with rows of companies",
   params: ["text[]"],
   columns: { name: "text" },
-  // A table to which another one refers goes after it.
+  // A table to which another one refers goes after it. Rows that serve writes for each company go last: then it has none.
   text: `select format('%I.%I', n.nspname, c.relname) as name
            from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where n.nspname = any($1::text[]) and c.relkind in ('r', 'p') and not c.relispartition
-            and (n.nspname, c.relname) not in (('tributary', 'company_receipts'), ('tributary', 'company_settings'))
+            and format('%I.%I', n.nspname, c.relname) <> all(${arraySql(tablesThat("stays"))})
             and exists (select from pg_attribute a where a.attrelid = c.oid and not a.attisdropped
-                           and a.attname = any(case n.nspname when 'tributary' then array['company', 'company_id'] else array['_company_id'] end))
-          order by c.relname <> 'checkpoints', (select count(*) from pg_constraint f where f.confrelid = c.oid), 1`
+                           and a.attname = any(case n.nspname when 'tributary' then ${arraySql(companyColumns)} else array['_company_id'] end))
+          order by format('%I.%I', n.nspname, c.relname) = any(${arraySql(tablesThat("deleted"))}), c.relname <> 'checkpoints', (select count(*) from pg_constraint f where f.confrelid = c.oid), 1`
 })
 
 export const deleteRowsStatement = Statement.make({
@@ -120,6 +121,15 @@ export const removeFrom = Effect.fnUntraced(function* <E, R>(
   const rows = Object.fromEntries(deleted.map((one) => [one.relation ?? "", Number(one.deleted ?? 0n)]))
   const [written] = yield* run(receiptStatement, [company, companyId, action, by, JSON.stringify(rows), moveId])
   return { receipt: written!.id, company, companyId, action, by, at: written!.at, rows }
+})
+
+/**
+ * Deletes the rows of a company that has moved away and that were not copied: those that a process of serve writes. Nothing
+ * is deleted where the company has come back.
+ */
+export const removeDerived = Effect.fnUntraced(function* (company: string, companyId: bigint | null) {
+  if ((yield* readCompanyId(company)) !== null) return
+  yield* Statement.run(deleteRowsStatement, [company, companyId, tablesThat("deleted")])
 })
 
 /** Removes the settings and the tasks of a company. Its rows stay. */

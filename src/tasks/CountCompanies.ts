@@ -104,7 +104,8 @@ export const countStatement = Statement.make({
            case when c.failing > 0 then 'failing' when c.late > 0 then 'late' when a.company is not null then 'attention'
                 when c.never_synced > 0 or c.resources is null then 'never-synced'
                 when c.blocked > 0 then 'blocked' when c.paused > 0 then 'paused' else 'fresh' end as state
-      from unnest($1::text[]) as w(company)
+      -- A company that is being deleted ends before, and gets no states afterwards.
+      from (select company from tributary.companies where company = any($1::text[]) for key share) w
       left join counted c using (company) left join worst using (company)
       left join (${alerts}) a using (company))
   insert into tributary.company_states as s (company, counted_at, late_at, state, severity, resources, failing, late, never_synced,

@@ -121,9 +121,10 @@ const move = Effect.fnUntraced(function* (
   const isGiven = before !== undefined && (row === undefined || row.moveId === before.moveId)
   if (!isGiven) yield* give(settings, name, targetKey, target)
   const receipt = (yield* Move.readReceipt(name))!
-  const isNew = yield* Move.complete(name, receipt.moveId ?? "", target)
+  const moved = { company: name, companyId: receipt.companyId }
+  const isNew = yield* Move.complete(moved, receipt.moveId ?? "", target)
   // Other programs may have written while the source gave the company away.
-  const left = yield* Move.countRows({ company: name, companyId: receipt.companyId }, settings.datasets)
+  const left = yield* Move.countRows(moved, settings.datasets)
   const { subscriptions } = yield* Effect.provideContext(Removal.readUnfinished(name, receipt.companyId), target)
   return {
     company: name,

@@ -16,12 +16,16 @@ import type { SqlError } from "effect/sql/SqlError"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as CompanyRows from "../../../src/companies/CompanyRows.ts"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
+import { companyColumns, companyTables, tablesThat } from "../../../src/companies/CompanyTables.ts"
 import * as Move from "../../../src/companies/Move.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
 import { tableIdentitySql } from "../../../src/land/CheckpointIdentity.ts"
 import { query as ask } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Statement from "../../../src/postgres/Statement.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
+import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
+import * as WriteActivity from "../../../src/tasks/WriteActivity.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -36,6 +40,8 @@ const south = {
   resources: ["customers"],
   events: null
 }
+/** The company with its number. */
+const south2 = { company: "south", companyId: 2n }
 const fingerprint = "a".repeat(64)
 
 const query = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
@@ -178,6 +184,119 @@ const giveWhile = <R>(
     })
   )
 
+/** Rows of `south` as a process of serve writes them. */
+const insertDerived = Effect.gen(function* () {
+  for (const statement of [
+    `insert into tributary.activity (resolution, at, company, resource, runs) values ('hour', date_trunc('hour', now()), 'south', 'customers', 1)`,
+    `insert into tributary.company_states (company, counted_at, state, severity, resources, failing, late, never_synced, blocked, paused,
+       fresh, lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down)
+     values ('south', now(), 'fresh', 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) on conflict do nothing`,
+    `insert into tributary.invariants (name, severity, statement, comment, resources, query)
+     values ('rule', 'critical', 's', 'c', array['customers'], 'select 1') on conflict do nothing`,
+    "insert into tributary.invariant_states (invariant, company_id) values ('rule', 2) on conflict do nothing"
+  ])
+    yield* query(statement)
+})
+
+const derivedRows = query<{ rows: number }>(
+  `select (select count(*) from tributary.activity where company = 'south')::int + (select count(*) from tributary.company_states)::int
+        + (select count(*) from tributary.invariant_states)::int as rows`
+)
+
+describe("the tables with rows of companies", () => {
+  it.effect("are all in the list that decides what moves and what is deleted", () =>
+    Effect.gen(function* () {
+      const tables = yield* query<{ name: string; column: string }>(
+        `select 'tributary.' || c.relname as name, a.attname as column from pg_class c join pg_attribute a on a.attrelid = c.oid
+          where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'p') and a.attname ~ 'company'
+            and not a.attisdropped and a.attname <> 'company_revision' and c.relname <> 'company_revision' order by 1, 2`
+      )
+      assert.sameMembers(Object.keys(companyTables), [...new Set(tables.map(({ name }) => name))])
+      // Another name of such a column is that of a setting.
+      assert.deepStrictEqual(
+        tables
+          .filter(({ column }) => !companyColumns.includes(column as "company"))
+          .map(({ name, column }) => [name, column]),
+        [
+          ["tributary.alert_silences", "only_company"],
+          ["tributary.change_endpoints", "only_company"]
+        ]
+      )
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+})
+
+describe("the rows of a company that serve writes", () => {
+  it.live("are all deleted when it moves, also those that are being written, and its feed is readable there", () =>
+    Effect.gen(function* () {
+      const { target, begin, inTarget } = yield* makeWarehouses
+      yield* insertDerived
+      const move = yield* begin
+      yield* Move.give(move, target)
+      // A process of serve writes again before the move is complete, and commits while the rows are being deleted.
+      const client = yield* (yield* Database).connect
+      yield* ask(client, "write", "begin; select from tributary.activity_watermarks for update")
+      yield* ask(
+        client,
+        "write",
+        "insert into tributary.activity_watermarks (resolution, through) values ('hour', now()) on conflict do nothing"
+      )
+      yield* ask(client, "write", "commit; begin; select from tributary.activity_watermarks for update")
+      yield* ask(
+        client,
+        "write",
+        `insert into tributary.activity (resolution, at, company, resource, runs)
+         values ('hour', date_trunc('hour', now()) - interval '1 hour', 'south', 'customers', 1)`
+      )
+      const completing = yield* Effect.forkScoped(Move.complete(south2, move.row.moveId!, target))
+      yield* until(
+        "the deletion waits for the writer",
+        Effect.orDie(
+          query<{ n: number }>(
+            "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+          )
+        ),
+        ([row]) => row!.n > 0,
+        20
+      )
+      yield* ask(client, "write", "commit")
+      assert.isTrue(yield* Fiber.join(completing))
+      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+      yield* Statement.run(CountCompanies.countStatement, [["south"]])
+      yield* Effect.forEach([1, 2], () => WriteActivity.writeActivity(() => [{ company: "south", fingerprint }]))
+      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+      // No program has read the feed of the target yet.
+      const changes = yield* inTarget<{ position: bigint; id: bigint }>(
+        'select "position", id from tributary.changes_after(0, 1000, 2)'
+      )
+      assert.deepStrictEqual(
+        changes.map(({ id }) => id),
+        [1n]
+      )
+      assert.isTrue(changes[0]!.position > 0n)
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("are all deleted when it is erased", () =>
+    Effect.gen(function* () {
+      yield* makeWarehouses
+      yield* insertDerived
+      yield* query(
+        `insert into tributary.change_endpoints (name, url, origin, last_position, secret) values ('a', 'https://a.example', 'command', 0, '\\x00')`
+      )
+      yield* query(
+        `insert into tributary.change_retries (endpoint, position, company_number, resource, record_id, next_attempt_at)
+         values ('a', 1, 2, 'customers', 1, now())`
+      )
+      const receipt = yield* Removal.erase("south", 2n, "a person", ["erp", "erp_history"])
+      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+      assert.strictEqual(receipt.rows["tributary.change_retries"], 1)
+      assert.strictEqual(receipt.rows["tributary.company_states"], 1)
+      assert.deepStrictEqual(yield* query("select from tributary.change_retries"), [])
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+})
+
 describe("the rows of a company that moves", () => {
   it.live("are all copied, with ids that are free in the target, and every reference", () =>
     Effect.gen(function* () {
@@ -187,12 +306,7 @@ describe("the rows of a company that moves", () => {
       )).map(({ name }) => name)
       assert.sameMembers(
         Object.keys(rowsOf("south", 2)),
-        relations.filter(
-          (name) =>
-            !/^tributary\.(?:activity|company_states|alert_conditions|alert_messages|change_retries|invariant_states|violations)$/.test(
-              name
-            )
-        )
+        relations.filter((name) => !tablesThat("deleted").includes(name))
       )
       // Every column that may have an id of Postgres is known; `record_id` is the source's.
       const columns = yield* query<{ column: string }>(
@@ -207,7 +321,7 @@ describe("the rows of a company that moves", () => {
 
       const move = yield* begin
       const receipt = yield* Move.give(move, target)
-      assert.isTrue(yield* Move.complete("south", move.row.moveId!, target))
+      assert.isTrue(yield* Move.complete(south2, move.row.moveId!, target))
       assert.strictEqual(receipt.rows["tributary.runs"], 2)
       assert.sameMembers(Object.keys(receipt.rows), Object.keys(rowsOf("south", 2)))
       const [runs] = yield* inTarget<{ first: bigint; last: bigint; north: bigint }>(
@@ -300,7 +414,7 @@ describe("the rows of a company that moves", () => {
       const move = yield* begin
       const update = query("update tributary.tasks set paused_by = 'a person' where company = 'south'")
       yield* giveWhile(target, Move.give(move, target), update)
-      yield* Move.complete("south", move.row.moveId!, target)
+      yield* Move.complete(south2, move.row.moveId!, target)
       const [task] = yield* inTarget<{ by: string }>(
         "select paused_by as by from tributary.tasks where company = 'south'"
       )
