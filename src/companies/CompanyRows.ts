@@ -75,7 +75,8 @@ export const references: Readonly<Record<string, string>> = {
   last_run_id: "tributary.runs",
   push_id: "tributary.pushes",
   request_id: "tributary.push_requests",
-  scan_refetch_generation: "tributary.refetch_requests"
+  scan_refetch_generation: "tributary.refetch_requests",
+  past_batch: "tributary.change_batches"
 }
 
 /** The table whose ids a column has; undefined for any other column. */
@@ -88,7 +89,7 @@ const numberedBy = ({ name, identity }: Shape, column: string): string | undefin
 const movedColumn = (shape: Shape, column: string, offsets: Offsets, datasets: Datasets): string => {
   const value = `"${column.replaceAll('"', '""')}"`
   if (shape.name === "tributary.checkpoints" && column === "table_identity") {
-    return `${movedIdentitySql(datasets.current)} as ${value}`
+    return `${movedIdentitySql(datasets)} as ${value}`
   }
   const runs = offsets.get("tributary.runs") ?? 0n
   if (shape.name === "tributary.delivery_gaps" && column === "closed_by") {

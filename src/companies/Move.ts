@@ -244,7 +244,7 @@ const copyAll = Effect.fnUntraced(function* (
     const { rows } = yield* CompanyRows.copyTable(clients, owner, shape, there, offsets, datasets)
     if (rows > 0n) copied.set(shape.name, rows)
   }
-  yield* queryNamed(target, bindStatement, [companyId, datasets.current])
+  yield* queryNamed(target, bindStatement, [companyId, datasets.current, datasets.history])
   const [budget] = yield* queryNamed(source, budgetStatement, [fingerprint])
   if (budget !== undefined) {
     yield* queryNamed(target, insertBudgetStatement, [budget.budget])

@@ -1,5 +1,6 @@
 /**
- * The identity of a checkpoint: its table, its source, and the settings that shape a record.
+ * The identity of a checkpoint: its table with the history, its source, and the settings that shape a
+ * record.
  *
  * Promise: a cursor is used only for the table that it filled, from the source that gave it, under the settings that
  * shaped the rows. Anything else makes the next run read every record, or stops the run before it writes. The comparison
@@ -123,26 +124,47 @@ export const shapeDifference = (stored: string, own: string): string | null => {
 }
 
 /**
- * The identity of a table as SQL: `parameter` is its quoted name. Oids of the database and of tributary.checkpoints show
- * a restored or copied dataset, the table's oid one that was created anew, the file one that was truncated.
+ * The identity of a table and its history as SQL: `table` and `history` are parameters with their quoted names. Oids show
+ * a dataset that was restored or copied, and a table that was created anew; files show one that was truncated.
  */
-export const tableIdentitySql = (parameter: string): string =>
-  `(select concat_ws(' ', 'database=' || d.oid, 'checkpoints=' || 'tributary.checkpoints'::regclass::oid,
-      'table=' || to_regclass(${parameter})::oid, 'file=' || pg_relation_filenode(to_regclass(${parameter})))
-     from pg_database d where d.datname = current_database())`
+export const tableIdentitySql = (table: string, history: string): string =>
+  `tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`
 
-/** The difference of two identities of a table, for people; null when nothing does. */
-export const tableDifference = (table: string, stored: string, current: string): string | null => {
+/** What differs between two identities of a table. */
+export interface TableDifference {
+  /** For people. */
+  readonly text: string
+  /** Whether rows or versions may be lost. */
+  readonly isLoss: boolean
+  /** Whether the control plane is still the one that the rows were landed with. */
+  readonly isSameControl: boolean
+}
+
+/** The difference of two identities of a table and its history; null when nothing does. */
+export const tableDifference = (
+  table: string,
+  history: string,
+  stored: string,
+  current: string
+): TableDifference | null => {
   if (stored === current) return null
   const [before, now] = [pairsOf(stored), pairsOf(current)]
   const differs = (name: string) => before.get(name) !== now.get(name)
-  if (differs("database") || differs("checkpoints")) return "the warehouse was restored or copied"
-  if (differs("table")) {
-    return `${table} is another table than the one that was filled (it was dropped or restored, or the dataset was renamed)`
+  const replaced = (name: string) =>
+    `${name} is another table than the one that was filled (it was dropped or restored, or the dataset was renamed)`
+  const rewritten = (name: string) => `${name} was truncated or rewritten (truncate, vacuum full, cluster)`
+  const isOtherControl = differs("database") || differs("checkpoints") || differs("control")
+  const texts = [
+    differs("database") || differs("checkpoints") ? "the warehouse was restored or copied" : null,
+    differs("table") ? replaced(table) : differs("file") ? rewritten(table) : null,
+    differs("history") ? replaced(history) : differs("historyfile") ? rewritten(history) : null,
+    differs("control") ? rewritten("tributary.checkpoints") : null
+  ]
+  return {
+    text: texts.find((text) => text !== null) ?? before.get("altered") ?? `${table} was altered`,
+    isLoss: ["database", "table", "file", "history", "historyfile"].some(differs),
+    isSameControl: !isOtherControl
   }
-  return differs("file")
-    ? `${table} was truncated or rewritten (truncate, vacuum full, cluster)`
-    : (before.get("altered") ?? `${table} was altered`)
 }
 
 /** The error for a source that differs from the source of the rows. */

@@ -20,6 +20,9 @@ const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
 /** Maximum learned overlap, however late a row was. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
+/** Whether a full scan of the table whose past was lost has completed. */
+const completesPast = `past_from = 'infinity' and $7::timestamptz is not null and table_identity = $22`
+
 export interface CheckpointChange {
   /** The scan in progress; null when there is none. */
   readonly scan: OpenScan | null
@@ -36,7 +39,7 @@ const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?"
 export const saveStatement = Statement.make({
   name: "move the checkpoint of",
   isPrepared: true,
-  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text", "int8?"],
+  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text", "int8?", "text"],
   columns: { same_table: "bool" },
   text: `update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
@@ -46,9 +49,12 @@ export const saveStatement = Statement.make({
        overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
        full_scan_reason = case when not $18 then full_scan_reason when $19::text is not null then $19
                           when full_scan_reason is not distinct from $20 then null else full_scan_reason end,
-       adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now()
+       adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now(),
+       past_from = case when ${completesPast} then tributary.now() else past_from end,
+       past_batch = case when ${completesPast} then
+         (select max(b.id) from tributary.change_batches b where b.company_id = $1 and b.resource = $2) else past_batch end
      where company_id = $1 and resource = $2 and lane = $3 and fence = $4
-     returning $22 = ${tableIdentitySql("$21")} as same_table`
+     returning $22 = ${tableIdentitySql("$21", "$24")} as same_table`
 })
 
 /** The parts of a session that a checkpoint is saved from. */
@@ -86,7 +92,8 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     state.knownFullScanReason,
     lock.table.current,
     lock.tableIdentity,
-    scan === null ? null : refetchGeneration
+    scan === null ? null : refetchGeneration,
+    lock.table.superseded
   ])
   yield* lock.checkFence(affected)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.

@@ -2,7 +2,9 @@
  * The comparison of a stored checkpoint with the process that acquires it.
  *
  * Promise: when the rows do not match the cursor, every lane is fenced off, scans in progress are forgotten, and the next
- * live run reads every record. That is one transaction: a crash leaves either all of it or the same differences.
+ * live run reads every record. Where rows or versions may be lost, the past is complete only from that read on
+ * (`past_from`), unless every version that the change feed tells is still there. No two versions of a record are valid at
+ * one moment. That is one transaction: a crash leaves either all of it or the same differences.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -11,6 +13,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import { type CheckpointRow, checkpointColumns, checkpointColumnTypes, forgetScanSql, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
+import type { Table } from "../warehouse/Table.ts"
 import { clockStepMsMax } from "./WarehouseClock.ts"
 
 type Connection = Pick<LandingConnection, "run" | "runStatement">
@@ -90,24 +93,26 @@ export const adoptSource = Effect.fnUntraced(function* (companyId: bigint, addre
 })
 
 export interface IdentityDifferences {
-  /** Why the table is another one; null when it is the table that was filled. */
-  readonly replaced: string | null
+  /** How the table or its history is another one; null when both are those that were filled. */
+  readonly replaced: CheckpointIdentity.TableDifference | null
   /** Every reason to read the resource again, for people. */
   readonly all: ReadonlyArray<string>
 }
 
 /** Compares the raised checkpoint, and the live lane's, with the table and the process. */
 export const differencesOf = (
-  table: string,
+  table: Table,
   identity: CheckpointIdentity.Identity,
   own: AcquiredRow,
   live: LiveRow
 ): IdentityDifferences => {
   const replaced =
-    live.table_identity === null ? null : CheckpointIdentity.tableDifference(table, live.table_identity, own.current)
+    live.table_identity === null
+      ? null
+      : CheckpointIdentity.tableDifference(table.current, table.superseded, live.table_identity, own.current)
   const all = [
     own.unconfirmed || own.identity_fence !== own.fence ? "an earlier version of this program has written here" : null,
-    replaced,
+    replaced?.text ?? null,
     own.behind_ms !== null && own.behind_ms > clockStepMsMax
       ? `the warehouse's clock is ${Math.round(own.behind_ms / 1000)} s behind its last landing`
       : null,
@@ -140,18 +145,78 @@ export const readStatement = Statement.make({
       where company_id = $1 and resource = $2 and lane in ('live', $3)`
 })
 
-/** Stores the new identity in every lane of the resource. Returns the checkpoints of the lane and of the live one. */
+export const hasAllVersionsStatement = Statement.make({
+  name: "look for lost versions of",
+  params: ["int8", "text", "text", "text"],
+  columns: { has_all: "bool" },
+  text: "select tributary.has_all_versions($1, $2, $3::text::regclass, $4::text::regclass) as has_all"
+})
+
+/** A restored warehouse knows nothing of the time since its last run. */
+export const forgetUnknownTimeStatement = Statement.make({
+  name: "forget the time before the restore of",
+  params: ["int8", "text", "text"],
+  text: `update tributary.checkpoints c set past_reason = $3, past_from = greatest(past_from, tributary.now()),
+       past_until = case when past_from is not null then past_until else
+         (select max(r.started_at) from tributary.runs r where r.company_id = $1 and r.resource = $2 and r.lane = 'live' and r.status = 'done') end
+     where company_id = $1 and resource = $2 and lane = 'live'`
+})
+
+export const losePastStatement = Statement.make({
+  name: "lose the past of",
+  params: ["int8", "text", "text"],
+  text: `update tributary.checkpoints set past_from = 'infinity', past_batch = null, past_until = null, past_reason = $3
+      where company_id = $1 and resource = $2 and lane = 'live'`
+})
+
+export const loseUnreadPastStatement = Statement.make({
+  name: "lose the past that no checkpoint tells of",
+  params: ["int8", "text", "text", "text"],
+  text: `update tributary.checkpoints set past_from = 'infinity', past_reason = 'its rows are older than its checkpoint'
+      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+        and (tributary.has_records($3::text::regclass, $1) or tributary.has_records($4::text::regclass, $1))`
+})
+
+/** Rows and versions without a checkpoint, as after the loss of the control plane: no proof of their past is left. */
+export const loseUnreadPast = (
+  { runStatement }: Pick<Connection, "runStatement">,
+  { companyId, resource }: { readonly companyId: bigint; readonly resource: string },
+  { current, superseded }: Table
+) => Effect.asVoid(runStatement(loseUnreadPastStatement, [companyId, resource, current, superseded]))
+
+/**
+ * Stores the new identity in every lane of the resource. Returns the checkpoints of the lane and of the live one, and
+ * whether the change feed still tells what the table has.
+ */
 export const confirmIdentity = Effect.fnUntraced(function* (
   { run, runStatement }: Connection,
   key: { readonly companyId: bigint; readonly resource: string; readonly lane: Lane },
-  confirmed: { readonly tableIdentity: string; readonly shape: string; readonly renumberSql: string },
+  confirmed: {
+    readonly table: Table
+    readonly tableIdentity: string
+    readonly shape: string
+    readonly continueVersionsSql: string
+  },
   { all, replaced }: IdentityDifferences
 ) {
   const { companyId, resource, lane } = key
-  const { tableIdentity, shape, renumberSql } = confirmed
+  const { table, tableIdentity, shape, continueVersionsSql } = confirmed
   yield* runStatement(confirmStatement, [companyId, resource, lane, tableIdentity, shape, all.join("; ")])
   yield* runStatement(forgetIdsStatement, [companyId, resource])
-  if (replaced !== null) yield* run("renumber restored rows of", renumberSql, [companyId])
+  let isFed = replaced === null
+  if (replaced?.isLoss === true) {
+    const { rows } = yield* runStatement(hasAllVersionsStatement, [
+      companyId,
+      resource,
+      table.current,
+      table.superseded
+    ])
+    isFed = rows[0]!.has_all && replaced.isSameControl
+    if (!rows[0]!.has_all) yield* runStatement(losePastStatement, [companyId, resource, replaced.text])
+    else if (!replaced.isSameControl)
+      yield* runStatement(forgetUnknownTimeStatement, [companyId, resource, replaced.text])
+  }
+  if (replaced !== null) yield* run("continue the versions of", continueVersionsSql, [companyId])
   const { rows } = yield* runStatement(readStatement, [companyId, resource, lane])
-  return rows
+  return { rows, isFed }
 })

@@ -146,8 +146,11 @@ export interface SoftDeleteSql {
   readonly archiveMissing: string
   /** Parameters: company, scan began, run, source, origin. */
   readonly tombstone: string
-  /** Gives later versions to rows whose versions are in the history already, as after a restore. Parameters: company. */
-  readonly renumber: string
+  /**
+   * Lets rows that were restored continue their history: the version is later than those of the history, and begins when
+   * the latest of them ends. So no two versions are valid at one moment. Parameters: company.
+   */
+  readonly continueVersions: string
 }
 
 export interface MergeSql extends UpsertSql, SoftDeleteSql {}
@@ -311,10 +314,12 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `"_run_id" = $3::bigint, "_source" = $4::text, "_observed_at" = $2::timestamptz, "_deleted_at" = $2::timestamptz ` +
       `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1 returning t."id" as id, t."_version" as version) ` +
       ChangeBatch.insert(table, "gone", { company: "$1::bigint", began: "$2::timestamptz" }),
-    renumber:
-      `update ${table.current} t set "_version" = h.version + 1 from (select "id", max("_version") as version ` +
+    continueVersions:
+      `update ${table.current} t set "_version" = greatest(t."_version", h.version + 1), ` +
+      `"_observed_at" = greatest(t."_observed_at", h.ended) ` +
+      `from (select "id", max("_version") as version, max("_valid_to") as ended ` +
       `from ${table.superseded} where "_company_id" = $1 group by "id") h ` +
-      `where t."_company_id" = $1 and t."id" = h."id" and t."_version" <= h.version`
+      `where t."_company_id" = $1 and t."id" = h."id" and (t."_version" <= h.version or t."_observed_at" < h.ended)`
   }
 }
 

@@ -55,7 +55,8 @@ const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["p
         lock.table.current,
         lock.tableIdentity,
         from,
-        until
+        until,
+        lock.table.superseded
       ]
     ]),
     (rows) => rows[0]?.id

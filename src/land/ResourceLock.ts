@@ -93,7 +93,7 @@ const lockRetryEveryMs = 250
 /** The context that the steps of acquiring a resource share. */
 interface LockContext {
   readonly resource: string
-  readonly table: string
+  readonly table: Table
   readonly companyId: bigint
   readonly lane: Lane
   readonly identity: CheckpointIdentity.Identity
@@ -146,9 +146,9 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
 
 export const prepareStatement = Statement.make({
   name: "prepare the checkpoint of",
-  params: ["int8", "text", "text", "text"],
+  params: ["int8", "text", "text", "text", "text"],
   text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
-       values ($1, $2, 'live', 0, 0, null, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
+       values ($1, $2, 'live', 0, 0, null, ${CheckpointIdentity.tableIdentitySql("$3", "$5")}, $4, tributary.now())
        on conflict (company_id, resource, lane) do nothing`
 })
 
@@ -159,7 +159,7 @@ export const prepareStatement = Statement.make({
 export const raiseStatement = Statement.make({
   name: "take over",
   isPrepared: true,
-  params: ["int8", "text", "text", "text", "text", "text?"],
+  params: ["int8", "text", "text", "text", "text", "text?", "text"],
   columns: {
     ...checkpointColumnTypes,
     ...ConfirmIdentity.identityColumnTypes,
@@ -175,12 +175,12 @@ export const raiseStatement = Statement.make({
   text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
      select $1, $2, $3, 1, 1, case when $3 <> 'live'
          or exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = $3)
-         or tributary.has_records(to_regclass($4), $1) is not true then 1 end, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
+         or (tributary.has_records(to_regclass($4), $1) or tributary.has_records(to_regclass($7), $1)) is not true then 1 end, ${CheckpointIdentity.tableIdentitySql("$4", "$7")}, $5, tributary.now()
       where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
-       ${WarehouseCatalogue.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4")} as current,
+       ${WarehouseCatalogue.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
@@ -198,10 +198,10 @@ const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
   const confirmSource = ConfirmIdentity.confirmSource(connection, companyId, address)
   if (lane !== "live") {
     yield* confirmSource
-    yield* runStatement(prepareStatement, [companyId, resource, table, shape])
+    yield* runStatement(prepareStatement, [companyId, resource, table.current, shape, table.superseded])
   }
   const raise: Effect.Effect<Statement.RowOf<typeof raiseStatement>, DatabaseError | SourceError> = Effect.flatMap(
-    runStatement(raiseStatement, [companyId, resource, lane, table, shape, address]),
+    runStatement(raiseStatement, [companyId, resource, lane, table.current, shape, address, table.superseded]),
     ({ rows: [row] }) => (row === undefined ? Effect.andThen(confirmSource, raise) : Effect.succeed(row))
   )
   const own = yield* raise
@@ -271,7 +271,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const clock = yield* WarehouseClock.make
   const connection = yield* LandingConnection.make({ companyId, resource, lane })
   const { client, connected, run, runStatement } = connection
-  const context: LockContext = { resource, table: table.current, companyId, lane, identity, connection, clock }
+  const context: LockContext = { resource, table, companyId, lane, identity, connection, clock }
 
   yield* lockLane(context, options)
   const { own, live } = yield* connected(raiseFence(context))
@@ -295,24 +295,26 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {
     return yield* new CheckpointIdentity.NewerCatalogue({ resource, own: identity.generation, met: writtenBy })
   }
-  const differences = ConfirmIdentity.differencesOf(table.current, identity, own, live)
+  const differences = ConfirmIdentity.differencesOf(table, identity, own, live)
   const confirmed = {
+    table,
     tableIdentity: own.current,
     shape: identity.shape,
-    renumberSql: mergeSql(table).renumber
+    continueVersionsSql: mergeSql(table).continueVersions
   }
-  const isReplaced = differences.replaced !== null
   const rows =
     own.feeds && differences.all.length === 0
       ? null
       : yield* transaction(
           Effect.gen(function* () {
-            const confirmedRows =
+            const result =
               differences.all.length === 0
                 ? null
                 : yield* ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences)
-            if (!own.feeds || isReplaced) yield* ChangeBatch.beginAgain(connection, table, context, isReplaced)
-            return confirmedRows
+            if (!own.feeds) yield* ConfirmIdentity.loseUnreadPast(connection, context, table)
+            if (!own.feeds || result?.isFed === false)
+              yield* ChangeBatch.beginAgain(connection, table, context, result?.isFed === false)
+            return result?.rows ?? null
           })
         )
   if (own.inferred !== WarehouseCatalogue.inferredCount(table.resource)) return yield* new TableChanged({ resource })

@@ -114,14 +114,14 @@ const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "i
 export const quietStatement = Statement.make({
   name: "end a run that found nothing of",
   isPrepared: true,
-  params: [...ledgerTypes, "timestamptz", "text", "text", "float8", "float8"],
+  params: [...ledgerTypes, "timestamptz", "text", "text", "float8", "float8", "text"],
   columns: { id: "int8" },
   text: `with moved as (
        update tributary.checkpoints as c set cursor = coalesce($6, cursor),
               cursor_read_at = case when $6 is null then cursor_read_at else $10 end, ${forgetScanSql},
               updated_at = tributary.now()
         where company_id = $1 and resource = $2 and lane = 'live' and fence = $3
-          and $12 = ${tableIdentitySql("$11")}
+          and $12 = ${tableIdentitySql("$11", "$15")}
           and extract(epoch from tributary.now()) * 1000 between $13::float8 and $14::float8
        returning 1), earlier as (
        update tributary.runs r set quiet_runs = quiet_runs + 1, fence = $3, started_at = $4, finished_at = tributary.now(),

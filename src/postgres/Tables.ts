@@ -254,6 +254,10 @@ export interface ControlTables {
     readonly overlap_learned_at: Generated<Date | null>
     readonly scan_refetch_generation: bigint | null
     readonly feed_fence: bigint | null
+    readonly past_from: Date | null
+    readonly past_batch: bigint | null
+    readonly past_until: Date | null
+    readonly past_reason: string | null
   }
   readonly "tributary.companies": {
     readonly company: string

@@ -5,7 +5,8 @@
  * latest version whose read had begun by the moment. The mode `source` chooses the latest version whose time of change is
  * not after the moment; a deletion, and a record without that time, count from the read that found them. A position of the
  * change feed chooses the versions that had landed by then: those of reads that had begun by its time, except the few
- * that landed after it. Without a moment, or for one before the retained history, reading fails and says what to do.
+ * that landed after it. Without a moment, or for one before the retained history or of which rows or versions may be lost,
+ * reading fails and says what to do.
  *
  * Each mode has two branches, of which Postgres runs those of the session's mode only: current rows, and superseded ones.
  */
@@ -83,7 +84,11 @@ const queryOf = (table: Table, columns: ReadonlyArray<string>): string => {
       (condition) => `select ${select("s")} from ${table.superseded} s where ${mode} ${branch.mode} and ${condition}`
     )
   ])
-  return parts.join("\nunion all\n")
+  const check = [table.resource.path, table.current, table.superseded, table.asOf].map(literal)
+  return (
+    `select * from (\n${parts.join("\nunion all\n")}\n) versions\n` +
+    `where (select tributary.check_past(${check[0]}, ${check[1]}::regclass, ${check[2]}::regclass, ${check[3]}))`
+  )
 }
 
 const commentOf = ({ resource }: Table): string =>

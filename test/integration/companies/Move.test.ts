@@ -78,7 +78,7 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
     "tributary.runs": `(company_id, resource, kind, fence, started_at, status) values
       (${number}, 'customers', 'full', 1, now(), 'done'), (${number}, 'customers', 'incremental', 2, now(), 'done')`,
     "tributary.checkpoints": `(company_id, resource, lane, fence, identity_fence, cursor, table_identity, shape, scan_kind, scan_run_id, scan_refetch_generation, updated_at)
-      values (${number}, 'customers', 'live', 7, 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`)}, 'shape', 'incremental', ${run}, 1, now()),
+      values (${number}, 'customers', 'live', 7, 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)}, 'shape', 'incremental', ${run}, 1, now()),
              (${number}, 'items', 'live', 7, 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
     "tributary.scan_ids": `(company_id, resource, page, ids) values (${number}, 'customers', 1, array[1, 2])`,
     "tributary.refetch_requests": `(company_id, resource, field, value, requested_at) values (${number}, 'customers', 'id', '1', now())`,
@@ -352,7 +352,7 @@ describe("the rows of a company that moves", () => {
                   (select run_id::int from tributary.row_counts where company_id = 2 and resource = 'items') as none,
                   (select generation = scan_refetch_generation from tributary.refetch_requests f
                      join tributary.checkpoints c using (company_id, resource) where c.company_id = 2) as refetch,
-                  (select array_agg(table_identity = ${tableIdentitySql(`'"erp"."customers"'`)} order by resource)
+                  (select array_agg(table_identity = ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)} order by resource)
                      from tributary.checkpoints where company_id = 2) as identities,
                   (select table_identity from tributary.checkpoints where company_id = 2 and resource = 'items') as other,
                   (select retry_after_at = '2026-02-03 04:05:06.789012+00' from tributary.budgets) as pause,
