@@ -202,6 +202,18 @@ const createCurrent = (table: Table): string => createTable(table.current, curre
 const createSuperseded = (table: Table): string =>
   createTable(table.superseded, supersededColumns(table), supersededKey)
 
+/** The name of the triggers that note rows and versions that are deleted by hand. */
+export const removalTrigger = "note_removal"
+
+const noteRemoval = (table: string, body: string): string =>
+  `create trigger ${removalTrigger} after delete on ${table} referencing old table as removed for each statement execute function ${body}`
+
+const noteRemovedRows = ({ current, superseded, resource }: Table): string =>
+  noteRemoval(current, `tributary.note_removed_rows(${literal(resource.path)}, ${literal(superseded)})`)
+
+const noteRemovedVersions = ({ superseded, resource }: Table): string =>
+  noteRemoval(superseded, `tributary.note_removed_versions(${literal(resource.path)})`)
+
 /** The columns of the view of all versions. */
 export const historyColumns = (table: Table): ReadonlyArray<Pick<Column, "name" | "sql" | "comment">> => {
   const shared = (...names: ReadonlyArray<string>) => currentColumns(table).filter(({ name }) => names.includes(name))
@@ -264,7 +276,15 @@ export const commentsOn = (
     found?.get(name)?.comment === comment ? [] : [`comment on column ${relation}.${sql} is ${literal(comment)}`]
   )
 
-export const statements = { createCurrent, createSuperseded, createView, currentKey, supersededKey }
+export const statements = {
+  createCurrent,
+  createSuperseded,
+  createView,
+  currentKey,
+  supersededKey,
+  noteRemovedRows,
+  noteRemovedVersions
+}
 
 /** The children that are read again when a record of the resource changes. */
 export const childrenOf = (

@@ -26,6 +26,7 @@ import {
   currentColumns,
   type Datasets,
   historyColumns,
+  removalTrigger,
   statements,
   supersededColumns,
   type Table
@@ -58,6 +59,8 @@ export const relationsStatement = Statement.make({
     kind: "text",
     comment: "text?",
     hasKey: "bool",
+    /** Whether it notes rows that are deleted by hand. */
+    notesRemoval: "bool",
     /** The tables that a view reads. A renamed table stays the one that its views read. */
     reads: "text[]?",
     /** Name, type and comment; without comments for views, whose own comment has a digest of them. */
@@ -66,6 +69,7 @@ export const relationsStatement = Statement.make({
   text: `
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
            exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
+           exists (select 1 from pg_trigger t where t.tgrelid = c.oid and t.tgname = ${literal(removalTrigger)}) as "notesRemoval",
            case when c.relkind = 'v' then ${tablesOfView("c.oid")} end as reads,
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description) order by a.attnum)
               from pg_attribute a
@@ -136,11 +140,12 @@ const planTable = (
     quoted: string,
     columns: ReadonlyArray<Column>,
     create: string,
-    key: string
+    key: string,
+    noteRemoval: string
   ): TableConflict | undefined => {
     const found = existing.relations.get(`${dataset}.${name}`)
     if (found === undefined) {
-      planned.push(create, ...commentsOn(quoted, columns, undefined))
+      planned.push(create, ...commentsOn(quoted, columns, undefined), noteRemoval)
       viewIsStale = true
       return undefined
     }
@@ -163,6 +168,7 @@ const planTable = (
     planned.push(...commentsOn(quoted, columns, found.columns))
     // As pg_restore leaves a table that was restored alone (--table).
     if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
+    if (!found.notesRemoval) planned.push(noteRemoval)
     if (empty.length > 0 && dataset === datasets.current) planned.push(requireFullScan(table, empty))
     return undefined
   }
@@ -176,7 +182,8 @@ const planTable = (
       table.current,
       currentColumns(table),
       statements.createCurrent(table),
-      statements.currentKey
+      statements.currentKey,
+      statements.noteRemovedRows(table)
     ) ??
     relation(
       datasets.history,
@@ -184,7 +191,8 @@ const planTable = (
       table.superseded,
       supersededColumns(table),
       statements.createSuperseded(table),
-      statements.supersededKey
+      statements.supersededKey,
+      statements.noteRemovedVersions(table)
     )
   if (conflict !== undefined) return conflict
   const view = existing.relations.get(`${datasets.history}.${table.name}`)

@@ -1,0 +1,308 @@
+/**
+ * A past that is no longer complete: an as-of query answers what the warehouse showed then, or fails. Each test damages the
+ * tables of the resource as a person or a restore does.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
+import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
+import { controlDataset } from "../../../src/warehouse/Grants.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { makeCompany } from "../../support/feeding.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const execute = <Row extends object>(statement: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+
+/** Runs several statements in one transaction. */
+const script = (...statements: ReadonlyArray<string>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }))
+  )
+
+const inSession = <Row extends object>(asOf: string, mode: string, statement: string, role = "none") =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.withTransaction(
+      sql`select set_config('tributary.as_of', ${asOf}, true), set_config('tributary.as_of_mode', ${mode}, true)`.pipe(
+        Effect.andThen(sql.unsafe(`set local role ${role}`)),
+        Effect.andThen(sql.unsafe<Row>(statement))
+      )
+    )
+  )
+
+const things = (dataset: string) => `select id || ' ' || name as row from ${dataset}.things order by _company_id, id`
+
+const rowsNow = Effect.map(execute<{ row: string }>(things("erp")), (rows) => rows.map(({ row }) => row))
+
+/** The rows as of a moment or position. */
+const asOf = (moment: string, mode = "") =>
+  Effect.map(inSession<{ row: string }>(moment, mode, things("erp_asof")), (rows) => rows.map(({ row }) => row))
+
+const refusal = (moment: string, mode = "") =>
+  Effect.map(Effect.flip(asOf(moment, mode)), (error) => DatabaseError.from("")(error).message)
+
+/** A moment and a position, with the rows of that time. */
+const moment = Effect.gen(function* () {
+  yield* ChangeFeed.order
+  const [now] = yield* execute<{ time: string }>("select clock_timestamp()::text as time")
+  return { time: now!.time, position: `position ${ChangeFeed.textOf(yield* ChangeFeed.end)}`, rows: yield* rowsNow }
+})
+type Moment = Effect.Success<typeof moment>
+
+const assertAnswers = Effect.fnUntraced(function* ({ time, position, rows }: Moment) {
+  assert.deepStrictEqual(yield* asOf(time), rows)
+  assert.deepStrictEqual(yield* asOf(position), rows)
+})
+
+const assertRefuses = Effect.fnUntraced(function* ({ time, position }: Moment, reason: RegExp) {
+  for (const message of [yield* refusal(time), yield* refusal(position), yield* refusal(time, "source")])
+    assert.match(message, reason)
+})
+
+/** No two versions of a record are valid at the begin of any version. */
+const assertSingle = Effect.gen(function* () {
+  const times = yield* execute<{ time: string }>(
+    "select distinct _valid_from::text as time from erp_history.things order by 1"
+  )
+  for (const { time } of times) {
+    const rows = yield* Effect.result(asOf(time))
+    if (rows._tag === "Failure") continue
+    const ids = rows.success.map((row) => row.split(" ")[0])
+    assert.lengthOf(new Set(ids), ids.length, time)
+  }
+})
+
+/** A company whose record 1 has three versions, and a moment after each. */
+const versioned = Effect.gen(function* () {
+  yield* execute("drop schema if exists erp, erp_history, erp_asof, erp_models_asof, copies cascade")
+  yield* execute("create schema copies")
+  yield* execute(
+    "truncate tributary.checkpoints, tributary.companies, tributary.sources, tributary.change_batches, tributary.runs cascade"
+  )
+  const company = makeCompany(1n)
+  company.put(1, "first")
+  company.put(2, "other")
+  yield* company.sync(true)
+  const first = yield* moment
+  company.put(1, "second")
+  yield* company.sync()
+  const second = yield* moment
+  return { company, first, second }
+})
+
+const currentTable = "erp.things"
+const historyTable = "erp_history.things__superseded"
+
+const copy = (table: string) => execute(`create table copies.${table.split(".")[1]!} as table ${table}`)
+
+const anew = (table: string) => {
+  const [schema, name] = table.split(".")
+  return script(
+    `create table public.${name} (like ${table} including all)`,
+    `insert into public.${name} select * from copies.${name}`,
+    `drop table ${table} cascade`,
+    `alter table public.${name} set schema ${schema}`
+  )
+}
+
+const refilled = (table: string, remove: "truncate" | "delete from") =>
+  script(`${remove} ${table}`, `insert into ${table} select * from copies.${table.split(".")[1]!}`)
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the past", (it) => {
+  it.effect.each([
+    ["dropped", currentTable, `drop table ${currentTable} cascade`],
+    ["truncated", currentTable, `truncate ${currentTable}`],
+    ["dropped", historyTable, `drop table ${historyTable} cascade`],
+    ["truncated", historyTable, `truncate ${historyTable}`],
+    ["emptied", historyTable, `delete from ${historyTable}`]
+  ] as const)("is refused once a table was %s (%s), before the next sync and after it", ([kind, table, damage]) =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      yield* assertAnswers(first)
+      yield* assertAnswers(second)
+      yield* execute(damage)
+      // Dropping a table drops the views over it.
+      const between = kind === "dropped" ? /does not exist/ : /Run "tributary sync/
+      yield* assertRefuses(first, between)
+      yield* assertRefuses(second, between)
+      yield* company.sync()
+      yield* assertRefuses(first, /is not complete before .* (another table|truncated|deleted by hand).*Choose/)
+      yield* assertRefuses(second, /things of company 1/)
+      const repaired = yield* moment
+      assert.deepStrictEqual(repaired.rows, ["1 second", "2 other"], table)
+      company.put(1, "third")
+      yield* company.sync()
+      yield* assertAnswers(repaired)
+      yield* assertAnswers(yield* moment)
+      yield* assertSingle
+    })
+  )
+
+  it.effect.each([
+    ["created anew", currentTable, anew],
+    ["created anew", historyTable, anew],
+    ["truncated and filled", currentTable, (table: string) => refilled(table, "truncate")],
+    ["truncated and filled", historyTable, (table: string) => refilled(table, "truncate")],
+    ["emptied and filled", historyTable, (table: string) => refilled(table, "delete from")]
+  ] as const)("is refused once an older copy was restored alone: %s (%s)", ([, table, restore]) =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      yield* copy(table)
+      company.put(1, "third")
+      yield* company.sync()
+      const third = yield* moment
+      company.put(1, "fourth")
+      yield* company.sync()
+      yield* restore(table)
+      for (const one of [first, second, third]) yield* assertRefuses(one, /does not exist|Run "tributary sync/)
+      yield* company.sync()
+      for (const one of [first, second, third]) yield* assertRefuses(one, /is not complete before/)
+      const repaired = yield* moment
+      assert.deepStrictEqual(repaired.rows, ["1 fourth", "2 other"])
+      company.put(1, "fifth")
+      yield* company.sync()
+      yield* assertAnswers(repaired)
+      yield* assertAnswers(yield* moment)
+      yield* assertSingle
+    })
+  )
+
+  it.effect("keeps rows that a person deletes or replaces by older ones, and the next sync reads every record", () =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      yield* copy(currentTable)
+      company.put(1, "third")
+      yield* company.sync()
+      const third = yield* moment
+      yield* execute("delete from erp.things where id = 2")
+      yield* assertRefuses(first, /Run "tributary sync/)
+      yield* company.sync()
+      assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
+      for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
+      yield* refilled(currentTable, "delete from")
+      yield* assertRefuses(third, /Run "tributary sync/)
+      yield* company.sync()
+      assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
+      for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
+      yield* assertSingle
+    })
+  )
+
+  it.effect("stays answered after a rewrite of its tables that loses nothing", () =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      for (const rewrite of [
+        `vacuum full ${currentTable}`,
+        `vacuum full ${historyTable}`,
+        `cluster ${currentTable} using things_pkey`
+      ]) {
+        yield* execute(rewrite)
+        yield* assertRefuses(first, /Run "tributary sync/)
+        yield* company.sync()
+        for (const one of [first, second, yield* moment]) yield* assertAnswers(one)
+      }
+    })
+  )
+
+  it.effect("is refused after the control plane was lost or emptied, until a full scan", () =>
+    Effect.gen(function* () {
+      const { company, first } = yield* versioned
+      yield* execute("truncate tributary.checkpoints")
+      yield* assertRefuses(first, /no checkpoint tells/)
+      yield* execute("truncate tributary.companies")
+      yield* assertRefuses(first, /no checkpoint tells/)
+      yield* company.sync()
+      yield* assertRefuses(first, /is not complete before .* older than its checkpoint/)
+      yield* assertAnswers(yield* moment)
+    })
+  )
+
+  it.effect("stays answered after a restore of the control plane alone, whose rows were not touched", () =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      yield* execute("create table copies.checkpoints as table tributary.checkpoints")
+      company.put(1, "third")
+      yield* company.sync()
+      const third = yield* moment
+      yield* script(
+        "truncate tributary.checkpoints",
+        "insert into tributary.checkpoints select * from copies.checkpoints"
+      )
+      yield* company.sync()
+      for (const { time, rows } of [first, second, third]) assert.deepStrictEqual(yield* asOf(time), rows)
+      yield* assertSingle
+    })
+  )
+
+  it.effect("of all datasets restored to one moment is complete before that moment and after the next sync", () =>
+    Effect.gen(function* () {
+      const { company, first, second } = yield* versioned
+      const all = [
+        currentTable,
+        historyTable,
+        ...["checkpoints", "change_batches", "change_feed", "runs"].map((name) => `tributary.${name}`)
+      ]
+      yield* company.sync()
+      for (const table of all) yield* copy(table)
+      company.put(1, "third")
+      yield* company.sync()
+      const third = yield* moment
+      for (const table of all)
+        yield* script(
+          `truncate ${table} cascade`,
+          `insert into ${table} overriding system value select * from copies.${table.split(".")[1]!}`
+        )
+      yield* company.sync()
+      assert.deepStrictEqual(yield* asOf(first.time), first.rows)
+      assert.deepStrictEqual(yield* asOf(second.time), second.rows)
+      assert.match(yield* refusal(third.time), /is not complete before/)
+      const repaired = yield* moment
+      assert.deepStrictEqual(repaired.rows, ["1 third", "2 other"])
+      yield* assertAnswers(repaired)
+      yield* assertSingle
+    })
+  )
+
+  it.effect("of one company does not hinder the reader of another one", () =>
+    Effect.gen(function* () {
+      const { company, first } = yield* versioned
+      const other = makeCompany(2n)
+      other.put(7, "of the other company")
+      yield* other.sync(true)
+      yield* company.sync()
+      const both = yield* moment
+      yield* execute("delete from erp_history.things__superseded where _company_id = 1")
+      const sql = yield* SqlClient.SqlClient
+      const role = `past_reader_${process.pid}`
+      const all = {
+        ...datasetsDefault,
+        models: modelsDatasetDefault,
+        asOfModels: asOfModelsDataset,
+        control: controlDataset
+      }
+      for (const companyId of [1n, 2n])
+        yield* Effect.acquireRelease(
+          Effect.forEach(CompanyGrants.statements(all, companyId, `${role}_${companyId}`), (text) => sql.unsafe(text)),
+          () =>
+            Effect.orDie(
+              Effect.andThen(
+                sql.unsafe(`drop owned by ${role}_${companyId}`),
+                sql.unsafe(`drop role ${role}_${companyId}`)
+              )
+            )
+        )
+      const read = (companyId: bigint) =>
+        inSession(both.time, "", `select name from erp_asof_${companyId}.things`, `${role}_${companyId}`)
+      assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
+      assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /things of company 1/)
+      yield* assertRefuses(first, /things of company 1/)
+      yield* company.sync()
+      assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
+      assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /is not complete before/)
+      yield* execute("drop schema if exists erp_asof_1, erp_asof_2, erp_1, erp_2, erp_history_1, erp_history_2 cascade")
+    }).pipe(Effect.scoped)
+  )
+})
