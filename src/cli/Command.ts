@@ -12,6 +12,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { FileProblem } from "../files/ReadFile.ts"
+import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -64,6 +65,7 @@ export type Failure =
   | FileProblem
   | WarehouseError
   | TableConflict
+  | TableDamaged
   | SqlError
   | CommandFailed
   | ReferenceFailed
@@ -77,6 +79,11 @@ export const commandFailed = (error: Failure): CommandFailed => {
       return new CommandFailed({
         code: error.isRetryable === true ? exitCode.fault : exitCode.configuration,
         message: error.message
+      })
+    case "TableDamaged":
+      return new CommandFailed({
+        code: exitCode.configuration,
+        message: `${error.message}\n  what to do: ${error.remedy}`
       })
     case "ConfigurationError":
     case "FileProblem":

@@ -71,9 +71,11 @@ const outcomeLine = ({ durationMs, failure, massDeleteBlocked, resource, status,
   return `${resource}: ${text}${blocked}`
 }
 
-/** Whether a run has no line of its own: it changed nothing, or was skipped. The summary counts it. */
-const isQuiet = ({ status, totals }: Outcome) =>
-  status === "skipped" || (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
+/** Whether a run has no line of its own: it changed nothing, was skipped, or has a damaged table. The summary counts it. */
+const isQuiet = ({ failure, status, totals }: Outcome) =>
+  status === "skipped" ||
+  failure?.kind === "TableDamaged" ||
+  (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
 
 const makeLines = (expectations: Expectations) =>
   Effect.map(MonotonicClock.make, (nowMs): ProgressShape => {

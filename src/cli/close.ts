@@ -44,6 +44,7 @@ import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Invariants from "./Invariants.ts"
+import { refuseDamaged } from "./schema/SchemaChanges.ts"
 import { Source } from "./Source.ts"
 import { onTargets } from "./Targets.ts"
 import * as Verify from "./verify.ts"
@@ -223,6 +224,7 @@ const closeCompany = Effect.fnUntraced(function* (
   { path, revision, replaces }: Target
 ) {
   const say = (text: string) => (flags.json ? Effect.void : Output.note(`  company ${target.name}: ${text}`))
+  yield* refuseDamaged(settings, target.resources)
   const key = yield* attempt("the signing key", () => Signature.loadKey(keyPathOf(flags)))
   yield* say(`comparing ${Output.plural(target.resources.length, "resource")} with the source`)
   const { companyId, verification } = yield* verify(settings, target, Option.getOrNull(flags.sample), flags.draft)
@@ -295,6 +297,7 @@ const compareCompany = Effect.fnUntraced(function* (flags: Flags, settings: Conf
     })
   }
   const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
+  yield* refuseDamaged(settings, [...catalogue.resources.values()])
   return yield* Compare.run({ close: content, datasets: settings.datasets, catalogue: catalogue.resources }).pipe(
     Effect.catchTags({
       CloseFailed: (error) => Effect.fail(asCommandFailed(error)),

@@ -11,7 +11,7 @@ import { config, demoWarehouse, json, onWarehouse, resources, switchFlag, textFl
 import { CommandFailed, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { companyIdOf } from "./schema/grants.ts"
-import { warehouseResources } from "./schema/SchemaChanges.ts"
+import { refuseDamaged, warehouseResources } from "./schema/SchemaChanges.ts"
 import * as Targets from "./Targets.ts"
 
 const summary = ({ tables, exportedAt, format, since, position }: Manifest, folder: string): ReadonlyArray<string> => {
@@ -53,6 +53,7 @@ export const command = Command.make(
           flags.resources.length > 0
             ? yield* Effect.forEach(flags.resources, (path) => Targets.resourceOf(settings, path))
             : yield* warehouseResources(settings)
+        yield* refuseDamaged(settings, chosen)
         const since = Option.isNone(flags.since) ? null : ChangeFeed.parse(flags.since.value)
         if (since === null && Option.isSome(flags.since))
           return yield* usageError(`--since ${flags.since.value}: expected a position, such as 1200-1f3a9c`)

@@ -10,6 +10,7 @@ import { dbtCommand } from "./schema/dbt.ts"
 import { printReport } from "./schema/Format.ts"
 import { grantsCommand } from "./schema/grants.ts"
 import { publicationCommand } from "./schema/publication.ts"
+import { repairCommand } from "./schema/repair.ts"
 import { apply, plan } from "./schema/SchemaChanges.ts"
 
 const planCommand = Command.make(
@@ -18,6 +19,7 @@ const planCommand = Command.make(
   Effect.fn(function* (flags) {
     const report = yield* onWarehouse(flags, plan)
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, true)
+    if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
   })
 ).pipe(
   Command.withDescription("Show the SQL that brings the warehouse's tables up to date; changes nothing"),
@@ -47,6 +49,7 @@ const applyCommand = Command.make(
     const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
     const report = yield* onWarehouse(flags, (settings) => apply(settings, options))
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, false)
+    if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
     if (report.refusedViews.length > 0) yield* endWith(exitCode.incomplete)
   })
 ).pipe(
@@ -60,5 +63,5 @@ const applyCommand = Command.make(
 )
 
 export const command = Command.make("schema").pipe(
-  Command.withSubcommands([planCommand, applyCommand, grantsCommand, publicationCommand, dbtCommand])
+  Command.withSubcommands([planCommand, applyCommand, repairCommand, grantsCommand, publicationCommand, dbtCommand])
 )

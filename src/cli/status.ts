@@ -19,6 +19,7 @@ import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
+import { damagedTables } from "./schema/SchemaChanges.ts"
 import { fleetLines, readFleet } from "./status/Fleet.ts"
 import { reportLines } from "./status/Format.ts"
 import { readPauses } from "./status/Pauses.ts"
@@ -26,6 +27,10 @@ import { readResources } from "./status/Resources.ts"
 
 /** Companies of one report of `--all`, so that the memory does not grow with their number. */
 const reportMax = 50
+
+/** A sentence for each damaged table. */
+const readDamage = (settings: Configuration) =>
+  Effect.map(damagedTables(settings), (damaged) => damaged.map(({ message }) => message))
 
 /** Everything about these companies; null is all. */
 const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
@@ -38,7 +43,8 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     unresolved: UnresolvedRequests.read(names),
     invariants: Invariants.summary(ids),
     pushPause: PushPause.read,
-    activity: Activity.readDay(names)
+    activity: Activity.readDay(names),
+    damaged: readDamage(settings)
   })
 
 export const command = Command.make(
@@ -76,7 +82,11 @@ export const command = Command.make(
         if (state === null && known.size <= detailedMax) return yield* report(null, null)
         const names = [...known.keys()].sort()
         if (!flags.all || state !== null) {
-          return yield* Output.printResult(flags.json, yield* readFleet(names, state), fleetLines)
+          return yield* Output.printResult(
+            flags.json,
+            yield* readFleet(names, state, yield* readDamage(settings)),
+            fleetLines
+          )
         }
         for (let from = 0; from < names.length; from += reportMax) {
           const some = names.slice(from, from + reportMax)

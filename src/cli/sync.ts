@@ -59,8 +59,17 @@ export const summary = ({ companies, durationMs }: SyncReport): string => {
   )
 }
 
+/** Names each damaged table once, whatever the number of companies, and the one step that repairs them all. */
+const noteDamage = Effect.fnUntraced(function* ({ companies }: SyncReport) {
+  const failures = companies.flatMap(({ outcomes }) => outcomes.flatMap(({ failure }) => failure ?? []))
+  const damaged = failures.filter(({ kind }) => kind === "TableDamaged")
+  for (const message of new Set(damaged.map((failure) => failure.message))) yield* Output.note(`tributary: ${message}`)
+  if (damaged[0] !== undefined) yield* Output.note(`  what to do: ${damaged[0].remedy}`)
+})
+
 /** Reports the failures, notes and quarantine of each company. The progress display shows everything else. */
 export const noteProblems = Effect.fnUntraced(function* (report: SyncReport) {
+  yield* noteDamage(report)
   for (const company of report.companies) {
     if (company.failure !== null) {
       yield* Output.note(`tributary: company ${company.name}: ${company.failure.message}`)
@@ -72,6 +81,7 @@ export const noteProblems = Effect.fnUntraced(function* (report: SyncReport) {
         yield* Output.note(`tributary: skipped ${outcome.failure.message}; ${outcome.failure.remedy}`)
       }
       if (outcome.status !== "failed" || outcome.failure === null || outcome.failure.stops === "company") continue
+      if (outcome.failure.kind === "TableDamaged") continue
       yield* Output.note(`tributary: ${outcome.failure.message}`)
       yield* Output.note(`  what to do: ${outcome.failure.remedy}`)
     }

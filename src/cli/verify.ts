@@ -13,6 +13,7 @@ import * as Flag from "effect/cli/Flag"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
@@ -76,10 +77,12 @@ const verifyCompany = Effect.fnUntraced(function* (
   const { companyId } = identified.success
   // Inferred columns are compared like any other.
   const catalogue = yield* WarehouseCatalogue.load(connector.catalogue)
+  const tables = resources.map((given) => tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets))
+  const { damaged } = yield* TablePlan.plan(tables)
   const reports = yield* Effect.forEach(
-    resources,
-    (given) => {
-      const table = tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets)
+    tables,
+    (table) => {
+      const damage = damaged.find(({ resource }) => resource === table.resource.path) ?? null
       const repair = (ids: ReadonlyArray<string>) =>
         fetchRecords({ companyId, connector, table, ids, authority: "source" }).pipe(
           Effect.map(({ failure }) => (failure === null ? null : `${failure.message}; ${failure.remedy}`))
@@ -88,6 +91,7 @@ const verifyCompany = Effect.fnUntraced(function* (
         companyId,
         connector,
         table,
+        damage,
         sample: options.sample,
         seed: options.seed,
         repair: options.repair ? repair : null,

@@ -365,7 +365,7 @@ const makeTables = () => {
   const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
     const shared = yield* Effect.all(new Set(companies.map(({ tables }) => tables)))
     const tables = new Map(shared.flatMap((one) => [...one]))
-    yield* TablePlan.apply([...tables.values()])
+    yield* TablePlan.applyAndLog([...tables.values()])
     for (const company of companies) prepared.add(company)
   })
   return {

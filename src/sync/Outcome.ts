@@ -9,6 +9,7 @@ import type { SourceClockRegressed } from "../extract/Scan.ts"
 import { type LandingResult, type MassDeleteBlocked, nothingLanded } from "../land/Landing.ts"
 import type { LandingError } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
+import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import { damageRemedy } from "../postgres/DatabaseError.ts"
 
@@ -27,7 +28,7 @@ export type Disposition =
 /** The kind of a failure: the tag of an error, or a finding before a request was sent. */
 export type FailureKind =
   | SourceReason["_tag"]
-  | Exclude<SourceClockRegressed | LandingError | AcquireError, SourceError>["_tag"]
+  | Exclude<SourceClockRegressed | LandingError | AcquireError | TableDamaged, SourceError>["_tag"]
   | "AnotherToken"
   | "CompanyUnknown"
   | "FailsEveryWrite"
@@ -106,7 +107,9 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
 }
 
 /** The failure of a run, with its remedy. */
-export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
+export const failureOf = (
+  error: SourceError | SourceClockRegressed | LandingError | AcquireError | TableDamaged
+): Failure => {
   if (error._tag === "SourceError") {
     const { message, reason, remedy, request } = error
     return {
@@ -131,6 +134,8 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
         "configuration",
         `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`
       )
+    case "TableDamaged":
+      return failure("configuration", error.remedy)
     case "TableReplaced":
       return failure("contended", "run again: the next run reads every record")
     case "WarehouseClockStepped":

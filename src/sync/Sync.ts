@@ -2,8 +2,8 @@
  * The sync of several companies: identify, prepare the tables, then read each resource.
  *
  * Promise: resources are synced concurrently and independently: the most urgent freshness target first, children after
- * their parents. A failure stops one resource, unless the source refuses the identity, too (`FailureScope.ts`). The
- * report has every requested resource, also those with an access block.
+ * their parents. A failure, or a damaged table, stops one resource, unless the source refuses the identity, too
+ * (`FailureScope.ts`). The report has every requested resource, also those with an access block.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -19,6 +19,7 @@ import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Datasets, tableOf } from "../warehouse/Table.ts"
 import type { Index } from "../warehouse/Indexes.ts"
 import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
+import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -124,7 +125,11 @@ export const lastReadStatement = Statement.make({
      where company_id = $1 and lane = 'live' and coalesce(cursor_read_at, full_scan_at) is not null`
 })
 
-const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
+const syncCompany = Effect.fn("syncCompany")(function* (
+  options: SyncOptions,
+  company: SyncCompany,
+  damaged: ReadonlyMap<string, TableDamaged>
+) {
   const progress = yield* Progress
   const { mode = {} } = options
   const lane = laneOf(mode)
@@ -161,6 +166,10 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
       const { kind, reason, remedy } = barrier
       const message = `${resource.path}: ${reason}`
       return skipped(companyId, resource, lane, { kind, message, remedy, disposition: "blocked", stops: "resource" })
+    }
+    const damage = damaged.get(resource.path)
+    if (damage !== undefined) {
+      return { ...skipped(companyId, resource, lane, failureOf(damage)), status: "failed" as const }
     }
     const target = {
       companyId,
@@ -223,11 +232,16 @@ export const sync = Effect.fn("sync")(function* (
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
-  yield* retryTransient(TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets))))
+  const { damaged } = yield* retryTransient(
+    TablePlan.applyUndamaged([...resources.values()].map((resource) => tableOf(resource, options.datasets)))
+  )
+  const damagedOf = new Map(damaged.map((damage) => [damage.resource, damage]))
   yield* Effect.ignore(RunStore.markAbandoned)
   const [companies] = yield* Effect.all(
     [
-      Effect.forEach(options.companies, (company) => syncCompany(options, company), { concurrency: "unbounded" }),
+      Effect.forEach(options.companies, (company) => syncCompany(options, company, damagedOf), {
+        concurrency: "unbounded"
+      }),
       applyViews(options)
     ],
     { concurrency: "unbounded" }

@@ -13,6 +13,7 @@ import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
+import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import { begin, compareEverything, type FirstComparison, type Sides } from "./FirstComparison.ts"
 import { failureOf, type Mismatch, type RepairReport, type ResourceReport } from "./Report.ts"
 import { compareSample } from "./SampleComparison.ts"
@@ -27,6 +28,8 @@ export interface VerifyOptions<R> {
   readonly companyId: bigint
   readonly connector: ConnectorShape
   readonly table: Table
+  /** Damage of its table: then its rows are not compared. */
+  readonly damage?: TableDamaged | null
   /** How many records to draw; null compares everything. */
   readonly sample: number | null
   readonly seed: number
@@ -198,6 +201,12 @@ export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
     source: SourceSide.make(connector, table),
     rows: yield* WarehouseRows.make(table, companyId),
     candidatesMax: options.findingsMax ?? findingsMaxDefault
+  }
+  if (options.damage != null) {
+    const first = begin(false)
+    const report = yield* reportOf(sides, { first, mismatches: [], moved: 0, repair: null, remarks: [] })
+    const { message, remedy } = options.damage
+    return { ...report, status: "failed", failure: { message, remedy, disposition: "configuration" } }
   }
   return yield* compareSides(sides, options).pipe(
     Effect.catchTag("SourceError", (error) => failedReport(sides, error, options.named === true))

@@ -185,8 +185,11 @@ export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault
 export const roleColumn = ({ columns, resource }: Table, role: keyof FieldRoles): Column | undefined =>
   columns.find(({ field }) => field === resource.roles[role])
 
-const currentKey = 'primary key ("_company_id", "id")'
-const supersededKey = 'primary key ("_company_id", "id", "_version")'
+/** The columns of the primary keys. */
+export const keys = {
+  currentKey: [company.name, keyName],
+  supersededKey: [company.name, keyName, "_version"]
+} as const
 
 /** The columns of the current records and of the view as of a moment. */
 export const currentColumns = ({ columns, meta }: Table): ReadonlyArray<Column> => [company, ...columns, ...meta]
@@ -194,13 +197,16 @@ export const currentColumns = ({ columns, meta }: Table): ReadonlyArray<Column> 
 /** The columns of the superseded versions. */
 export const supersededColumns = (table: Table): ReadonlyArray<Column> => [...currentColumns(table), validTo]
 
-const createTable = (name: string, columns: ReadonlyArray<Column>, key: string): string =>
-  `create table ${name} (\n  ${[...columns.map(({ sql, sqlType }) => `${sql} ${sqlType}`), key].join(",\n  ")}\n)`
+const createTable = (name: string, columns: ReadonlyArray<Column>, key: ReadonlyArray<string>): string =>
+  `create table ${name} (\n  ${[
+    ...columns.map(({ sql, sqlType }) => `${sql} ${sqlType}`),
+    `primary key (${key.map(identifier).join(", ")})`
+  ].join(",\n  ")}\n)`
 
-const createCurrent = (table: Table): string => createTable(table.current, currentColumns(table), currentKey)
+const createCurrent = (table: Table): string => createTable(table.current, currentColumns(table), keys.currentKey)
 
 const createSuperseded = (table: Table): string =>
-  createTable(table.superseded, supersededColumns(table), supersededKey)
+  createTable(table.superseded, supersededColumns(table), keys.supersededKey)
 
 /** The name of the triggers that note rows and versions that are deleted by hand. */
 export const removalTrigger = "note_removal"
@@ -276,15 +282,7 @@ export const commentsOn = (
     found?.get(name)?.comment === comment ? [] : [`comment on column ${relation}.${sql} is ${literal(comment)}`]
   )
 
-export const statements = {
-  createCurrent,
-  createSuperseded,
-  createView,
-  currentKey,
-  supersededKey,
-  noteRemovedRows,
-  noteRemovedVersions
-}
+export const statements = { createCurrent, createSuperseded, createView, noteRemovedRows, noteRemovedVersions }
 
 /** The children that are read again when a record of the resource changes. */
 export const childrenOf = (

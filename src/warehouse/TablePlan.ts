@@ -1,8 +1,9 @@
 /**
  * The plan that brings the warehouse's tables up to the catalogue.
  *
- * Promise: changes are additive. A missing table, column or primary key is created; comments are kept up to date. A
- * column of another type is reported and never changed. After a column is added to a table with rows, the next run is a
+ * Promise: changes are additive. A missing table, column or primary key is created; comments are kept up to date. What
+ * contradicts the catalogue is damage (TableDamage.ts): it is reported for all tables at once, and only a repair
+ * changes it; other resources go on. After a column is added to a table with rows, the next run is a
  * full scan, which fills it; so a dropped column is restored too. Of several processes one applies the plan, and the
  * others wait. A change waits for a table in use only for a short time, so that readers behind it do not wait long.
  */
@@ -21,87 +22,37 @@ import * as AsOf from "./AsOf.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import {
+  type CatalogueTable,
+  type Existing,
+  type FoundRelation,
+  introspect,
+  otherKind,
+  planRelation
+} from "./RelationPlan.ts"
+import * as TableDamage from "./TableDamage.ts"
+import {
   type Column,
   commentsOn,
   currentColumns,
-  type Datasets,
   historyColumns,
-  removalTrigger,
+  keys,
   statements,
   supersededColumns,
   type Table
 } from "./Table.ts"
-import { tablesOfView } from "./ViewTables.ts"
 
-/** A table contradicts the catalogue, or is in use; nothing was changed. */
+/** A change of the tables was not made: a table is in use, or Postgres refuses the change. */
 export class TableConflict extends Data.TaggedError("TableConflict")<{
   readonly table: string
   readonly detail: string
   /** What to do. */
-  readonly remedy?: string
+  readonly remedy: string
   /** Whether a later attempt may succeed without a repair. */
   readonly isRetryable?: boolean
 }> {
   override get message(): string {
-    const remedy =
-      this.remedy ??
-      "Undo that, or rename or drop it: the next sync creates it again and reads every record. Or use another dataset (warehouse.current in the configuration)"
-    return `${this.table}: ${this.detail}. ${remedy}; nothing was changed`
+    return `${this.table}: ${this.detail}. ${this.remedy}; nothing was changed`
   }
-}
-
-export const relationsStatement = Statement.make({
-  name: "look for the tables of the catalogue",
-  params: ["text[]", "text[]"],
-  columns: {
-    dataset: "name",
-    name: "name?",
-    kind: "text",
-    comment: "text?",
-    hasKey: "bool",
-    /** Whether it notes rows that are deleted by hand. */
-    notesRemoval: "bool",
-    /** The tables that a view reads. A renamed table stays the one that its views read. */
-    reads: "text[]?",
-    /** Name, type and comment; without comments for views, whose own comment has a digest of them. */
-    columns: Statement.as<ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null>("jsonb?")
-  },
-  text: `
-    select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
-           exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
-           exists (select 1 from pg_trigger t where t.tgrelid = c.oid and t.tgname = ${literal(removalTrigger)}) as "notesRemoval",
-           case when c.relkind = 'v' then ${tablesOfView("c.oid")} end as reads,
-           (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description) order by a.attnum)
-              from pg_attribute a
-              left join pg_description d
-                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum and c.relkind = 'r'
-             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
-      from pg_namespace n left join pg_class c on c.relnamespace = n.oid
-       and c.relname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f')
-     where n.nspname = any($2::text[])`
-})
-
-/** The datasets and the relations with the names of these tables, by `dataset.name`, in one query. */
-const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
-  const names = tables.flatMap((table) => [table.name, table.supersededName])
-  const found = yield* Statement.run(relationsStatement, [names, [datasets.current, datasets.history, datasets.asOf]])
-  return {
-    datasets: new Set(found.map(({ dataset }) => dataset)),
-    relations: new Map(
-      found.flatMap(({ dataset, name, columns, ...one }) => {
-        const byName = new Map((columns ?? []).map(([column, type, comment]) => [column, { type, comment }]))
-        return name === null ? [] : [[`${dataset}.${name}`, { ...one, columns: byName }] as const]
-      })
-    )
-  }
-})
-
-/** Names of types as Postgres prints them. */
-const longTypeNames: Readonly<Record<string, string>> = { timestamptz: "timestamp with time zone" }
-
-const plainType = (column: Column): string => {
-  const written = column.sqlType.split(" ")[0] ?? column.sqlType
-  return longTypeNames[written] ?? written
 }
 
 /**
@@ -126,89 +77,89 @@ const historyComments = (table: Table, found: string | null | undefined): Readon
   return found === comment ? [] : [...comments, `comment on view ${table.view} is ${literal(comment)}`]
 }
 
-const planTable = (
+/** The statements for one resource, and its damaged tables. Those of a damaged resource only prepare its repair. */
+interface ResourcePlan {
+  readonly statements: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<TableDamage.TableDamaged>
+}
+
+export const planTable = Effect.fnUntraced(function* (
   table: Table,
-  existing: Effect.Success<ReturnType<typeof introspect>>,
+  existing: Existing,
   promoted: ReadonlySet<Field>
-): ReadonlyArray<string> | TableConflict => {
-  const planned: Array<string> = []
+): Effect.fn.Return<ResourcePlan, SqlError, SqlClient.SqlClient> {
   const { datasets, resource } = table
-  let viewIsStale = false
-  const relation = (
-    dataset: string,
-    name: string,
-    quoted: string,
-    columns: ReadonlyArray<Column>,
-    create: string,
-    key: string,
-    noteRemoval: string
-  ): TableConflict | undefined => {
-    const found = existing.relations.get(`${dataset}.${name}`)
-    if (found === undefined) {
-      planned.push(create, ...commentsOn(quoted, columns, undefined), noteRemoval)
-      viewIsStale = true
-      return undefined
-    }
-    if (found.kind !== "r") return new TableConflict({ table: `${dataset}.${name}`, detail: "is no table" })
-    const empty: Array<Column> = []
-    for (const column of columns) {
-      const present = found.columns.get(column.name)
-      if (present === undefined) {
-        planned.push(`alter table ${quoted} add column ${column.sql} ${column.sqlType}`)
-        viewIsStale = true
-        const field = resource.field.get(column.field)
-        if (field === undefined || !promoted.has(field)) empty.push(column)
-      } else if (present.type !== plainType(column)) {
-        return new TableConflict({
-          table: `${dataset}.${name}`,
-          detail: `the column ${column.name} is ${present.type} and should be ${plainType(column)}`
-        })
-      }
-    }
-    planned.push(...commentsOn(quoted, columns, found.columns))
-    // As pg_restore leaves a table that was restored alone (--table).
-    if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
-    if (!found.notesRemoval) planned.push(noteRemoval)
-    if (empty.length > 0 && dataset === datasets.current) planned.push(requireFullScan(table, empty))
-    return undefined
+  const isPromoted = (column: Column) => {
+    const field = resource.field.get(column.field)
+    return field !== undefined && promoted.has(field)
   }
-  if (resource.basis === "configured" && !existing.relations.has(`${datasets.current}.${table.name}`)) {
+  const find = (dataset: string, name: string) => existing.relations.get(`${dataset}.${name}`)
+  const current = find(datasets.current, table.name)
+  const superseded = find(datasets.history, table.supersededName)
+  const view = find(datasets.history, table.name)
+  const asOf = find(datasets.asOf, table.name)
+  const { currentKey, supersededKey } = keys
+  const ownTables: ReadonlyArray<readonly [CatalogueTable, FoundRelation | undefined]> = [
+    [
+      {
+        dataset: datasets.current,
+        name: table.name,
+        quoted: table.current,
+        columns: currentColumns(table),
+        create: statements.createCurrent(table),
+        noteRemoval: statements.noteRemovedRows(table),
+        key: currentKey,
+        what: "record"
+      },
+      current
+    ],
+    [
+      {
+        dataset: datasets.history,
+        name: table.supersededName,
+        quoted: table.superseded,
+        columns: supersededColumns(table),
+        create: statements.createSuperseded(table),
+        noteRemoval: statements.noteRemovedVersions(table),
+        key: supersededKey,
+        what: "version"
+      },
+      superseded
+    ]
+  ]
+  const plans = yield* Effect.forEach(ownTables, ([one, found]) => planRelation(one, found, datasets, isPromoted))
+  const views = (
+    [
+      [{ dataset: datasets.history, name: table.name, quoted: table.view }, view],
+      [{ dataset: datasets.asOf, name: table.name, quoted: table.asOf }, asOf]
+    ] as const
+  ).map(([one, found]) => {
+    const kind = found === undefined ? null : otherKind(found, "v")
+    return [one, kind === null ? [] : [TableDamage.setAside(one, kind)]] as const
+  })
+  const damaged = [...ownTables.map(([one], index) => [one, plans[index]!.faults] as const), ...views].flatMap(
+    ([{ dataset, name }, faults]) =>
+      faults.length === 0
+        ? []
+        : [new TableDamage.TableDamaged({ resource: resource.path, table: `${dataset}.${name}`, faults })]
+  )
+  if (damaged.length > 0) return { statements: plans.flatMap((plan) => plan.statements), damaged }
+  const planned: Array<string> = []
+  if (resource.basis === "configured" && current === undefined) {
     planned.push(nameStatement("", resource.path, table.name))
   }
-  const conflict =
-    relation(
-      datasets.current,
-      table.name,
-      table.current,
-      currentColumns(table),
-      statements.createCurrent(table),
-      statements.currentKey,
-      statements.noteRemovedRows(table)
-    ) ??
-    relation(
-      datasets.history,
-      table.supersededName,
-      table.superseded,
-      supersededColumns(table),
-      statements.createSuperseded(table),
-      statements.supersededKey,
-      statements.noteRemovedVersions(table)
-    )
-  if (conflict !== undefined) return conflict
-  const view = existing.relations.get(`${datasets.history}.${table.name}`)
-  if (view !== undefined && view.kind !== "v") {
-    return new TableConflict({ table: `${datasets.history}.${table.name}`, detail: "is no view" })
-  }
+  planned.push(...plans.flatMap((plan) => plan.statements))
+  const added = current === undefined ? [] : plans[0]!.added
+  if (added.length > 0) planned.push(requireFullScan(table, added))
   const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
-  viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
+  const viewIsStale =
+    ownTables.some(
+      ([{ columns }, found]) => found === undefined || columns.some(({ name }) => !found.columns.has(name))
+    ) ||
+    view === undefined ||
+    !tablesOfTheView.every((name) => view.reads?.includes(name))
   if (viewIsStale) planned.push(statements.createView(table))
   planned.push(...historyComments(table, view?.comment))
-  const asOf = existing.relations.get(`${datasets.asOf}.${table.name}`)
-  if (asOf !== undefined && asOf.kind !== "v") {
-    return new TableConflict({ table: `${datasets.asOf}.${table.name}`, detail: "is no view" })
-  }
-  const current = existing.relations.get(`${datasets.current}.${table.name}`)
-  const superseded = existing.relations.get(`${datasets.history}.${table.supersededName}`)
   planned.push(...AsOf.planView(table, { current, superseded, view: asOf }))
   const comment = `${resource.purpose} [${resource.basis}]`
   if (current?.comment !== comment) {
@@ -219,8 +170,8 @@ const planTable = (
       `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`
     )
   }
-  return planned
-}
+  return { statements: planned, damaged: [] }
+})
 
 export const namesStatement = Statement.make({
   name: "read the stored SQL names",
@@ -241,16 +192,20 @@ export const nameStatement = (scope: string, apiName: string, name: string): str
   `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
   "on conflict do nothing"
 
-/**
- * The statements that bring the tables up to date; empty when they are. The values of promoted fields are in the rows:
- * ColumnPromotion.ts moves them out of `_extra`.
- */
-export const planFor = Effect.fnUntraced(function* (
+/** What brings the tables up to date, and which of them are damaged. */
+export interface TablesPlan {
+  /** Of every resource without damage. */
+  readonly statements: ReadonlyArray<string>
+  readonly damaged: ReadonlyArray<TableDamage.TableDamaged>
+}
+
+/** Compares all tables with the catalogue. Damage of one resource leaves out its statements only. */
+export const plan = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
   promoted: ReadonlySet<Field> = new Set()
-): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<TablesPlan, SqlError, SqlClient.SqlClient> {
   const first = tables[0]
-  if (first === undefined) return []
+  if (first === undefined) return { statements: [], damaged: [] }
   const existing = yield* introspect(first.datasets, tables)
   const planned: Array<string> = []
   const { current, history, asOf } = first.datasets
@@ -263,12 +218,23 @@ export const planFor = Effect.fnUntraced(function* (
     const name = identifier(dataset)
     planned.push(`create schema if not exists ${name}`, `comment on schema ${name} is ${literal(comment)}`)
   }
-  for (const table of tables) {
-    const result = planTable(table, existing, promoted)
-    if (result instanceof TableConflict) return yield* result
-    planned.push(...result)
+  const plans = yield* Effect.forEach(tables, (table) => planTable(table, existing, promoted))
+  return {
+    statements: [...planned, ...plans.flatMap((one) => (one.damaged.length > 0 ? [] : one.statements))],
+    damaged: plans.flatMap((one) => one.damaged)
   }
-  return planned
+})
+
+/**
+ * The statements that bring the tables up to date; empty when they are. Fails where one is damaged. The values of
+ * promoted fields are in the rows: ColumnPromotion.ts moves them out of `_extra`.
+ */
+export const planFor = Effect.fnUntraced(function* (
+  tables: ReadonlyArray<Table>,
+  promoted: ReadonlySet<Field> = new Set()
+): Effect.fn.Return<ReadonlyArray<string>, TableDamage.TableDamaged | SqlError, SqlClient.SqlClient> {
+  const { statements: planned, damaged } = yield* plan(tables, promoted)
+  return damaged[0] === undefined ? planned : yield* damaged[0]
 })
 
 /** The number of this advisory lock is used for no other. */
@@ -288,7 +254,7 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
         table: where,
         detail: `Postgres refuses the change: ${message} (${code})`,
         remedy: code.startsWith("23")
-          ? "Undo what was changed by hand, or rename or drop the table: the next sync creates it again and reads every record"
+          ? `Undo what was changed by hand, or run ${TableDamage.repairCommand}`
           : "Remove the cause (a trigger, a view, a missing right) and run this again"
       })
 }
@@ -325,18 +291,31 @@ export const run = Effect.fnUntraced(function* (
   }
 })
 
-/** Plans and applies in one transaction; returns the statements. */
-export const apply = Effect.fn("TablePlan.apply")(function* (
+/** Plans and applies in one transaction; returns the statements, and the damaged tables, which are left as they are. */
+export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
   tables: ReadonlyArray<Table>
-): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
-  if ((yield* planFor(tables)).length === 0) return []
+): Effect.fn.Return<TablesPlan, TableConflict | SqlError, SqlClient.SqlClient> {
+  const before = yield* plan(tables)
+  if (before.statements.length === 0) return before
   return yield* changing(
     "the tables",
     Effect.gen(function* () {
       // Another process may have done it meanwhile.
-      const planned = yield* planFor(tables)
-      yield* run(planned)
+      const planned = yield* plan(tables)
+      yield* run(planned.statements)
       return planned
     })
   )
+})
+
+/** {@link applyUndamaged}, for a process without a person: damage is logged. */
+export const applyAndLog = (tables: ReadonlyArray<Table>) =>
+  Effect.tap(applyUndamaged(tables), ({ damaged }) => TableDamage.log(damaged))
+
+/** {@link applyUndamaged}; fails where a table is damaged. */
+export const apply = Effect.fnUntraced(function* (
+  tables: ReadonlyArray<Table>
+): Effect.fn.Return<ReadonlyArray<string>, TableConflict | TableDamage.TableDamaged | SqlError, SqlClient.SqlClient> {
+  const { statements: done, damaged } = yield* applyUndamaged(tables)
+  return damaged[0] === undefined ? done : yield* damaged[0]
 })

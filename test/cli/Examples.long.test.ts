@@ -196,6 +196,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
     says: /items\.colour has the column colour \(text\) now/
   },
   "tributary schema apply": { says: /items\.weight has the column weight/ },
+  "tributary schema repair --dry-run": { says: /No table is damaged/ },
+  "tributary schema repair": { says: /No table is damaged/ },
   "tributary schema grants | psql": { says: /GRANT|done/ },
   // The tests' Postgres has no logical replication: the command says so, and ends with 4.
   "tributary schema publication | psql": { code: 4, says: /CREATE PUBLICATION|done/ },

@@ -1,5 +1,6 @@
 /** The output of `schema plan` and `schema apply` for people. */
 import * as Effect from "effect/Effect"
+import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
 import type { SchemaReport } from "./SchemaChanges.ts"
 
@@ -52,6 +53,11 @@ const viewNotes = ({ skippedViews, refusedViews }: SchemaReport): ReadonlyArray<
   ])
 ]
 
+const damageNotes = ({ damaged }: SchemaReport): ReadonlyArray<string> =>
+  damaged.length === 0
+    ? []
+    : [...damaged.map((sentence) => `tributary: ${sentence}`), `  what to do: ${TableDamage.remedy}`]
+
 const summaryLine = (statements: SchemaReport["statements"], isPlan: boolean): string => {
   const text = Output.plural(statements.length, "statement")
   if (isPlan) {
@@ -67,7 +73,7 @@ export const printReport = Effect.fnUntraced(function* (report: SchemaReport, is
     ...fieldLines(unknownFields, isPlan),
     ...nameLines(names)
   ])
-  for (const line of viewNotes(report)) yield* Output.note(line)
+  for (const line of [...viewNotes(report), ...damageNotes(report)]) yield* Output.note(line)
   const adoptedLines = adopted.map(
     ({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`
   )

@@ -40,6 +40,8 @@ interface MappedName {
 export interface SchemaReport {
   /** SQL to run, or that ran. */
   readonly statements: ReadonlyArray<string>
+  /** A sentence for each damaged table, which is left as it is. */
+  readonly damaged: ReadonlyArray<string>
   readonly adopted: ReadonlyArray<ColumnPromotion.Promotion>
   readonly unknownFields: ReadonlyArray<UnknownField>
   readonly names: ReadonlyArray<MappedName>
@@ -68,6 +70,22 @@ export const syncedResources = (
 /** {@link syncedResources} with their inferred columns. */
 export const warehouseResources = Effect.fnUntraced(function* (settings: Configuration) {
   return syncedResources(yield* WarehouseCatalogue.load(yield* catalogueOf(settings)), settings)
+})
+
+/** The damaged tables of the resources that the companies sync. */
+export const damagedTables = Effect.fnUntraced(function* (settings: Configuration) {
+  const resources = yield* warehouseResources(settings)
+  return (yield* TablePlan.plan(resources.map((one) => tableOf(one, settings.datasets)))).damaged
+})
+
+/** Fails where one of these resources has a damaged table: its rows would be counted wrong. */
+export const refuseDamaged = Effect.fnUntraced(function* (
+  settings: Configuration,
+  resources: ReadonlyArray<Pick<Resource, "path">>
+) {
+  const paths = new Set(resources.map(({ path }) => path))
+  const damage = (yield* damagedTables(settings)).find(({ resource }) => paths.has(resource))
+  if (damage !== undefined) return yield* damage
 })
 
 /** What is wrong with the names that a person gave to roles or publications. */
@@ -139,12 +157,13 @@ const reportOf = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
   known: ReadonlyArray<ColumnPromotion.Candidate>,
   adoptions: ReadonlyArray<ColumnPromotion.Promotion>,
-  statements: ReadonlyArray<string>,
+  { statements, damaged }: Pick<SchemaReport, "statements" | "damaged">,
   views: Pick<Views.ViewPlan, "skipped" | "refused">
 ) {
   const declared = new Set(resources.filter(({ basis }) => basis === "configured").map(({ path }) => path))
   return {
     statements,
+    damaged,
     adopted: adoptions,
     unknownFields: known.map(({ resource, field, times, kinds, type }) => ({
       resource,
@@ -169,7 +188,8 @@ const change = Effect.fnUntraced(function* (
   isPlan: boolean
 ) {
   const tables = resources.map((one) => tableOf(one, settings.datasets))
-  const statements = [...(yield* isPlan ? TablePlan.planFor(tables) : TablePlan.apply(tables))]
+  const ofTables = yield* isPlan ? TablePlan.plan(tables) : TablePlan.applyUndamaged(tables)
+  const statements = [...ofTables.statements]
   const adopted: Array<ColumnPromotion.Promotion> = []
   const promote = isPlan ? ColumnPromotion.planFor : ColumnPromotion.promote
   for (const resource of resources) {
@@ -194,15 +214,15 @@ const change = Effect.fnUntraced(function* (
       refused.push(...views.refused)
     }
   }
-  return { statements, adopted, views: { skipped, refused } }
+  return { statements, adopted, damaged: ofTables.damaged.map(({ message }) => message), views: { skipped, refused } }
 })
 
 /** The changes that {@link apply} makes; changes nothing. */
 export const plan = Effect.fn("schema.plan")(function* (settings: Configuration) {
   const resources = yield* warehouseResources(settings)
   const known = yield* ColumnPromotion.candidates(resources)
-  const { adopted, statements, views } = yield* change(settings, resources, known, true)
-  return yield* reportOf(resources, known, adopted, statements, views)
+  const { adopted, views, ...changes } = yield* change(settings, resources, known, true)
+  return yield* reportOf(resources, known, adopted, changes, views)
 })
 
 /** Brings tables, columns, views and indexes up to date. */
@@ -210,9 +230,9 @@ export const apply = Effect.fn("schema.apply")(function* (settings: Configuratio
   const resources = yield* warehouseResources(settings)
   const known = yield* ColumnPromotion.candidates(resources)
   const adopting = yield* chooseFields(known, options)
-  const { adopted, statements, views } = yield* change(settings, resources, adopting, false)
+  const { adopted, views, ...changes } = yield* change(settings, resources, adopting, false)
   const left = known.filter(
     ({ resource, field }) => !adopted.some((one) => one.resource === resource && one.field === field)
   )
-  return yield* reportOf(resources, left, adopted, statements, views)
+  return yield* reportOf(resources, left, adopted, changes, views)
 })

@@ -10,7 +10,7 @@ import * as Schedule from "../../status/Schedule.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
-import { activityLines, invariantLines, unresolvedLines } from "./Format.ts"
+import { activityLines, damageLines, invariantLines, unresolvedLines } from "./Format.ts"
 
 /** Companies that are listed for people. */
 const listedMax = 20
@@ -19,7 +19,11 @@ const listedJsonMax = 100
 const errorMax = 100
 
 /** The state of all companies, and the worst of them, or the worst in a state. */
-export const readFleet = Effect.fn("status.readFleet")(function* (names: ReadonlyArray<string>, state: State | null) {
+export const readFleet = Effect.fn("status.readFleet")(function* (
+  names: ReadonlyArray<string>,
+  state: State | null,
+  damaged: ReadonlyArray<string> = []
+) {
   const summary = yield* CompanyStates.readSummary(names)
   const [schedule] = yield* Statement.run(Schedule.processesStatement)
   return {
@@ -30,6 +34,7 @@ export const readFleet = Effect.fn("status.readFleet")(function* (names: Readonl
     unresolved: yield* UnresolvedRequests.read(names),
     invariants: yield* Invariants.summary(null),
     activity: yield* Activity.readTotals,
+    damaged,
     state,
     worst: yield* CompanyStates.list(names, { ...CompanyStates.anyCompany, state }, null, listedJsonMax)
   }
@@ -115,6 +120,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     ...(unresolved.length > listedMax
       ? [`  such requests of ${Output.plural(unresolved.length - listedMax, "more resource")}; --json shows all`]
       : []),
+    ...damageLines(report.damaged),
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),

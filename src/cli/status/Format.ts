@@ -8,6 +8,7 @@ import type * as Schedule from "../../status/Schedule.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import type * as Webhooks from "../../status/Webhooks.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
+import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
 import type { CompanyPause } from "./Pauses.ts"
 import type { ResourceStatus } from "./Resources.ts"
@@ -226,9 +227,24 @@ export interface StatusReport {
   readonly unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
   readonly invariants: ReadonlyArray<Invariants.InvariantSummary>
   readonly pushPause: string | null
+  /** A sentence for each damaged table. */
+  readonly damaged: ReadonlyArray<string>
   /** The last day by hour. */
   readonly activity: ReadonlyArray<Activity.Hour>
 }
+
+/** Damaged tables that are named. */
+const damagedMax = 5
+
+export const damageLines = (damaged: ReadonlyArray<string>): ReadonlyArray<string> =>
+  damaged.length === 0
+    ? []
+    : [
+        `  ${Output.plural(damaged.length, "damaged table")}; nothing is landed there:`,
+        ...damaged.slice(0, damagedMax).map((sentence) => `    ${sentence}`),
+        ...(damaged.length > damagedMax ? [`    and ${Output.count(damaged.length - damagedMax)} more`] : []),
+        `    what to do: ${TableDamage.remedy}`
+      ]
 
 const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
   Output.table(
@@ -269,6 +285,7 @@ const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceSta
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
   const { resources, paused, schedule, webhooks, outbox, unresolved, invariants, pushPause, activity } = report
   const others = [
+    ...damageLines(report.damaged),
     ...pauseLines(paused),
     ...scheduleLines(schedule),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),

@@ -61,7 +61,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
         unresolved: [],
         invariants: [],
         pushPause: null,
-        activity: []
+        activity: [],
+        damaged: []
       }).join("\n")
       assert.match(lines, /6 min ago by events/)
       assert.lengthOf(lines.match(/by events/g)!, 1)

@@ -88,19 +88,6 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
     })
   )
 
-  it.effect("refuses a table whose column type was changed, and reports the conflict", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const table = tableOf({ ...things, path: "touched" })
-      yield* TablePlan.apply([table])
-      yield* sql`drop view erp_history.touched, erp_asof.touched`
-      yield* sql`alter table erp.touched alter column price type double precision`
-      const conflict = yield* Effect.flip(TablePlan.apply([table]))
-      assert.strictEqual(conflict._tag, "TableConflict")
-      assert.include(conflict.message, "erp.touched: the column price is double precision and should be numeric(20,4)")
-    })
-  )
-
   it.effect("recreates a dropped column and requests a full scan", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -1,0 +1,123 @@
+/**
+ * The command `schema repair`: repairs all damaged tables together.
+ *
+ * Promise: each resource is repaired in one transaction, and a failure of one leaves the others repaired. Nothing that
+ * the source cannot send again is deleted: equal copies of rows are removed, and everything else is moved aside and
+ * named. The next sync reads every record of a repaired table.
+ */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { applyViews } from "../../sync/Sync.ts"
+import { searchIndexesOf } from "../../warehouse/Indexes.ts"
+import { type Table, tableOf } from "../../warehouse/Table.ts"
+import type { TableDamaged } from "../../warehouse/TableDamage.ts"
+import * as TablePlan from "../../warehouse/TablePlan.ts"
+import * as TableRepair from "../../warehouse/TableRepair.ts"
+import { commandFailed, config, json, onWarehouse, switchFlag, withExamples } from "../Command.ts"
+import { endWith, type ExitCode, exitCode } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import { Source } from "../Source.ts"
+import { warehouseResources } from "./SchemaChanges.ts"
+
+interface RepairReport {
+  readonly dryRun: boolean
+  readonly repaired: ReadonlyArray<TableRepair.Repaired>
+  readonly failed: ReadonlyArray<{ readonly table: string; readonly error: string; readonly code: ExitCode }>
+}
+
+/** Ends the transaction of a dry run. */
+class Undone {
+  readonly repaired: ReadonlyArray<TableRepair.Repaired>
+  constructor(repaired: ReadonlyArray<TableRepair.Repaired>) {
+    this.repaired = repaired
+  }
+}
+
+const repairOne = (table: Table, dryRun: boolean) => {
+  const repair = TablePlan.changing<
+    ReadonlyArray<TableRepair.Repaired>,
+    TableDamaged | SqlError | Undone,
+    SqlClient.SqlClient
+  >(
+    `the tables of ${table.resource.path}`,
+    dryRun
+      ? Effect.flatMap(TableRepair.repair(table), (repaired) => Effect.fail(new Undone(repaired)))
+      : TableRepair.repair(table)
+  )
+  return Effect.catchIf(
+    repair,
+    (error) => error instanceof Undone,
+    ({ repaired }) => Effect.succeed(repaired)
+  )
+}
+
+const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dryRun: boolean) {
+  const tables = (yield* warehouseResources(settings)).map((one) => tableOf(one, settings.datasets))
+  const { damaged } = yield* TablePlan.plan(tables)
+  const resources = new Set(damaged.map(({ resource }) => resource))
+  const report: {
+    dryRun: boolean
+    repaired: Array<TableRepair.Repaired>
+    failed: Array<RepairReport["failed"][number]>
+  } = {
+    dryRun,
+    repaired: [],
+    failed: []
+  }
+  for (const table of tables.filter(({ resource }) => resources.has(resource.path))) {
+    const result = yield* Effect.result(repairOne(table, dryRun))
+    if (result._tag === "Success") report.repaired.push(...result.success)
+    else {
+      const { message, code } = commandFailed(result.failure)
+      report.failed.push({ table: table.name, error: message, code })
+    }
+  }
+  if (!dryRun) {
+    yield* TablePlan.applyUndamaged(tables)
+    const models = yield* (yield* Source).models
+    yield* applyViews({ models, datasets: settings.datasets, indexes: searchIndexesOf(tables) })
+  }
+  return report satisfies RepairReport
+})
+
+const lines = ({ dryRun, repaired, failed }: RepairReport): ReadonlyArray<string> => {
+  const found = repaired.map(({ table, done }) => `${table}: ${done.join("; ")}`)
+  if (repaired.length + failed.length === 0) return ["No table is damaged."]
+  if (repaired.length === 0) return []
+  const tables = Output.plural(repaired.length, "table")
+  return dryRun
+    ? [...found, "", `${tables} to repair; nothing was changed. To repair: npx tributary schema repair`]
+    : [
+        ...found,
+        "",
+        `${tables} repaired. Next: npx tributary sync, which reads every record of ${repaired.length === 1 ? "it" : "them"}`
+      ]
+}
+
+export const repairCommand = Command.make(
+  "repair",
+  {
+    dryRun: switchFlag("dry-run", "Make the whole repair, show what it did, and undo it"),
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const report = yield* onWarehouse(flags, (settings) => repair(settings, flags.dryRun))
+    for (const { error } of report.failed) yield* Output.note(`tributary: ${error}`)
+    yield* Output.printResult(flags.json, report, lines)
+    yield* endWith(
+      report.failed.reduce<ExitCode>((worst, { code }) => (worst === exitCode.ok ? code : worst), exitCode.ok)
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Repair all tables that contradict the catalogue, as after a restore that doubled rows or lost keys"
+  ),
+  withExamples({
+    "tributary schema repair --dry-run": "What is damaged, and what a repair keeps, removes and moves aside",
+    "tributary schema repair": "Repair all damaged tables; then run tributary sync"
+  })
+)
