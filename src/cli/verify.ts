@@ -2,7 +2,8 @@
  * `tributary verify`: a comparison of the warehouse with the source.
  *
  * Promise: exit code 0 means that every record of every named resource (with `--sample`: every record drawn) is equal on
- * both sides. Code 4 means that records differ, also where they are only not yet synced. `--as-of-sync` accepts records
+ * both sides; without names, of every resource that was synced. The others are listed. Code 4 means that records differ, also
+ * where they are only not yet synced, or that no resource was compared. `--as-of-sync` accepts records
  * that are not yet synced, and no other difference.
  */
 import * as Effect from "effect/Effect"
@@ -21,7 +22,7 @@ import { fetchRecords } from "../sync/FetchRecords.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { Mismatch, ResourceReport } from "../verify/Report.ts"
-import { verifyResource } from "../verify/Verify.ts"
+import { notSynced, verifyResource } from "../verify/Verify.ts"
 import { company, config, json, repeatedFlag, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
 import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -39,6 +40,8 @@ interface VerifyCommandOptions {
   readonly sample: number | null
   readonly seed: number
   readonly repair: boolean
+  /** Whether resources that were never synced are left out, unless they are named; default: they are compared. */
+  readonly skipsUnsynced?: boolean
   /** Of the requests; by default they yield to syncs, since a verification reads everything. */
   readonly priority?: Priority
 }
@@ -95,13 +98,19 @@ const verifyCompany = Effect.fnUntraced(function* (
         sample: options.sample,
         seed: options.seed,
         repair: options.repair ? repair : null,
-        named
-      }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : say(line(name, report)))))
+        named,
+        skipsUnsynced: options.skipsUnsynced ?? false
+      }).pipe(
+        Effect.tap((report) => (report.status === "equal" || isLeftOut(report) ? Effect.void : say(line(name, report))))
+      )
     },
     { concurrency: settings.concurrency }
   )
   return { name, companyId, resources: reports, failure: null } satisfies CompanyVerified
 })
+
+/** Whether the resource was never synced, and so not compared. */
+const isLeftOut = ({ remarks }: ResourceReport): boolean => remarks.includes(notSynced)
 
 /** The result of a resource in one line. */
 const line = (company: string, report: ResourceReport): string => {
@@ -137,6 +146,7 @@ export const run = Effect.fn("verify.run")(function* (
   return {
     equal:
       companies.every(({ failure }) => failure === null) &&
+      !(resources.length > 0 && resources.every(isLeftOut)) &&
       resources.every(({ status }) => status === "equal" || status === "skipped"),
     sample: options.sample === null ? null : { records: options.sample, seed: options.seed },
     requests: resources.reduce((sum, { requests }) => sum + requests, 0),
@@ -151,7 +161,8 @@ export const codeOf = (report: VerifyReport, asOfSync: boolean): ExitCode => {
   const failed = codeOfFailures(failures)
   if (failed !== null) return failed
   const isWrong = ({ status }: ResourceReport) => status === "unequal" || (status === "waiting" && !asOfSync)
-  return resources.some(isWrong) ? exitCode.incomplete : exitCode.ok
+  const isNothing = resources.length > 0 && resources.every(isLeftOut)
+  return isNothing || resources.some(isWrong) ? exitCode.incomplete : exitCode.ok
 }
 
 const cut = (value: string | null, none: string): string =>
@@ -216,7 +227,10 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
       )
     )
     if (empty > 0) out.push(`  and ${empty} resources without records on either side`)
+    const leftOut = resources.filter(isLeftOut).map(({ resource }) => resource)
+    if (leftOut.length > 0) out.push(`  ${notSynced}: ${leftOut.join(", ")}`)
     for (const one of resources) {
+      if (isLeftOut(one)) continue
       if (one.findings.length === 0 && one.remarks.length === 0 && one.failure === null && one.repair === null) continue
       out.push(
         "",
@@ -247,7 +261,12 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
 const percent = (share: number): string => (share >= 0.9995 ? "more than 99.9 %" : `${(share * 100).toFixed(1)} %`)
 
 const summary = (report: VerifyReport): string => {
-  const resources = report.companies.flatMap((company) => company.resources)
+  const all = report.companies.flatMap((company) => company.resources)
+  const resources = all.filter((one) => !isLeftOut(one))
+  const leftOut = all.length - resources.length
+  if (leftOut > 0 && resources.length === 0)
+    return "Nothing was compared: no resource was synced. Run first: npx tributary sync"
+  const unsynced = leftOut === 0 ? "" : ` ${leftOut} resources are not synced and were not compared.`
   const sum = (pick: (one: ResourceReport) => number) => resources.reduce((total, one) => total + pick(one), 0)
   const requests = `${Output.count(report.requests)} requests`
   const records = sum(({ source }) => source)
@@ -263,7 +282,7 @@ const summary = (report: VerifyReport): string => {
           ? "."
           : `: it finds an error in one of a hundred rows of a resource with a probability of at least ${percent(Math.min(...chances))}.`)
   if (report.equal) {
-    return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}`
+    return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}${unsynced}`
   }
   const reasons = Output.list([
     Output.counted(differing - waiting, "records differ"),
@@ -275,7 +294,7 @@ const summary = (report: VerifyReport): string => {
     differing - waiting > 0 && resources.every(({ repair }) => repair === null)
       ? " To read those records again: npx tributary verify --repair"
       : ""
-  return `Not equal: ${reasons} (${Output.count(records)} records compared, ${requests}).${sampled}${hint}`
+  return `Not equal: ${reasons} (${Output.count(records)} records compared, ${requests}).${sampled}${unsynced}${hint}`
 }
 
 export const command = Command.make(
@@ -305,7 +324,12 @@ export const command = Command.make(
         const sample = Option.getOrNull(flags.sample)
         if (sample !== null && sample < 1) return yield* usageError("--sample takes a number of records from 1")
         const drawn = yield* Random.nextIntBetween(1, seedMax)
-        const options = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
+        const options = {
+          sample,
+          seed: Option.getOrElse(flags.seed, () => drawn),
+          repair: flags.repair,
+          skipsUnsynced: true
+        }
         const say = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
         return yield* onTargets(
           flags,
@@ -320,7 +344,7 @@ export const command = Command.make(
   })
 ).pipe(
   withExamples({
-    "tributary verify": "Compare everything; reads every record once",
+    "tributary verify": "Compare every synced resource; reads every record once",
     "tributary verify --sample 200": "Compare 200 rows of each resource, drawn at random",
     "tributary verify --resource RESOURCE --repair": "Repair the differences of one resource"
   })

@@ -37,6 +37,8 @@ export interface VerifyOptions<R> {
   readonly repair: Repair<R> | null
   /** Whether a person named the resource; then an access block is a failure, even when no row of it is stored. */
   readonly named?: boolean
+  /** Whether a resource that was never synced, and that no person named, is left out; default: it is compared. */
+  readonly skipsUnsynced?: boolean
   /** Differences that are kept with their fields; more are counted. */
   readonly findingsMax?: number
 }
@@ -175,6 +177,16 @@ const compareSides = Effect.fnUntraced(function* <R>(
 const isAccessBlock = ({ disposition }: SourceError): boolean =>
   disposition === "blocked" || disposition === "unsupported"
 
+/** The report on a resource that was not compared. */
+const emptyReport = (sides: Sides, live: number) =>
+  reportOf(sides, {
+    first: { ...begin(false), warehouse: live },
+    mismatches: [],
+    moved: 0,
+    repair: null,
+    remarks: []
+  })
+
 /** The report on a resource whose comparison failed at the source. */
 const failedReport = Effect.fnUntraced(function* (
   sides: Sides,
@@ -182,12 +194,28 @@ const failedReport = Effect.fnUntraced(function* (
   isNamed: boolean
 ): Effect.fn.Return<ResourceReport, SqlError, SqlClient.SqlClient> {
   const { live } = yield* sides.rows.extent
-  const first = { ...begin(false), warehouse: live }
-  const report = yield* reportOf(sides, { first, mismatches: [], moved: 0, repair: null, remarks: [] })
+  const report = yield* emptyReport(sides, live)
   // A resource with an access block and without a row needs no comparing.
   return isAccessBlock(error) && live === 0 && !isNamed
     ? { ...report, status: "skipped", remarks: [`not compared: ${error.message}`] }
     : { ...report, status: "failed", failure: failureOf(error) }
+})
+
+/** The remark of a resource that was left out because it was never synced. */
+export const notSynced = "not synced, so not compared"
+
+export const loadedStatement = Statement.make({
+  name: "look for a completed load",
+  params: ["int8", "text"],
+  columns: { loaded: "bool" },
+  text: `select exists (select from tributary.checkpoints where company_id = $1 and resource = $2
+                  and (cursor is not null or full_scan_at is not null)) as loaded`
+})
+
+/** Whether no load was completed and no row is there: nothing says that the warehouse should have the records. */
+const isUnsynced = Effect.fnUntraced(function* ({ companyId, table, rows }: Sides) {
+  const [row] = yield* Statement.run(loadedStatement, [companyId, table.resource.path])
+  return row?.loaded !== true && (yield* rows.extent).live === 0
 })
 
 /** Verifies one resource of one company. A failure of the source is part of the report. */
@@ -203,11 +231,12 @@ export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
     candidatesMax: options.findingsMax ?? findingsMaxDefault
   }
   if (options.damage != null) {
-    const first = begin(false)
-    const report = yield* reportOf(sides, { first, mismatches: [], moved: 0, repair: null, remarks: [] })
     const { message, remedy } = options.damage
-    return { ...report, status: "failed", failure: { message, remedy, disposition: "configuration" } }
+    const failure = { message, remedy, disposition: "configuration" as const }
+    return { ...(yield* emptyReport(sides, 0)), status: "failed", failure } satisfies ResourceReport
   }
+  if (options.skipsUnsynced === true && options.named !== true && (yield* isUnsynced(sides)))
+    return { ...(yield* emptyReport(sides, 0)), status: "skipped", remarks: [notSynced] } satisfies ResourceReport
   return yield* compareSides(sides, options).pipe(
     Effect.catchTag("SourceError", (error) => failedReport(sides, error, options.named === true))
   )

@@ -210,9 +210,21 @@ describe("the page size that the client finds out", () => {
       assert(error instanceof SourceError)
       assert.strictEqual(error.reason._tag, "Forbidden")
       assert.lengthOf(requests, 1)
-      hooks.intercept = () => Effect.succeed(refusal("invalid_request", null))
-      assert.strictEqual((yield* Effect.flip(scan()) as Effect.Effect<SourceError>).reason._tag, "Refused")
-      assert.isNull(yield* stored.of("salesmen"), "every size was refused, and no size too")
+      const final = [
+        refusal("invalid_request", null),
+        { ...refusal("rule_violation", null), status: 422 },
+        refusal("invalid_request", "cancel"),
+        { ...refusal("not_implemented", null), status: 501 },
+        { ...refusal("not_found", null), status: 404 }
+      ]
+      for (const answer of final) {
+        const sent = requests.length
+        hooks.intercept = () => Effect.succeed(answer)
+        const refused = yield* Effect.flip(scan()) as Effect.Effect<SourceError>
+        assert.include(["Refused", "NotImplemented", "NotFound"], refused.reason._tag)
+        assert.strictEqual(requests.length, sent + 1, `${answer.status} is sent once`)
+      }
+      assert.isNull(yield* stored.of("salesmen"))
       let failures = 1
       hooks.intercept = () =>
         Effect.sync(() =>
@@ -257,13 +269,17 @@ describe("the page size that the client finds out", () => {
     })
   )
 
-  it.effect("shrinks after a refusal that names no field, and after one in another form", () =>
+  it.effect("shrinks after a refusal of the parameter in any form", () =>
     Effect.gen(function* () {
       const foreign: ReadonlyArray<Answer> = [
         refusal("invalid_request", "query.limit"),
+        refusal("unknown_parameter", null),
+        {
+          status: 400,
+          headers: {},
+          body: '{"error":{"code":"invalid_request","message":"no","errors":[{"field":"limit","code":"invalid_type","message":"no"}]}}'
+        },
         { status: 400, headers: {}, body: "Bad Request" },
-        { ...refusal("not_implemented", null), status: 501 },
-        { ...refusal("not_found", null), status: 404 },
         { status: 504, headers: {}, body: "" }
       ]
       for (const answer of foreign) {
@@ -274,7 +290,7 @@ describe("the page size that the client finds out", () => {
         assert.strictEqual((yield* Fiber.join(scanning)).ids, records, answer.body ?? "")
       }
       const isLarge = (path: string) => path.includes("areas") && /limit=(1000|2500)/.test(path)
-      for (const answer of [refusal("invalid_request", null), { status: 504, headers: {}, body: "" }]) {
+      for (const answer of [refusal("invalid_request", "limit"), { status: 504, headers: {}, body: "" }]) {
         const { hooks, limits, scan } = yield* open({ pageMax: 1_000 })
         yield* scan()
         hooks.intercept = (path) => Effect.succeed(isLarge(path) ? answer : null)

@@ -232,7 +232,6 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
       mayTry: call.mayTrySize && mark === null,
       isFirst: mark === null,
       fixed: mark === null ? undefined : sizeOf(mark.place, paging.limitParameter),
-      others: call.parameters().map(([name]) => name),
       page,
       measure
     })

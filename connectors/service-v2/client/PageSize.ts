@@ -115,8 +115,6 @@ export interface PageCall<A> {
   readonly isFirst: boolean
   /** The size that the token of the page fixes, as in a link; undefined where the size is free. */
   readonly fixed: number | null | undefined
-  /** Other parameters of the request: a refusal that names one of them is not about the size. */
-  readonly others: ReadonlyArray<string>
   /** The page of one size. `attemptsMaxOf`: how often it is requested after a failure. */
   readonly page: (size: number | null, attemptsMaxOf?: Call["attemptsMaxOf"]) => Effect.Effect<A, SourceError>
   readonly measure: (page: A) => Measured
@@ -127,10 +125,13 @@ export type RequestSized = <A extends { readonly attempts: number }>(call: PageC
 
 const gatewayTimeout = 504
 
-/** Whether the failure of a request may be due to its size. */
+/**
+ * Whether the failure of a request may be due to its size. A refusal is only where it says so: it names the parameter, or
+ * its code is that of an unknown parameter or of too large a request. Another refusal is final for every size.
+ */
 const isAboutSize = (
   reason: SourceReason,
-  { isFirst, others }: Pick<PageCall<unknown>, "isFirst" | "others">,
+  { isFirst }: Pick<PageCall<unknown>, "isFirst">,
   parameter: string,
   isNew: boolean
 ): boolean => {
@@ -140,13 +141,14 @@ const isAboutSize = (
       return true
     case "ServerFault":
       return isNew || (isFirst && reason.status === gatewayTimeout)
-    case "Refused":
-      return isFirst ? reason.field === null || !others.includes(reason.field) : reason.field === parameter
+    case "Refused": {
+      const named = [reason.field, ...reason.problems.map(({ field }) => field)].filter((field) => field !== null)
+      if (named.length > 0) return named.some((field) => field === parameter || field.endsWith(`.${parameter}`))
+      return isFirst && (reason.kind === "unknownField" || reason.kind === "tooLarge")
+    }
     case "PagingBroken":
       return isFirst
     case "Malformed":
-    case "NotFound":
-    case "NotImplemented":
       return isNew
     default:
       return false

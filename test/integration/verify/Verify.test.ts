@@ -556,6 +556,26 @@ describe("verify", () => {
       })
     )
 
+    it.effect("leaves out a resource that was never synced, unless it is named or has rows", () =>
+      Effect.gen(function* () {
+        const pair = yield* equalPair(gaugesUpTo(3))
+        const left = (more: object) =>
+          Effect.map(verify(pair, { skipsUnsynced: true, ...more }), ({ status }) => status)
+        yield* execute("delete from erp.gauges where _company_id = $1 and id > 1", [pair.companyId])
+        assert.strictEqual(yield* left({}), "unequal", "a first load that was interrupted is compared")
+        yield* execute("delete from erp.gauges where _company_id = $1", [pair.companyId])
+        assert.strictEqual(yield* left({}), "skipped")
+        assert.strictEqual(yield* left({ named: true }), "unequal")
+        assert.strictEqual(yield* left({ skipsUnsynced: false }), "unequal")
+        yield* execute(
+          `insert into tributary.checkpoints (company_id, resource, full_scan_at, updated_at) values ($1, 'gauges', now(), now())
+             on conflict (company_id, resource, lane) do update set full_scan_at = now()`,
+          [pair.companyId]
+        )
+        assert.strictEqual(yield* left({}), "unequal", "a load was completed, so the rows were lost")
+      })
+    )
+
     it.effect("keeps a limited number of differences and counts the others", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(30))
