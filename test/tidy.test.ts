@@ -73,7 +73,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/time": [],
   "src/web": [],
   "src/postgres": ["src/files", "src/time"],
-  "src/connector": ["src/catalogue"],
+  "src/connector": ["src/budget", "src/catalogue", "src/time"],
   "src/budget": ["src/postgres", "src/time"],
   "src/changes": ["src/postgres"],
   "src/delivery": ["src/changes", "src/postgres", "src/processes", "src/subscriptions", "src/time"],

@@ -53,7 +53,7 @@ export interface Handling {
   readonly isRetryable: boolean
   /** How much must stop: this request, the resource, or everything of the token's company. */
   readonly stops: "request" | "resource" | "company"
-  /** Whether the token or the address may be the cause: then `FailureScope.ts` asks the source for the identity. */
+  /** Whether the token or the address may be the cause: then `FailureScope.ts` requests the identity. */
   readonly isSuspicion: boolean
   readonly disposition: SourceDisposition
   /** What happened. */
