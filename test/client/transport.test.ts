@@ -237,7 +237,7 @@ describe("the undici transport", () => {
       ])
       const reason = yield* reasonOf(connector.page(first))
       assert.deepInclude(reason, { _tag: "Redirected", status: 307, to: "/elsewhere" })
-      assert.lengthOf(seen, 2, "the second request asks who the token is")
+      assert.lengthOf(seen, 2, "the second request is for the identity")
       assert.strictEqual((yield* connector.page(first)).records.length, 1)
     }).pipe(Effect.scoped)
   )
