@@ -14,7 +14,8 @@ import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { FileProblem } from "../files/ReadFile.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
-import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Remedy from "../postgres/Remedy.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
@@ -89,9 +90,10 @@ export const commandFailed = (error: Failure): CommandFailed => {
     case "FileProblem":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "DatabaseError": {
-      const remedy = damageRemedy(error)
+      // The sentence of a connection that fails has its remedy.
+      const remedy = error.operation === "connect" ? null : Remedy.remedyOf(error)
       return new CommandFailed({
-        code: error.isRetryable ? exitCode.fault : exitCode.configuration,
+        code: error.isRetryable || Remedy.isServerFault(error) ? exitCode.fault : exitCode.configuration,
         message: remedy === null ? error.message : `${error.message}\n  what to do: ${remedy}`
       })
     }

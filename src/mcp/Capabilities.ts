@@ -12,7 +12,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { CurrentTransformer } from "effect/sql/Statement"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import type { Database } from "../postgres/Database.ts"
-import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Remedy from "../postgres/Remedy.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type * as Reader from "../warehouse/Reader.ts"
 import { readOnly } from "../warehouse/ReaderTransaction.ts"
@@ -97,7 +98,7 @@ export const failureOf = (error: ToolFailure | SqlError | DatabaseError): ToolFa
       "Ask for less: name a company, a resource or a smaller limit."
     )
   }
-  if (damageRemedy(known) !== null) {
+  if (Remedy.isDamage(known)) {
     return toolFailure(
       "warehouse_incomplete",
       "The warehouse has no tables of this version yet.",

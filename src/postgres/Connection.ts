@@ -14,6 +14,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { Client, type Connection, type CustomTypesConfig, type QueryResult, type QueryResultRow, types } from "pg"
 import { DatabaseError } from "./DatabaseError.ts"
+import { remedyOf } from "./Remedy.ts"
 import * as Statement from "./Statement.ts"
 
 /** The address of a database, and the login. */
@@ -386,7 +387,7 @@ const sentence = (server: Server, { code, message }: DatabaseError): string => {
   if (/certificate|CERT|self.signed/i.test(`${code ?? ""} ${message}`)) {
     return `the certificate of Postgres at ${at} is not trusted (${message}): name its authority with sslrootcert=<file> in DATABASE_URL`
   }
-  return `cannot use Postgres at ${at} (${code === undefined ? message : `${code}: ${message}`}): check ${setting}`
+  return `cannot use Postgres at ${at} (${code === undefined ? message : `${code}: ${message}`}): ${remedyOf({ code }) ?? `check ${setting}`}`
 }
 
 const wantsPassword = ({ endpoint }: Server): string =>

@@ -35,18 +35,6 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
     }
 }
 
-/** Undefined table, column, function and schema, and no primary key for ON CONFLICT. */
-const damagedStates = new Set(["42P01", "42703", "42883", "3F000", "42P10"])
-
-/** What to do where a table, column or key of the warehouse is missing; null for any other error. */
-export const damageRemedy = ({ code }: DatabaseError): string | null =>
-  code !== undefined && damagedStates.has(code)
-    ? "a part of the warehouse is missing or was restored in part. Run npx tributary sync, which creates missing tables of " +
-      "records again. If that ends in the same way, restore the dataset tributary whole from a backup, or drop it (drop " +
-      "schema tributary cascade): the next sync creates it again and reads every record. Rows that wait to be pushed, and " +
-      "webhook secrets, are dropped with it"
-    : null
-
 /** Classes of SQLSTATE where a new attempt can succeed; all of 08 (connection exception) is added by prefix. */
 const retryableStates = new Set([
   "25P03", // idle in transaction for too long: the session was ended

@@ -24,18 +24,22 @@ import { type EmbeddedPostgresError, fail, onFolder, textOf } from "./embedded/F
 import { type DataDirectory, binaries, prepare } from "./embedded/DataDirectory.ts"
 import {
   type Postmaster,
+  hintOf,
   withLock,
   initialise,
   isOurs,
   launch,
+  logSize,
   rotateLog,
   runningPostmaster,
   startTimeoutMs,
   stop,
   superuser,
-  type WantedPort
+  type WantedPort,
+  withReason
 } from "./embedded/Postmaster.ts"
 import { pollMs } from "./embedded/Process.ts"
+import { isServerFault } from "./Remedy.ts"
 
 export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 
@@ -122,7 +126,7 @@ const enter = (
             `put the former file back; if it is lost, stop the server (${stopCommand(place, postmaster)}) and rename ${place.root}: ` +
               "the next start makes a new warehouse and fills it from the source; keep the old folder, it holds the history, the outbox and the keys"
           )
-        : fail("wait", error.message, `see ${place.logFile}`)
+        : fail(error.isRetryable ? "wait" : isServerFault(error) ? "disk" : "enter", error.message, hintOf(place))
     ),
     Effect.flatMap((client) =>
       Effect.gen(function* () {
@@ -156,6 +160,25 @@ const arrive = (
   wanted: WantedPort,
   durable: boolean
 ): Effect.Effect<Stay, EmbeddedPostgresError> =>
+  Effect.flatMap(
+    onFolder(place.root, () => logSize(place)),
+    (offset) =>
+      Effect.mapError(arriveOnce(place, wanted, durable).pipe(Effect.retry(whileWaiting)), (error) =>
+        withReason(place, offset, error)
+      )
+  )
+
+const whileWaiting = {
+  schedule: Schedule.spaced(pollMs),
+  times: startTimeoutMs / pollMs,
+  while: (error: EmbeddedPostgresError) => error.step === "wait"
+}
+
+const arriveOnce = (
+  place: DataDirectory,
+  wanted: WantedPort,
+  durable: boolean
+): Effect.Effect<Stay, EmbeddedPostgresError> =>
   Effect.gen(function* () {
     const found = yield* running(place)
     if (found !== undefined) return yield* enter(place, found, true)
@@ -172,13 +195,7 @@ const arrive = (
       // The server runs, and this process is not counted as a user: without other users the server is stopped here.
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place, launched)))
     )
-  }).pipe(
-    Effect.retry({
-      schedule: Schedule.spaced(pollMs),
-      times: startTimeoutMs / pollMs,
-      while: (error) => error.step === "wait"
-    })
-  )
+  })
 
 /** True when the server has no users; then no process can enter it while this connection lives. */
 const isLast = (client: pg.Client) =>
@@ -261,7 +278,13 @@ export const start = (
         for (;;) {
           yield* Effect.promise(() => stay.lost)
           yield* Effect.logWarning("the embedded Postgres is gone; connecting to it again")
+          let logged = ""
           stay = yield* arrive(place, { port, waitMax: portWaitMax }, durable).pipe(
+            Effect.tapError(({ message, hint = "" }) => {
+              if (message === logged) return Effect.void
+              logged = message
+              return Effect.logError(`${message}; ${hint}`)
+            }),
             Effect.retry(Schedule.spaced("1 second"))
           )
           if (stay.port !== port)

@@ -21,6 +21,7 @@ import * as ReadFile from "../files/ReadFile.ts"
 import { query, queryNamed } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
 import * as LockWait from "./LockWait.ts"
+import { isServerFault, remedyOf } from "./Remedy.ts"
 import * as Statement from "./Statement.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
@@ -304,12 +305,13 @@ const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, 
 /** A lost connection stays a DatabaseError; an error in the SQL names file and line. */
 const failureOf = (migration: Migration, cause: unknown): MigrationError | DatabaseError => {
   const error = DatabaseError.from(`migrate ${migration.file}`)(cause)
-  if (error.isRetryable || error.code === undefined) return error
+  if (error.isRetryable || error.code === undefined || isServerFault(error)) return error
   const line = lineOf(migration.sql, cause)
+  const remedy = remedyOf(error)
   return new MigrationError({
     file: migration.file,
     line,
-    message: `migration ${migration.file}${line === undefined ? "" : `, line ${line}`}: ${error.message} (${error.code})`
+    message: `migration ${migration.file}${line === undefined ? "" : `, line ${line}`}: ${error.message} (${error.code})${remedy === null ? "" : `: ${remedy}`}`
   })
 }
 

@@ -11,7 +11,7 @@ import type { LandingError } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
-import { damageRemedy } from "../postgres/DatabaseError.ts"
+import * as Remedy from "../postgres/Remedy.ts"
 
 /** The consequence of a failure for later runs. */
 export type Disposition =
@@ -154,14 +154,10 @@ export const failureOf = (
         "the next run reads every record; if the source was restored, run sync --accept-restored"
       )
     case "DatabaseError": {
-      const damaged = damageRemedy(error)
-      if (damaged !== null) return failure("configuration", damaged)
-      return failure(
-        "warehouse",
-        error.isRetryable
-          ? "check the database; the next run goes on where this one stopped"
-          : "remove the cause (a constraint, a trigger, a missing right) and run again; no part of the page was written"
-      )
+      const remedy = Remedy.remedyOf(error) ?? Remedy.readLog
+      return Remedy.isDamage(error)
+        ? failure("configuration", remedy)
+        : failure("warehouse", `${remedy}; no part of the page was written, and the next run goes on before it`)
     }
   }
 }

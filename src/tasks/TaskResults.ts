@@ -1,5 +1,7 @@
 /** The results of tasks, from the outcomes of their runs: the stored state, and the time of the next run. */
 import * as Cause from "effect/Cause"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Remedy from "../postgres/Remedy.ts"
 import { isAccessBlock } from "../sync/Sync.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import type { ResourceHistory } from "./ResourceHistory.ts"
@@ -56,7 +58,8 @@ export const crashed = (
   }
   const error = Cause.squash(cause)
   const message = error instanceof Error ? error.message : String(error)
-  const remedy = "check the database; the next run goes on where this one stopped"
+  const action = Remedy.remedyOf(DatabaseError.from("run the task")(error)) ?? Remedy.readLog
+  const remedy = `${action}; the next run goes on where this one stopped`
   return failed(worker, task, null, { kind: "DatabaseError", message, remedy })
 }
 

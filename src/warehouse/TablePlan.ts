@@ -14,6 +14,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Field } from "../catalogue/Field.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
+import * as Remedy from "../postgres/Remedy.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -255,7 +256,8 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
         detail: `Postgres refuses the change: ${message} (${code})`,
         remedy: code.startsWith("23")
           ? `Undo what was changed by hand, or run ${TableDamage.repairCommand}`
-          : "Remove the cause (a trigger, a view, a missing right) and run this again"
+          : (Remedy.remedyOf({ code }) ?? Remedy.readLog).replace(/^[a-z]/, (letter) => letter.toUpperCase()),
+        isRetryable: Remedy.isServerFault({ code })
       })
 }
 

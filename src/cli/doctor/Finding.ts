@@ -10,7 +10,8 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { Database } from "../../postgres/Database.ts"
-import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
+import { DatabaseError } from "../../postgres/DatabaseError.ts"
+import * as Remedy from "../../postgres/Remedy.ts"
 import { type ExitCode, exitCode, exitCodeOfKind, type FailureKind } from "../Exit.ts"
 import * as Output from "../Output.ts"
 
@@ -60,12 +61,9 @@ export interface Checked<A> {
 /** The finding for an error of the warehouse. */
 const failedBy = ({ failed }: About, error: { readonly message: string }): Finding => {
   const database = isSqlError(error) ? DatabaseError.from("ask")(error) : null
-  const damaged = database === null ? null : damageRemedy(database)
-  return failed(
-    damaged === null ? "unreachable" : "configuration",
-    (database ?? error).message,
-    damaged ?? "read the log of the database server, then run this again"
-  )
+  const remedy = database === null ? null : Remedy.remedyOf(database)
+  const isSetting = database !== null && remedy !== null && !database.isRetryable && !Remedy.isServerFault(database)
+  return failed(isSetting ? "configuration" : "unreachable", (database ?? error).message, remedy ?? Remedy.readLog)
 }
 
 /** The result of a check within its time limit. A check that fails, breaks or times out has a finding and no value. */

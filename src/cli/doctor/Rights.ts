@@ -7,6 +7,8 @@ import * as Grants from "../../warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import { about, type About, type Finding, type Findings } from "./Finding.ts"
+import { DatabaseError } from "../../postgres/DatabaseError.ts"
+import * as Remedy from "../../postgres/Remedy.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
 export const serverStatement = Statement.make({
@@ -108,7 +110,9 @@ export const reader = (its: About, { readerUrl: url, datasets }: Configuration) 
     Effect.map(dashboard(about("dashboard reader"), login), (finding) => [queries(its, login), finding])
   ).pipe(
     Effect.provideService(Reader.ReaderOptions, { url, datasets }),
-    Effect.catch(({ message }) => Effect.succeed([its.warning(message, "read the log of the database server")]))
+    Effect.catch((error) =>
+      Effect.succeed([its.warning(error.message, Remedy.remedyOf(DatabaseError.from("ask")(error)) ?? Remedy.readLog)])
+    )
   )
 
 /** Logs in as the reader, except where that creates the role. */

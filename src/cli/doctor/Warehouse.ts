@@ -18,6 +18,7 @@ import * as ReadFile from "../../files/ReadFile.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
 import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
+import * as Remedy from "../../postgres/Remedy.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
 import { databaseLayer, describe } from "../Warehouse.ts"
@@ -56,7 +57,7 @@ const splitRemedy = (sentence: string): { readonly message: string; readonly rem
       return { message: sentence.slice(0, at), remedy: sentence.slice(at + 2) }
     }
   }
-  return { message: sentence, remedy: "read the log of the database server" }
+  return { message: sentence, remedy: Remedy.readLog }
 }
 
 /** Connects for the scope. */

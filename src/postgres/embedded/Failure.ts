@@ -5,7 +5,7 @@ import * as Predicate from "effect/Predicate"
 import * as ReadFile from "../../files/ReadFile.ts"
 
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
-  /** The step that failed: binaries, folder, initdb, start, wait, enter. */
+  /** The step that failed: binaries, folder, disk, initdb, start, wait, enter. */
   readonly step: string
   readonly message: string
   /** What to do about it. */
@@ -24,12 +24,14 @@ export const textOf = (error: unknown): string => (error instanceof Error ? erro
 const pathOf = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "path") && typeof error.path === "string" ? error.path : undefined
 
+const isDisk = (error: unknown): boolean => ["ENOSPC", "EDQUOT", "EIO"].includes(errnoOf(error) ?? "")
+
 /** The failure of an operation of the file system in the data directory. */
 export const folderFailure = (error: unknown, root: string, step = "folder"): EmbeddedPostgresError =>
   error instanceof EmbeddedPostgresError
     ? error
     : fail(
-        step,
+        isDisk(error) ? "disk" : step,
         errnoOf(error) === "EEXIST"
           ? `${pathOf(error) ?? root} is a file, and a folder is needed. Rename it`
           : ReadFile.problemOf(pathOf(error) ?? root, error).message,

@@ -12,6 +12,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statfsSync,
   statSync,
   truncateSync,
   writeFileSync
@@ -228,7 +229,8 @@ export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, E
 }
 
 /** The messages of a start when another start was faster; then the running server is used. */
-const lostRace = /lock file|another|bind|Address already in use|pre-existing shared memory/
+const lostRace =
+  /lock file "[^"]*" (?:already exists|is empty)|could not bind|Address already in use|pre-existing shared memory/
 
 export const launch = (
   place: DataDirectory,
@@ -267,8 +269,8 @@ const launchAt = Effect.fnUntraced(function* (
       return Effect.fail(
         fail(
           wasStopped || lostRace.test(log) ? "wait" : "start",
-          `${ended}: ${log.slice(-400)}`,
-          hint ?? `see ${place.logFile}`
+          `the embedded Postgres cannot start (${ended}): ${withPanic(reasonSince(place, offset), log.slice(-400))}`,
+          hint ?? hintOf(place)
         )
       )
     }
@@ -293,6 +295,54 @@ const launchAt = Effect.fnUntraced(function* (
     )
   )
 })
+
+/** The size of the log, from which a start reads it. */
+export const logSize = (place: DataDirectory): number => statSync(place.logFile, { throwIfNoEntry: false })?.size ?? 0
+
+/** What the server tells a session, which is not why it cannot start. */
+const sessionFatal =
+  /the database system is|authentication failed|terminating connection|connection slots|does not exist|canceling/
+
+/** The last PANIC, else the last FATAL, of the server's log since that place. */
+const reasonSince = (place: DataDirectory, offset: number): string | undefined => {
+  const log = ReadFile.bytesIfPresent(place.logFile) ?? Buffer.alloc(0)
+  // The log was rotated where it is shorter.
+  const lines = log
+    .subarray(offset <= log.length ? offset : 0)
+    .toString()
+    .split("\n")
+    .filter((line) => /\b(?:FATAL|PANIC): /.test(line) && !sessionFatal.test(line))
+  const last = lines.findLast((line) => line.includes("PANIC: ")) ?? lines.at(-1)
+  return last?.replace(/^.*?\b(?=(?:FATAL|PANIC): )/, "").slice(0, 400)
+}
+
+/** The log of the server, after the PANIC of another process of it. */
+const withPanic = (reason: string | undefined, log: string): string =>
+  reason === undefined || log.includes(reason) ? log : `${reason} | ${log}`
+
+/** The server writes at least one segment of its log of changes. */
+const freeMinBytes = 16 * 1024 * 1024
+
+/** Names the disk where it is full, else the log of the server. */
+export const hintOf = (place: DataDirectory): string => {
+  const { bavail, bsize } = statfsSync(place.root)
+  const free = bavail * bsize
+  return free < freeMinBytes
+    ? `the disk of ${place.root} is full (${Math.floor(free / 1024)} KB free): free space there, then run this again`
+    : `see ${place.logFile}`
+}
+
+/** The error of a wait that ended, with the reason that the server logged meanwhile. */
+export const withReason = (
+  place: DataDirectory,
+  offset: number,
+  error: EmbeddedPostgresError
+): EmbeddedPostgresError => {
+  const reason = error.step === "wait" ? reasonSince(place, offset) : undefined
+  return reason === undefined
+    ? error
+    : fail(error.step, `${error.message}, which cannot start: ${reason}`, hintOf(place))
+}
 
 /** The log lines of this server. Servers that other processes start at the same time write to the same file. */
 const linesOf = (place: DataDirectory, offset: number, pid: number | undefined): string => {

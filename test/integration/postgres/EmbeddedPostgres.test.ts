@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { mkdirSync, statSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,6 +7,8 @@ import { Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { connect } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
+import { fail } from "../../../src/postgres/embedded/Failure.ts"
+import { logSize, withReason } from "../../../src/postgres/embedded/Postmaster.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ask, emptyRoot, eventually, isAlive, isRoot, serverPid, temporaryRoot, user } from "./embedded.ts"
 
@@ -135,6 +137,36 @@ describe("a failed start of embedded Postgres", () => {
       const error = yield* Effect.flip(Effect.scoped(start({ root, port: 0 })))
       assert.strictEqual(error.step, "start")
       assert.include(error.message, "nonsense")
+      assert.include(error.message, "FATAL:  configuration file")
+    })
+  )
+
+  it.live("reports the last PANIC or FATAL of the server where another process is starting it", () =>
+    Effect.gen(function* () {
+      const root = yield* emptyRoot
+      mkdirSync(root, { recursive: true })
+      const logFile = join(root, "postgres.log")
+      writeFileSync(logFile, "2026-01-01 00:00:00 UTC [1] PANIC:  an earlier one\n")
+      const place = { root, logFile } as Parameters<typeof withReason>[0]
+      const offset = logSize(place)
+      const waiting = fail("wait", "another process is starting it")
+      assert.strictEqual(withReason(place, offset, waiting).message, waiting.message)
+      appendFileSync(
+        logFile,
+        [
+          '2026-01-01 00:00:01 UTC [2] PANIC:  could not write to file "pg_wal/xlogtemp.2": No space left on device',
+          "2026-01-01 00:00:01 UTC [3] LOG:  startup process (PID 2) was terminated by signal 6: Aborted",
+          "2026-01-01 00:00:02 UTC [4] FATAL:  the database system is starting up",
+          ""
+        ].join("\n")
+      )
+      assert.strictEqual(
+        withReason(place, offset, waiting).message,
+        'another process is starting it, which cannot start: PANIC:  could not write to file "pg_wal/xlogtemp.2": No space left on device'
+      )
+      // The log was rotated meanwhile.
+      writeFileSync(logFile, "2026-01-01 00:00:03 UTC [5] FATAL:  data directory has wrong ownership\n")
+      assert.include(withReason(place, 1_000_000, waiting).message, "FATAL:  data directory has wrong ownership")
     })
   )
 })
