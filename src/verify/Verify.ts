@@ -230,7 +230,7 @@ export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
     rows: yield* WarehouseRows.make(table, companyId),
     candidatesMax: options.findingsMax ?? findingsMaxDefault
   }
-  if (options.damage != null) {
+  if (options.damage !== undefined && options.damage !== null) {
     const { message, remedy } = options.damage
     const failure = { message, remedy, disposition: "configuration" as const }
     return { ...(yield* emptyReport(sides, 0)), status: "failed", failure } satisfies ResourceReport
