@@ -57,15 +57,20 @@ export const ofResources = Effect.fnUntraced(function* (options: FiguresOptions)
   return figures
 })
 
-/** The figures of the models that exist. */
+/** The figures of the models that exist and can be as of the last day. */
 export const ofModels = Effect.fnUntraced(function* (options: FiguresOptions) {
   const { client, models, period } = options
   const existing = yield* relationsOf(client, [modelsDatasetDefault])
   const figures: Array<Content["models"][number]> = []
-  // A date moves the day of these models only: their records are those of the snapshot.
-  yield* query(client, "set the day of the models", "select set_config('tributary.as_of', $1, true)", [period.lastDay])
+  // The records are those of the snapshot; documents that are dated later do not count.
+  yield* query(
+    client,
+    "set the day of the models",
+    "select set_config('tributary.as_of', $1, true), set_config('TimeZone', $2, true)",
+    [period.lastDay, period.timeZone]
+  )
   for (const model of models) {
-    if (!existing.has(`${modelsDatasetDefault}.${model.name}`)) continue
+    if (!model.hasDay || !existing.has(`${modelsDatasetDefault}.${model.name}`)) continue
     const figuresQuery = Figures.ofModel(model, modelsDatasetDefault)
     if (figuresQuery === null) continue
     const { parts } = yield* readOne(options, model.name, figuresQuery)

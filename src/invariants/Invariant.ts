@@ -7,7 +7,7 @@
  * The SQL names a resource's table as `{{path}}`; nothing else is filled in. Its result depends on these tables only, and
  * not on the time, since it is evaluated when they change. It answers {@link violationColumns}.
  */
-import { asOf, fill, namesIn, split } from "../warehouse/SqlFile.ts"
+import { dayNamesIn, fill, resourcesIn, split } from "../warehouse/SqlFile.ts"
 
 /** From the mildest on. */
 export const severities = ["warning", "critical"] as const
@@ -38,9 +38,10 @@ const severityPrefix = "Severity: "
 
 /** The resources that a query reads, with those that are `stated` beside it; or why it is no query of an invariant. */
 export const resourcesOf = (sql: string, stated: ReadonlyArray<string> = []): ReadonlyArray<string> | string => {
-  const names = [...new Set([...namesIn(sql), ...stated])].sort()
+  const names = [...new Set([...resourcesIn(sql), ...stated])].sort()
+  const [day] = dayNamesIn(sql)
+  if (day !== undefined) return `its SQL names {{${day}}}, but a rule may not depend on the day`
   if (names.length === 0) return "its SQL names no table as {{resource}}"
-  if (names.includes(asOf)) return `its SQL names {{${asOf}}}, but a rule may not depend on the day`
   return names
 }
 

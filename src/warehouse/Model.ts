@@ -5,10 +5,12 @@
  * that the view answers, what counts and what does not, the indexes that help it, and every column with its type and
  * meaning. A file without one of these parts is refused when it is read.
  *
- * The SQL names a resource's table as `{{path}}` and today as `{{as_of}}`; nothing else is filled in.
+ * The SQL names a resource's table as `{{path}}`, the day as `{{as_of}}`, the last day whose documents count as `{{until}}`,
+ * and as `{{is_present}}` whether what has no date is known for that day; nothing else is filled in. A model that cannot
+ * be as of a past day says `Day: none`, and refuses one.
  */
-import { identifier } from "./Identifier.ts"
-import { asOf, fill, namesIn, split } from "./SqlFile.ts"
+import { identifier, literal } from "./Identifier.ts"
+import { type DayName, fill, resourcesIn, split } from "./SqlFile.ts"
 import type { Datasets } from "./Table.ts"
 
 /** Postgres namespaces that a view touches. */
@@ -36,11 +38,17 @@ export const modelDatasetsOf = ({
   { current: asOf, models: asOfModelsDataset, isAsOf: true }
 ]
 
-/** Which records the views of these datasets show. */
-export const noteOf = ({ isAsOf }: ModelDatasets): string =>
-  isAsOf === true
-    ? "Records and day are those of the setting tributary.as_of."
-    : "The records are the current ones; tributary.as_of moves the day only."
+/** Which records the views of these datasets show, or one view of them. */
+export const noteOf = ({ isAsOf }: ModelDatasets, model?: Pick<Model, "hasDay">): string => {
+  const later = "documents dated after the day of tributary.as_of do not count"
+  if (isAsOf === true)
+    return model?.hasDay === false
+      ? "Records and day are those of the setting tributary.as_of."
+      : `Records and day are those of the setting tributary.as_of: ${later}.`
+  return model?.hasDay === false
+    ? "The records are the current ones. It has no day: what it shows depends on what has no date, such as a status, and a past tributary.as_of is refused. The view of this name in erp_models_asof has the records as of a moment."
+    : `The records are the current ones. Where tributary.as_of is set, ${later}; what has no date, such as a flag, is as now.`
+}
 
 export interface ModelColumn {
   readonly name: string
@@ -64,12 +72,15 @@ export interface Model {
   readonly comment: string
   readonly columns: ReadonlyArray<ModelColumn>
   readonly indexes: ReadonlyArray<ModelIndex>
+  /** Whether it can be as of a past day; otherwise its rows depend on what has no date, such as a status. */
+  readonly hasDay: boolean
   /** Resources whose tables it reads. */
   readonly resources: ReadonlyArray<string>
   /** The query, with placeholders for the names of tables. */
   readonly sql: string
 }
 
+const noDay = "Day: none"
 const columnLine = /^ {2}(\w+) ([a-z]+): (.+)$/
 const indexPart = /^(\w+) \((\w+(?:, \w+)*)\)$/
 
@@ -92,7 +103,12 @@ export const modelOf = (name: string, file: string): Model => {
   if (columnsAt < 0) throw refuse("its comment does not say which columns it has (Columns:)")
   const prose: Array<string> = []
   const indexes: Array<ModelIndex> = []
+  let hasDay = true
   for (const line of comments.slice(0, columnsAt)) {
+    if (line === noDay) {
+      hasDay = false
+      continue
+    }
     if (!line.startsWith("Indexes: ")) {
       prose.push(line)
       continue
@@ -120,7 +136,8 @@ export const modelOf = (name: string, file: string): Model => {
     comment: prose.join("\n").trim(),
     columns,
     indexes,
-    resources: namesIn(sql).filter((one) => one !== asOf),
+    hasDay,
+    resources: resourcesIn(sql),
     sql
   }
 }
@@ -129,12 +146,25 @@ export const modelOf = (name: string, file: string): Model => {
 export const viewName = (model: Model, datasets: ModelDatasets): string =>
   `${identifier(datasets.models)}.${identifier(model.name)}`
 
-/** Quoted and qualified name of the function that answers today's date. */
-export const asOfName = (datasets: ModelDatasets): string => `${identifier(datasets.models)}.${identifier(asOf)}`
+/** The functions of the day. */
+export type DayFunction = "as_of" | "until" | "confirm_present"
+
+/** Quoted and qualified name of a function of the day. */
+export const dayFunctionName = (datasets: ModelDatasets, name: DayFunction): string =>
+  `${identifier(datasets.models)}.${identifier(name)}`
+
+/** What has no date is that of now. The views as of a moment have it as it was then. */
+const daySql =
+  (datasets: ModelDatasets) =>
+  (name: DayName): string => {
+    if (name !== "is_present") return `${dayFunctionName(datasets, name)}()`
+    return datasets.isAsOf === true ? "true" : `(${dayFunctionName(datasets, "until")}() >= current_date)`
+  }
 
 /** The query of the view in these datasets; every column has the name and the type that the file states. */
 export const queryOf = (model: Model, datasets: ModelDatasets): string => {
-  const filled = fill(model.sql, datasets.current, () => `${asOfName(datasets)}()`)
+  const filled = fill(model.sql, datasets.current, daySql(datasets))
   const columns = model.columns.map(({ name, type }) => `m.${identifier(name)}::${type} as ${identifier(name)}`)
-  return `select ${columns.join(", ")} from (\n${filled}\n) m`
+  const refusal = `\nwhere ${dayFunctionName(datasets, "confirm_present")}(${literal(model.name)})`
+  return `select ${columns.join(", ")} from (\n${filled}\n) m${model.hasDay || datasets.isAsOf === true ? "" : refusal}`
 }

@@ -3,8 +3,13 @@
  */
 import { identifier } from "./Identifier.ts"
 
-/** The name of the placeholder for today's date. */
-export const asOf = "as_of"
+/**
+ * The placeholders about the day: the day itself; the last day whose documents count; and whether what has no date, such as
+ * a status, is known for the day.
+ */
+export type DayName = "as_of" | "until" | "is_present"
+const dayNames: ReadonlySet<string> = new Set<DayName>(["as_of", "until", "is_present"])
+const isDayName = (name: string): name is DayName => dayNames.has(name)
 
 const placeholder = /\{\{(\w+)\}\}/g
 
@@ -25,12 +30,17 @@ export const split = (file: string): SqlFile => {
   }
 }
 
-/** The names in the placeholders, each once. */
-export const namesIn = (sql: string): ReadonlyArray<string> =>
+const namesIn = (sql: string): ReadonlyArray<string> =>
   [...new Set([...sql.matchAll(placeholder)].map((match) => match[1]!))].sort()
 
-/** The query with the tables of a dataset, and with what `today` answers for today's date. */
-export const fill = (sql: string, dataset: string, today: () => string): string =>
+/** The resources in the placeholders, each once. */
+export const resourcesIn = (sql: string): ReadonlyArray<string> => namesIn(sql).filter((name) => !isDayName(name))
+
+/** The placeholders about the day, each once. */
+export const dayNamesIn = (sql: string): ReadonlyArray<DayName> => namesIn(sql).filter(isDayName)
+
+/** The query with the tables of a dataset, and with what `day` answers for the placeholders about the day. */
+export const fill = (sql: string, dataset: string, day: (name: DayName) => string): string =>
   sql.replace(placeholder, (_whole, name: string) =>
-    name === asOf ? today() : `${identifier(dataset)}.${identifier(name)}`
+    isDayName(name) ? day(name) : `${identifier(dataset)}.${identifier(name)}`
   )

@@ -20,7 +20,15 @@ import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Index, indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
 import { tablesOfView } from "./ViewTables.ts"
-import { asOfName, type Model, type ModelDatasets, noteOf, queryOf, viewName } from "./Model.ts"
+import {
+  type DayFunction,
+  dayFunctionName,
+  type Model,
+  type ModelDatasets,
+  noteOf,
+  queryOf,
+  viewName
+} from "./Model.ts"
 
 /** The statements for one view or index. */
 export interface Step {
@@ -102,23 +110,69 @@ export const objectsStatement = Statement.make({
 })
 type ExistingObject = Statement.RowOf<typeof objectsStatement>
 
+interface FunctionStep extends Step {
+  readonly digest: string
+}
+
+const functionStep = (
+  datasets: ModelDatasets,
+  name: DayFunction,
+  parameters: string,
+  definition: string,
+  about: string
+): FunctionStep => {
+  const header = `${dayFunctionName(datasets, name)}(${parameters})`
+  const create = `create or replace function ${header} returns ${definition}`
+  const digest = Digest.of(`${create}\n${about}`)
+  return {
+    name,
+    kind: "view",
+    digest,
+    statements: [create, `comment on function ${header} is ${literal(Digest.mark(about, digest))}`]
+  }
+}
+
 const asOfComment =
   "What today is to the models: the session's current date, or the day of the setting tributary.as_of where it is set (set tributary.as_of = '2026-03-31'; of a position, the day on which it landed)."
 
-/** The function that returns today, or the day of the setting tributary.as_of. */
-const asOfStep = (datasets: ModelDatasets): Step & { readonly digest: string } => {
-  const setting = "current_setting('tributary.as_of', true)"
-  const body =
+const untilComment =
+  "The last day whose documents count in the models: the day of the setting tributary.as_of; infinity where it is not set, so that every record counts. Documents without a date always count."
+
+const confirmComment =
+  "True, or an error where tributary.as_of is a past day: the model has rows that depend on what has no date, such as the status of an order, which is known for the present only."
+
+const setting = "current_setting('tributary.as_of', true)"
+
+/** The functions that the models call. */
+const functionSteps = (datasets: ModelDatasets): ReadonlyArray<FunctionStep> => {
+  const [asOf, until] = [dayFunctionName(datasets, "as_of"), dayFunctionName(datasets, "until")]
+  const day =
     `select coalesce(case when ${setting} like 'position %' then tributary.as_of_landed()::date ` +
     `else nullif(${setting}, '')::date end, current_date)`
-  const create = `create or replace function ${asOfName(datasets)}() returns date language sql stable parallel safe as ${literal(body)}`
-  const digest = Digest.of(`${create}\n${asOfComment}`)
-  return {
-    name: "as_of",
-    kind: "view",
-    digest,
-    statements: [create, `comment on function ${asOfName(datasets)}() is ${literal(Digest.mark(asOfComment, digest))}`]
-  }
+  const last = `select case when nullif(${setting}, '') is null then 'infinity'::date else ${asOf}() end`
+  const confirm = `
+    begin
+      if ${until}() < current_date then
+        raise exception '%.% has no day: what it shows has no dates, and is known for the present only', ${literal(datasets.models)}, model
+          using errcode = 'TB004', hint = 'Run "reset tributary.as_of" for the present, or read the view of this name in erp_models_asof, which has the records as of the moment.';
+      end if;
+      return true;
+    end`
+  return [
+    functionStep(datasets, "as_of", "", `date language sql stable parallel safe as ${literal(day)}`, asOfComment),
+    functionStep(datasets, "until", "", `date language sql stable parallel safe as ${literal(last)}`, untilComment),
+    ...(datasets.isAsOf === true
+      ? []
+      : [
+          functionStep(
+            datasets,
+            "confirm_present",
+            "model text",
+            `boolean language plpgsql stable parallel safe as ${literal(confirm)}`,
+            confirmComment
+          )
+        ])
+  ]
 }
 
 const isPrefix = (short: ReadonlyArray<string>, long: ReadonlyArray<string>): boolean =>
@@ -135,7 +189,7 @@ const planView = (
   const documented = model.columns.map(
     ({ name, comment }) => `comment on column ${view}.${identifier(name)} is ${literal(comment)}`
   )
-  const comment = `${model.comment}\n\n${noteOf(datasets)}`
+  const comment = `${model.comment}\n\n${noteOf(datasets, model)}`
   const digest = Digest.of([query, comment, ...documented].join("\n"))
   const found = existing.get(`view.${model.name}`) ?? existing.get(`other.${model.name}`)
   const foundDigest = Digest.find(found?.comment)
@@ -203,9 +257,11 @@ export const planFor = Effect.fnUntraced(function* (
         ]
       })
     }
-    const asOf = asOfStep(datasets)
-    const found = Digest.find(existing.get("function.as_of")?.comment)
-    if (found !== asOf.digest) steps.push(asOf)
+    steps.push(
+      ...functionSteps(datasets).filter(
+        ({ name, digest }) => Digest.find(existing.get(`function.${name}`)?.comment) !== digest
+      )
+    )
   }
   for (const model of possible) {
     const planned = planView(model, datasets, existing)

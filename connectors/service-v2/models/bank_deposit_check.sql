@@ -76,3 +76,4 @@ select
 from deposits b
 full join contents c on c._company_id = b._company_id and c.bankdepositid = b.id
 left join {{bankaccounts}} a on a._company_id = b._company_id and a.id = b.bankaccountid and a._deleted_at is null
+where (coalesce(b.depositdate, c.first_received) > {{until}}) is not true

@@ -48,5 +48,5 @@ left join (
   where _deleted_at is null
   group by _company_id, apbillid
 ) l on l._company_id = b._company_id and l.apbillid = b.id
-where b._deleted_at is null and not coalesce(b.cancel, false)
+where b._deleted_at is null and (b.billdate > {{until}}) is not true and not coalesce(b.cancel, false)
   and (coalesce(b.billtotal, 0) <> coalesce(l.coded, 0) or coalesce(l.lines_without_account, 0) > 0)

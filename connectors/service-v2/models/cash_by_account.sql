@@ -50,14 +50,14 @@ with money as (
     p.returned, p.bankdepositid, p.bankstatement_cleardate,
     case when p.orderdepositid is null then p.bankfee_amount end as bank_fees
   from {{payments}} p
-  where p._deleted_at is null and not coalesce(p.cancel, false) and p.paymeth is distinct from 99
+  where p._deleted_at is null and (p.datereceived > {{until}}) is not true and not coalesce(p.cancel, false) and p.paymeth is distinct from 99
   union all
   select
     d._company_id, v.date, null, null, coalesce(d.payment_method, 0), d.checkacctid, d.checkacct, d.currency,
     0, null, null, 1, d.amount, d.amount, d.returned, d.bankdepositid, d.bankstatement_cleardate, d.bankfee_amount
   from {{orderdeposits}} d
   left join {{vouchers}} v on v._company_id = d._company_id and v.id = d.voucherid and v._deleted_at is null
-  where d._deleted_at is null and not coalesce(d.cancel, false) and d.payment_method is distinct from 99
+  where d._deleted_at is null and (v.date > {{until}}) is not true and not coalesce(d.cancel, false) and d.payment_method is distinct from 99
 ),
 days as (
   select
@@ -68,7 +68,7 @@ days as (
     sum(deposits) as deposits, coalesce(sum(deposited), 0) as deposited, coalesce(sum(received), 0) as received,
     coalesce(sum(received) filter (where returned = 1), 0) as returned,
     coalesce(sum(received) filter (where bankdepositid is not null), 0) as banked,
-    coalesce(sum(received) filter (where bankstatement_cleardate is not null), 0) as cleared,
+    coalesce(sum(received) filter (where bankstatement_cleardate <= {{until}}), 0) as cleared,
     coalesce(sum(bank_fees), 0) as bank_fees
   from money
   group by _company_id, day, inventorylocationid, method, accountid, currency
@@ -82,7 +82,7 @@ closes as (
     _company_id, closedate, inventorylocationid, currency, count(*) as closes,
     coalesce(sum(sys_cash), 0) as cash, coalesce(sum(sys_checks), 0) + coalesce(sum(sys_cc), 0) as checks_and_cards
   from {{ardailycloses}}
-  where _deleted_at is null and not coalesce(cancel, false)
+  where _deleted_at is null and not coalesce(cancel, false) and (closedate > {{until}}) is not true
   group by 1, 2, 3, 4
 )
 select

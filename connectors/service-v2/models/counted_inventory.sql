@@ -12,6 +12,8 @@
 -- Facts: RES-01, RES-02, RES-15, SHIPMENTS-06, SHIPMENTS-07, SHIPMENTS-12, SHIPMENTS-18, RES-12, STATE-04, STATE-12,
 -- SPECIAL-11.
 --
+-- On a past day of tributary.as_of, to_ship is empty: orders have no dates of what they had to ship then.
+--
 -- Indexes: shipmentlines (shipmentid); orderlines (orderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
@@ -45,7 +47,7 @@ with found as (
       case when e.line ->> 'itemid' ~ '^\d{1,18}$' then (e.line ->> 'itemid')::bigint end as itemid,
       case when e.line ->> 'counted' ~ '^-?\d+(\.\d+)?$' then (e.line ->> 'counted')::numeric end as counted
   ) f
-  where c._deleted_at is null and not coalesce(c.cancel, false) and f.itemid is not null and f.counted is not null
+  where c._deleted_at is null and (c.countdate > {{until}}) is not true and not coalesce(c.cancel, false) and f.itemid is not null and f.counted is not null
   group by c._company_id, c.id, c.inventorylocationid, c.inventorylocation, c.status, c.countdate, f.itemid
 ),
 latest as not materialized (
@@ -58,7 +60,7 @@ shipped as (
   from {{shipments}} s
   join {{shipmentlines}} sl on sl._company_id = s._company_id and sl.shipmentid = s.id
   join {{orderlines}} ol on ol._company_id = sl._company_id and ol.id = sl.orderlineid and ol._deleted_at is null
-  where s._deleted_at is null and not coalesce(s.cancel, false)
+  where s._deleted_at is null and (s.shipdate > {{until}}) is not true and not coalesce(s.cancel, false)
     and sl._deleted_at is null and not coalesce(sl.cancel, false)
   group by s._company_id, s.locationid, ol.itemid, s.shipdate
 ),
@@ -95,7 +97,7 @@ select
   l.counted,
   case when l.countdate is not null then coalesce(s.that_day, 0) end as shipped_that_day,
   case when l.countdate is not null then coalesce(s.since, 0) end as shipped_since,
-  coalesce(w.quantity, 0) as to_ship
+  case when {{is_present}} then coalesce(w.quantity, 0) end as to_ship
 from latest l
 left join {{items}} i on i._company_id = l._company_id and i.id = l.itemid and i._deleted_at is null
 left join left_since s

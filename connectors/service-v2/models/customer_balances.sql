@@ -3,6 +3,7 @@
 -- One row for each customer, cancelled ones included (is_cancelled), since they may still owe.
 -- Counts: posted invoices that are neither cancelled nor deleted; overpaid ones lower the balance. It is the figure that
 -- the service itself answers for the balance of a customer.
+-- Where tributary.as_of is set, the balance is that of the day, as in receivables_open; limits, terms and flags are as now.
 -- Leaves out: deleted customers; drafts from the balance (drafts has them); deposits and returns.
 -- Amounts are in the company's own currency, since invoices carry none.
 -- Facts: RES-05, SPECIAL-11, STATE-10, STATE-12, STATE-16, PAYMENTS-07, PAYMENTS-42, PAYMENTS-48.
@@ -25,6 +26,16 @@
 --   oldest_open_date date: date of the oldest invoice with something to pay
 --   last_invoice_date date: date of the latest posted invoice
 --   last_payment_date date: accounting date of the latest payment that was neither cancelled nor returned
+with paid_by_day as (
+  -- Payments on either side of the day; none are read without one.
+  select
+    _company_id, invoiceid,
+    coalesce(sum(amount) filter (where datereceived > {{until}}), 0) as later,
+    coalesce(sum(amount) filter (where (datereceived > {{until}}) is not true), 0) as received
+  from {{payments}}
+  where {{until}} < 'infinity' and invoiceid is not null and _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, invoiceid
+)
 select
   c._company_id as company_id,
   c.id as customer_id,
@@ -45,23 +56,29 @@ select
 from {{customers}} c
 left join (
   select
-    _company_id,
-    customerid,
-    count(*) filter (where voucherid is not null and coalesce(invoicetotal, 0) <> coalesce(invoicepaid, 0))
-      as open_invoices,
-    sum(coalesce(invoicetotal, 0) - coalesce(invoicepaid, 0)) filter (where voucherid is not null) as balance,
-    sum(invoicetotal) filter (where voucherid is null) as drafts,
-    min(invoicedate) filter (where voucherid is not null and coalesce(invoicetotal, 0) > coalesce(invoicepaid, 0))
-      as oldest_open_date,
-    max(invoicedate) filter (where voucherid is not null) as last_invoice_date
-  from {{invoices}}
-  where _deleted_at is null and not coalesce(cancel, false)
-  group by _company_id, customerid
+    i._company_id,
+    i.customerid,
+    count(*) filter (where i.voucherid is not null and m.total <> m.paid) as open_invoices,
+    sum(m.total - m.paid) filter (where i.voucherid is not null) as balance,
+    sum(m.total) filter (where i.voucherid is null) as drafts,
+    min(i.invoicedate) filter (where i.voucherid is not null and m.total > m.paid) as oldest_open_date,
+    max(i.invoicedate) filter (where i.voucherid is not null and (i.invoicedate > {{until}}) is not true) as last_invoice_date
+  from {{invoices}} i
+  left join paid_by_day p on p._company_id = i._company_id and p.invoiceid = i.id
+  cross join lateral (
+    -- On the day: a later invoice does not count, but what was paid for it does; a later payment does not.
+    select
+      case when i.invoicedate > {{until}} then 0 else coalesce(i.invoicetotal, 0) end as total,
+      case when i.invoicedate > {{until}} then coalesce(p.received, 0) else coalesce(i.invoicepaid, 0) - coalesce(p.later, 0) end
+        as paid
+  ) m
+  where i._deleted_at is null and not coalesce(i.cancel, false)
+  group by i._company_id, i.customerid
 ) i on i._company_id = c._company_id and i.customerid = c.id
 left join (
   select _company_id, customerid, max(datereceived) as last_payment_date
   from {{payments}}
-  where _deleted_at is null and not coalesce(cancel, false) and coalesce(returned, 0) <> 1
+  where _deleted_at is null and not coalesce(cancel, false) and (datereceived > {{until}}) is not true and coalesce(returned, 0) <> 1
   group by _company_id, customerid
 ) p on p._company_id = c._company_id and p.customerid = c.id
 where c._deleted_at is null

@@ -55,7 +55,7 @@ with both_sides as (
     null::numeric as actual_cash, null::numeric as actual_checks, null::numeric as actual_cc,
     null::numeric as overshort, null::numeric as deposited
   from {{payments}} p
-  where p._deleted_at is null and not coalesce(p.cancel, false)
+  where p._deleted_at is null and (p.datereceived > {{until}}) is not true and not coalesce(p.cancel, false)
   union all
   select
     d._company_id, d.closedate, d.inventorylocationid, d.inventorylocation, d.currency,
@@ -63,7 +63,7 @@ with both_sides as (
     1, d.sys_cash, d.sys_checks, d.sys_cc, d.gl_cash, d.gl_checks, d.gl_cc, d.actualcash, d.actualchecks, d.actualcc,
     d.overshort, d.depositeamount
   from {{ardailycloses}} d
-  where d._deleted_at is null and not coalesce(d.cancel, false)
+  where d._deleted_at is null and (d.closedate > {{until}}) is not true and not coalesce(d.cancel, false)
 ),
 days as (
   select

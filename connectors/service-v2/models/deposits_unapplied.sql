@@ -29,6 +29,16 @@
 --   unapplied numeric: amount minus applied
 --   order_invoiced numeric: total of the order's posted invoices
 --   order_open numeric: unpaid amount of them
+with paid_by_day as (
+  -- Payments on either side of the day; none are read without one.
+  select
+    _company_id, invoiceid,
+    coalesce(sum(amount) filter (where datereceived > {{until}}), 0) as later,
+    coalesce(sum(amount) filter (where (datereceived > {{until}}) is not true), 0) as received
+  from {{payments}}
+  where {{until}} < 'infinity' and invoiceid is not null and _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, invoiceid
+)
 select
   d._company_id as company_id,
   d.id as deposit_id,
@@ -53,17 +63,22 @@ left join (
   select _company_id, orderdepositid, sum(amount) as applied
   from {{payments}}
   where orderdepositid is not null and _deleted_at is null and not coalesce(cancel, false)
+    and (datereceived > {{until}}) is not true
   group by _company_id, orderdepositid
 ) p on p._company_id = d._company_id and p.orderdepositid = d.id
 left join (
-  select
-    _company_id,
-    orderid,
-    sum(coalesce(invoicetotal, 0)) as invoiced,
-    sum(coalesce(invoicetotal, 0) - coalesce(invoicepaid, 0)) as open
-  from {{invoices}}
-  where orderid is not null and _deleted_at is null and not coalesce(cancel, false) and voucherid is not null
-  group by _company_id, orderid
+  select i._company_id, i.orderid, sum(m.total) as invoiced, sum(m.total - m.paid) as open
+  from {{invoices}} i
+  left join paid_by_day p on p._company_id = i._company_id and p.invoiceid = i.id
+  cross join lateral (
+    -- On the day: a later invoice does not count, but what was paid for it does; a later payment does not.
+    select
+      case when i.invoicedate > {{until}} then 0 else coalesce(i.invoicetotal, 0) end as total,
+      case when i.invoicedate > {{until}} then coalesce(p.received, 0) else coalesce(i.invoicepaid, 0) - coalesce(p.later, 0) end
+        as paid
+  ) m
+  where i.orderid is not null and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+  group by i._company_id, i.orderid
 ) i on i._company_id = d._company_id and i.orderid = d.orderid
-where d._deleted_at is null and not coalesce(d.cancel, false) and coalesce(d.returned, 0) <> 1
+where d._deleted_at is null and (d.entrydate::date > {{until}}) is not true and not coalesce(d.cancel, false) and coalesce(d.returned, 0) <> 1
   and coalesce(d.amount, 0) <> coalesce(p.applied, 0)

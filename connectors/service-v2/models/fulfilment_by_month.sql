@@ -11,6 +11,7 @@
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-12, SHIPMENTS-06, SHIPMENTS-12, RES-10, RES-12, WRITE-01, WRITE-02.
 --
 -- Indexes: orderlines (orderid)
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   month date: first day of the month of the order's date

@@ -5,6 +5,7 @@
 -- Leaves out: cancelled and deleted time entries. Entries of cancelled orders count: the hours were worked.
 -- The documents name the entries and their status 2, not their fields: hours, date, type of work and user are inferred.
 -- Hours name neither a job nor a project, have no price and no cost.
+-- On a past day of tributary.as_of, hours_billed and hours_unbilled are empty: the status has no date.
 -- Facts: STATE-07, STATE-15, STATE-12, SPECIAL-09, CODE-20, RULE-11, RES-09, RES-16.
 --
 -- Columns:
@@ -29,10 +30,10 @@ select
   count(*) as entries,
   count(distinct t.orderid) as orders,
   coalesce(sum(t.hours), 0) as hours,
-  coalesce(sum(t.hours) filter (where t.status = 2), 0) as hours_billed,
-  coalesce(sum(t.hours) filter (where t.status is distinct from 2), 0) as hours_unbilled
+  case when {{is_present}} then coalesce(sum(t.hours) filter (where t.status = 2), 0) end as hours_billed,
+  case when {{is_present}} then coalesce(sum(t.hours) filter (where t.status is distinct from 2), 0) end as hours_unbilled
 from {{serviceordertimes}} t
 left join {{users}} u on u._company_id = t._company_id and u.id = t.genuserid and u._deleted_at is null
 left join {{worktypes}} w on w._company_id = t._company_id and w.id = t.worktypeid and w._deleted_at is null
-where t._deleted_at is null and not coalesce(t.cancel, false)
+where t._deleted_at is null and (t.date > {{until}}) is not true and not coalesce(t.cancel, false)
 group by 1, 2, t.genuserid, t.worktypeid

@@ -9,6 +9,7 @@
 -- Facts: PAYMENTS-04, PAYMENTS-05, PAYMENTS-10, PAYMENTS-48, PAYMENTS-49, STATE-10, STATE-16.
 --
 -- Indexes: payments (invoiceid)
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   invoice_id bigint: id of the invoice

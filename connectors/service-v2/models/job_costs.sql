@@ -47,5 +47,5 @@ select
 from {{apbilllines}} l
 join {{apbills}} b on b._company_id = l._company_id and b.id = l.apbillid
 left join {{jobs}} j on j._company_id = l._company_id and j.id = l.jobid and j._deleted_at is null
-where l._deleted_at is null and l.jobid is not null and b._deleted_at is null and not coalesce(b.cancel, false)
+where l._deleted_at is null and l.jobid is not null and b._deleted_at is null and (b.billdate > {{until}}) is not true and not coalesce(b.cancel, false)
 group by l._company_id, l.jobid, l.costcodeid

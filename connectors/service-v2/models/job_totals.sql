@@ -44,7 +44,7 @@ from {{jobs}} j
 left join (
   select _company_id, jobid, count(*) as draws, sum(amount) as drawn
   from {{jobdraws}}
-  where _deleted_at is null and not coalesce(cancel, false)
+  where _deleted_at is null and not coalesce(cancel, false) and (entrydate::date > {{until}}) is not true
   group by _company_id, jobid
 ) d on d._company_id = j._company_id and d.jobid = j.id
 left join (
@@ -58,7 +58,7 @@ left join (
     max(b.billdate) as last_billdate
   from {{apbilllines}} l
   join {{apbills}} b on b._company_id = l._company_id and b.id = l.apbillid
-  where l._deleted_at is null and l.jobid is not null and b._deleted_at is null and not coalesce(b.cancel, false)
+  where l._deleted_at is null and l.jobid is not null and b._deleted_at is null and (b.billdate > {{until}}) is not true and not coalesce(b.cancel, false)
   group by l._company_id, l.jobid
 ) c on c._company_id = j._company_id and c.jobid = j.id
 where j._deleted_at is null

@@ -49,7 +49,7 @@ with sold as (
       as is_per_other_unit
   ) u
   where l._deleted_at is null and coalesce(l.linetype, 0) <> 1
-    and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+    and i._deleted_at is null and (i.invoicedate > {{until}}) is not true and not coalesce(i.cancel, false) and i.voucherid is not null
 )
 select
   _company_id as company_id,

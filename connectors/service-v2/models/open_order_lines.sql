@@ -10,6 +10,7 @@
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-04, STATE-12, RES-09, RES-10, WRITE-02, GEN-09.
 --
 -- Indexes: orderlines (orderid)
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   order_id bigint: id of the order

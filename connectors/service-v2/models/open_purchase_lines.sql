@@ -10,6 +10,7 @@
 -- Facts: SCOPE-12, RES-15, STATE-12, STATE-14, CODE-18, CODE-22, GEN-09.
 --
 -- Indexes: purchaseorderlines (purchaseorderid)
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   purchaseorder_id bigint: id of the purchase order

@@ -29,25 +29,39 @@
 --   days_to_ship integer: days from orderdate to first_shipped
 --   days_to_invoice integer: days from orderdate to first_invoiced
 --   days_to_cash integer: days from orderdate to paid_on
-with shipped as (
+with paid_by_day as (
+  -- Payments on either side of the day; none are read without one.
+  select
+    _company_id, invoiceid,
+    coalesce(sum(amount) filter (where datereceived > {{until}}), 0) as later,
+    coalesce(sum(amount) filter (where (datereceived > {{until}}) is not true), 0) as received
+  from {{payments}}
+  where {{until}} < 'infinity' and invoiceid is not null and _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, invoiceid
+),
+shipped as (
   select _company_id, orderid, min(shipdate) as first_shipped, max(shipdate) as last_shipped
   from {{shipments}}
-  where _deleted_at is null and not coalesce(cancel, false)
+  where (shipdate > {{until}}) is not true and _deleted_at is null and not coalesce(cancel, false)
   group by _company_id, orderid
 ),
 posted as (
-  select _company_id, id, orderid, invoicedate, invoicetotal, invoicepaid
-  from {{invoices}}
-  where _deleted_at is null and not coalesce(cancel, false) and voucherid is not null and orderid is not null
+  select
+    i._company_id, i.id, i.orderid, i.invoicedate, i.invoicetotal,
+    coalesce(i.invoicepaid, 0) - coalesce(p.later, 0) as invoicepaid, coalesce(i.invoicedate > {{until}}, false) as is_later
+  from {{invoices}} i
+  left join paid_by_day p on p._company_id = i._company_id and p.invoiceid = i.id
+  where i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null and i.orderid is not null
 ),
 invoiced as (
   select
     _company_id,
     orderid,
-    min(invoicedate) as first_invoiced,
-    max(invoicedate) as last_invoiced,
-    sum(coalesce(invoicetotal, 0)) as invoiced,
-    sum(coalesce(invoicepaid, 0)) as paid
+    min(invoicedate) filter (where not is_later) as first_invoiced,
+    max(invoicedate) filter (where not is_later) as last_invoiced,
+    sum(coalesce(invoicetotal, 0)) filter (where not is_later) as invoiced,
+    sum(invoicepaid) filter (where not is_later) as paid,
+    bool_or(is_later) as has_later
   from posted
   group by _company_id, orderid
 ),
@@ -55,7 +69,7 @@ paid as (
   select i._company_id, i.orderid, max(p.datereceived) as last_paid
   from posted i
   join {{payments}} p on p._company_id = i._company_id and p.invoiceid = i.id
-  where p._deleted_at is null and not coalesce(p.cancel, false) and coalesce(p.returned, 0) <> 1
+  where not i.is_later and p._deleted_at is null and (p.datereceived > {{until}}) is not true and not coalesce(p.cancel, false) and coalesce(p.returned, 0) <> 1
   group by i._company_id, i.orderid
 )
 select
@@ -83,6 +97,6 @@ left join shipped s on s._company_id = o._company_id and s.orderid = o.id
 left join invoiced i on i._company_id = o._company_id and i.orderid = o.id
 left join paid p on p._company_id = o._company_id and p.orderid = o.id
 cross join lateral (
-  select case when o.status = 'billed' and i.invoiced > 0 and i.paid >= i.invoiced then p.last_paid end as paid_on
+  select case when o.status = 'billed' and not i.has_later and i.invoiced > 0 and i.paid >= i.invoiced then p.last_paid end as paid_on
 ) f
-where o._deleted_at is null and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'
+where o._deleted_at is null and (o.orderdate > {{until}}) is not true and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'

@@ -43,5 +43,5 @@ select
   coalesce(sum(p.amount) filter (where p.returned = 1), 0) as returned_amount,
   coalesce(sum(p.amount) filter (where p.returned is distinct from 1), 0) as net_amount
 from {{payments}} p
-where p._deleted_at is null and not coalesce(p.cancel, false)
+where p._deleted_at is null and (p.datereceived > {{until}}) is not true and not coalesce(p.cancel, false)
 group by p._company_id, p.datereceived, p.paymeth, p.currency, p.inventorylocationid

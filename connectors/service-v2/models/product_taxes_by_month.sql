@@ -38,5 +38,5 @@ join {{invoices}} i on i._company_id = l._company_id and i.id = l.invoiceid
 left join {{producttypetaxes}} t
   on t._company_id = l._company_id and t.id = l.producttypetaxid and t._deleted_at is null
 where l._deleted_at is null and l.linetype = 1
-  and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+  and i._deleted_at is null and (i.invoicedate > {{until}}) is not true and not coalesce(i.cancel, false) and i.voucherid is not null
 group by 1, 2, 3

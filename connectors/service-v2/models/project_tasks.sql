@@ -10,6 +10,7 @@
 -- Facts: SCOPE-19, RES-15, STATE-12, TEAMPROJECTRECURRINGTASKS-04, TEAMPROJECTRECURRINGTASKS-10,
 -- TEAMPROJECTTEMPLATEITEMS-10.
 --
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   project_id bigint: id of the project; empty for tasks without one

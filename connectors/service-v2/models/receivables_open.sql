@@ -7,7 +7,9 @@
 -- the payments. A returned check counts as paid until a person cancels its payment.
 -- Invoices carry no terms: the due date is the invoice's date plus the net days of the terms that its customer has now;
 -- without terms it is the date of the invoice. Invoices carry no currency: amounts are in the company's own.
--- Today is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the payments.
+-- Today is as_of(): the session's current date, or tributary.as_of where that is set. Where it is set, a later payment does
+-- not lower an amount, a later invoice does not count, and what was paid for it before is a credit. So the amounts of a day
+-- add up to the closing of receivables_rollforward on that day.
 -- Facts: STATE-09, STATE-10, STATE-12, STATE-16, RES-05, RES-13, INVOICETERMS-06, INVOICETERMS-07, PAYMENTS-48,
 -- FIELD-13.
 --
@@ -29,6 +31,16 @@
 --   invoicetotal numeric: sum of the lines
 --   invoicepaid numeric: sum of the payments that are not cancelled
 --   open_amount numeric: invoicetotal minus invoicepaid
+with paid_by_day as (
+  -- Payments on either side of the day; none are read without one.
+  select
+    _company_id, invoiceid,
+    coalesce(sum(amount) filter (where datereceived > {{until}}), 0) as later,
+    coalesce(sum(amount) filter (where (datereceived > {{until}}) is not true), 0) as received
+  from {{payments}}
+  where {{until}} < 'infinity' and invoiceid is not null and _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, invoiceid
+)
 select
   i._company_id as company_id,
   i.id as invoice_id,
@@ -43,7 +55,7 @@ select
   d.due_date,
   {{as_of}} - d.due_date as days_overdue,
   case
-    when m.open_amount < 0 then 'credit'
+    when m.total < m.paid then 'credit'
     when d.due_date is null then 'undated'
     when {{as_of}} <= d.due_date then 'not due'
     when {{as_of}} - d.due_date <= 30 then '1-30'
@@ -51,9 +63,9 @@ select
     when {{as_of}} - d.due_date <= 90 then '61-90'
     else 'over 90'
   end as bucket,
-  coalesce(i.invoicetotal, 0) as invoicetotal,
-  coalesce(i.invoicepaid, 0) as invoicepaid,
-  m.open_amount
+  m.total as invoicetotal,
+  m.paid as invoicepaid,
+  m.total - m.paid as open_amount
 from {{invoices}} i
 left join {{customers}} c on c._company_id = i._company_id and c.id = i.customerid and c._deleted_at is null
 left join {{invoiceterms}} t on t._company_id = c._company_id and t.id = c.invoicetermid and t._deleted_at is null
@@ -61,5 +73,12 @@ cross join lateral (
   -- Days that no calendar holds are taken for none.
   select i.invoicedate + case when t.netduedays between -36500 and 36500 then t.netduedays::integer else 0 end as due_date
 ) d
-cross join lateral (select coalesce(i.invoicetotal, 0) - coalesce(i.invoicepaid, 0) as open_amount) m
-where i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null and m.open_amount <> 0
+left join paid_by_day p on p._company_id = i._company_id and p.invoiceid = i.id
+cross join lateral (
+  -- On the day: a later invoice does not count, but what was paid for it does; a later payment does not.
+  select
+    case when i.invoicedate > {{until}} then 0 else coalesce(i.invoicetotal, 0) end as total,
+    case when i.invoicedate > {{until}} then coalesce(p.received, 0) else coalesce(i.invoicepaid, 0) - coalesce(p.later, 0) end
+      as paid
+) m
+where i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null and m.total <> m.paid

@@ -67,6 +67,7 @@ months as (
     sum(payments) as payments, coalesce(sum(paid), 0) as paid, coalesce(sum(written_off), 0) as written_off,
     coalesce(sum(adjusted), 0) as adjusted, coalesce(sum(return_credits), 0) as return_credits
   from entries
+  where (day > {{until}}) is not true
   group by _company_id, month
 ),
 balances as (

@@ -27,5 +27,5 @@ from {{rmareturns}} r
 cross join lateral (
   values (1, r.taxid, r.taxcredit), (2, r.taxid2, r.taxcredit2), (3, r.taxid3, r.taxcredit3)
 ) t (place, id, credit)
-where r._deleted_at is null and not coalesce(r.cancel, false) and (t.id is not null or coalesce(t.credit, 0) <> 0)
+where r._deleted_at is null and (r.return_date > {{until}}) is not true and not coalesce(r.cancel, false) and (t.id is not null or coalesce(t.credit, 0) <> 0)
 group by 1, 2, t.place, t.id

@@ -35,5 +35,5 @@ select
 from {{invoicelines}} l
 join {{invoices}} i on i._company_id = l._company_id and i.id = l.invoiceid
 where l._deleted_at is null and coalesce(l.linetype, 0) <> 1
-  and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+  and i._deleted_at is null and (i.invoicedate > {{until}}) is not true and not coalesce(i.cancel, false) and i.voucherid is not null
 group by 1, 2, l.itemid, l.linetype, l.qtyunitname

@@ -20,6 +20,16 @@
 --   invoiced numeric: sum of invoicetotal
 --   paid numeric: the paid part of it
 --   open_amount numeric: invoiced minus paid
+with paid_by_day as (
+  -- Payments on either side of the day; none are read without one.
+  select
+    _company_id, invoiceid,
+    coalesce(sum(amount) filter (where datereceived > {{until}}), 0) as later,
+    coalesce(sum(amount) filter (where (datereceived > {{until}}) is not true), 0) as received
+  from {{payments}}
+  where {{until}} < 'infinity' and invoiceid is not null and _deleted_at is null and not coalesce(cancel, false)
+  group by _company_id, invoiceid
+)
 select
   i._company_id as company_id,
   date_trunc('month', i.invoicedate::timestamp)::date as month,
@@ -29,10 +39,11 @@ select
   count(distinct i.customerid) as customers,
   count(*) as invoices,
   coalesce(sum(i.invoicetotal), 0) as invoiced,
-  coalesce(sum(i.invoicepaid), 0) as paid,
-  coalesce(sum(i.invoicetotal), 0) - coalesce(sum(i.invoicepaid), 0) as open_amount
+  coalesce(sum(coalesce(i.invoicepaid, 0) - coalesce(p.later, 0)), 0) as paid,
+  coalesce(sum(i.invoicetotal), 0) - coalesce(sum(coalesce(i.invoicepaid, 0) - coalesce(p.later, 0)), 0) as open_amount
 from {{invoices}} i
+left join paid_by_day p on p._company_id = i._company_id and p.invoiceid = i.id
 left join {{customers}} c on c._company_id = i._company_id and c.id = i.customerid and c._deleted_at is null
 left join {{salesmen}} s on s._company_id = c._company_id and s.id = c.salesmanid and s._deleted_at is null
-where i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+where i._deleted_at is null and (i.invoicedate > {{until}}) is not true and not coalesce(i.cancel, false) and i.voucherid is not null
 group by 1, 2, c.salesmanid

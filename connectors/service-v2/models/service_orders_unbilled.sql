@@ -11,6 +11,7 @@
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-07, STATE-12, STATE-15, SPECIAL-09, CODE-20, RULE-11, RES-09, RES-10.
 --
 -- Indexes: orderlines (orderid)
+-- Day: none
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   order_id bigint: id of the order

@@ -1,7 +1,7 @@
 -- Which shipments were not invoiced?
 --
 -- One row for each shipment without an invoice.
--- Counts: shipments whose invoiceid is empty; the service empties it again when the invoice is cancelled.
+-- Counts: shipments whose invoiceid is empty, or whose invoice is dated after the day of tributary.as_of; the service empties it again when the invoice is cancelled.
 -- Leaves out: cancelled and deleted shipments and shipment lines. A shipment on a draft invoice is invoiced.
 -- The amount is at the prices of the order lines; lines_without_price counts those whose order line is missing or has
 -- no price, which the amount does not include. It is in the company's own currency, since orders carry none.
@@ -68,4 +68,6 @@ left join (
   where sl._deleted_at is null and not coalesce(sl.cancel, false)
   group by sl._company_id, sl.shipmentid
 ) l on l._company_id = s._company_id and l.shipmentid = s.id
-where s._deleted_at is null and not coalesce(s.cancel, false) and s.invoiceid is null
+left join {{invoices}} i on i._company_id = s._company_id and i.id = s.invoiceid and i._deleted_at is null
+where s._deleted_at is null and not coalesce(s.cancel, false) and (s.shipdate > {{until}}) is not true
+  and (s.invoiceid is null or i.invoicedate > {{until}})

@@ -29,6 +29,6 @@ select
 from {{shipments}} s
 join {{shipmentlines}} sl on sl._company_id = s._company_id and sl.shipmentid = s.id
 left join {{orderlines}} ol on ol._company_id = sl._company_id and ol.id = sl.orderlineid and ol._deleted_at is null
-where s._deleted_at is null and not coalesce(s.cancel, false)
+where s._deleted_at is null and (s.shipdate > {{until}}) is not true and not coalesce(s.cancel, false)
   and sl._deleted_at is null and not coalesce(sl.cancel, false)
 group by 1, 2, s.locationid, ol.itemid

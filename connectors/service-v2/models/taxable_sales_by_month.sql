@@ -47,5 +47,5 @@ cross join lateral (
     (0, case when l.taxflag <> 0 or l.taxflag2 <> 0 or l.taxflag3 <> 0 then 0 else 1 end, null)
 ) t (place, flag, id)
 where l._deleted_at is null and coalesce(l.linetype, 0) <> 1 and t.flag <> 0
-  and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null
+  and i._deleted_at is null and (i.invoicedate > {{until}}) is not true and not coalesce(i.cancel, false) and i.voucherid is not null
 group by 1, 2, t.place, t.id, l.taxclassid, l.partialtaxexemptionid

@@ -54,4 +54,4 @@ left join (
   where _deleted_at is null and isretainer = 1
   group by _company_id, apbillid
 ) l on l._company_id = b._company_id and l.apbillid = b.id
-where b._deleted_at is null and not coalesce(b.cancel, false)
+where b._deleted_at is null and (b.billdate > {{until}}) is not true and not coalesce(b.cancel, false)

@@ -5,7 +5,7 @@
 -- Leaves out: cancelled and deleted bills. It is no list of what we owe: the API shows neither payments to vendors nor
 -- due dates. The buckets say how old the bills are, from the bill's date to today. The documents do not show the fields
 -- of bills and vendors: theirs are inferred. Amounts are in the company's own currency, since bills carry none. Today
--- is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the bills.
+-- is as_of(): the session's current date, or tributary.as_of where that is set: then later bills do not count.
 -- Facts: STATE-11, STATE-12, RES-15, SCOPE-12, INVOICETERMS-11.
 --
 -- Indexes: apbills (vendorid)
@@ -38,7 +38,7 @@ with bills as (
     coalesce(b.billtotal, 0) as amount
   from {{apbills}} b
   left join {{vendors}} n on n._company_id = b._company_id and n.id = b.vendorid and n._deleted_at is null
-  where b._deleted_at is null and not coalesce(b.cancel, false)
+  where b._deleted_at is null and (b.billdate > {{until}}) is not true and not coalesce(b.cancel, false)
 )
 select
   _company_id as company_id,

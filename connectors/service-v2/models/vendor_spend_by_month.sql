@@ -28,11 +28,11 @@ with purchases as (
     case when voucherid is null then coalesce(billtotal, 0) end as unposted,
     null::numeric as ordered
   from {{apbills}}
-  where _deleted_at is null and not coalesce(cancel, false)
+  where _deleted_at is null and not coalesce(cancel, false) and (billdate > {{until}}) is not true
   union all
   select _company_id, vendorid, vendor, orderdate, null, null, coalesce(ordertotal, 0)
   from {{purchaseorders}}
-  where _deleted_at is null and not coalesce(cancel, false)
+  where _deleted_at is null and not coalesce(cancel, false) and (orderdate > {{until}}) is not true
 ),
 months as (
   select

@@ -4,13 +4,17 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import * as Period from "../../../src/close/Period.ts"
+import * as ReadFigures from "../../../src/close/ReadFigures.ts"
+import * as Snapshot from "../../../src/close/Snapshot.ts"
+import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { modelDatasetsOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { booksOf, check, land, resourcesOf } from "./compare.ts"
-import { type Json, shown } from "./figures.ts"
+import { type Json, plain, shown } from "./figures.ts"
 import { openOf, today } from "./trading.ts"
 
 const models = readModels()
@@ -71,7 +75,11 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
         ...trimmed("opening", "invoiced", "credited", "paid", "written_off", "adjusted", "closing", "return_credits")
       ]
       assert.deepStrictEqual(
-        yield* rowsOf(today, months, `receivables_rollforward where company_id = ${small} order by month nulls first`),
+        yield* rowsOf(
+          "2026-04-30",
+          months,
+          `receivables_rollforward where company_id = ${small} order by month nulls first`
+        ),
         [
           "- 0 7 0 0 0 0 7 0",
           "2026-01-01 7 1000 0 0 0 0 1007 0",
@@ -121,12 +129,97 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
     })
   )
 
+  it.effect("states the balances of a past day without later invoices and payments, as a close does", () =>
+    Effect.gen(function* () {
+      const invoice = { customerid: 5, customer: "FIVE", voucherid: 1, cancel: false }
+      const payment = { paymeth: 2, customerid: 5 }
+      const books = yield* ledger({
+        customers: [{ id: 5, customercode: "FIVE", creditlimit: "900.0000" }],
+        invoices: [
+          { ...invoice, invoicedate: "2026-01-31", invoicetotal: "1000.0000", invoicepaid: "450.0000" },
+          { ...invoice, invoicedate: "2026-02-01", invoicetotal: "500.0000", invoicepaid: "100.0000" },
+          { ...invoice, invoicedate: "2026-02-20", invoicetotal: "-100.0000", invoicepaid: "0.0000" },
+          { ...invoice, invoicedate: null, invoicetotal: "7.0000", invoicepaid: "0.0000" },
+          { ...invoice, invoicedate: "2026-03-05", invoicetotal: "300.0000", invoicepaid: "120.0000" }
+        ],
+        payments: [
+          { ...payment, invoiceid: 1, datereceived: "2026-02-15", amount: "400.0000" },
+          { ...payment, invoiceid: 1, datereceived: "2026-04-01", amount: "50.0000" },
+          { ...payment, invoiceid: 2, datereceived: "2026-02-28", amount: "100.0000" },
+          // In advance of its invoice: a credit until then.
+          { ...payment, invoiceid: 5, datereceived: "2026-02-25", amount: "120.0000" }
+        ],
+        apbills: [
+          { vendorid: 1, vendor: "V1", voucherid: 1, billdate: "2026-02-28", billtotal: "10.0000" },
+          { vendorid: 1, vendor: "V1", voucherid: 1, billdate: "2026-03-01", billtotal: "5.0000" }
+        ],
+        shipments: [
+          { invoiceid: 1, shipdate: "2026-01-15" },
+          { invoiceid: null, shipdate: "2026-03-01" }
+        ]
+      })
+      const balances: ReadonlyArray<readonly [day: string, balance: string, bills: string, waiting: string]> = [
+        ["2026-01-30", "7", "0", "1"],
+        ["2026-01-31", "1007", "0", "0"],
+        ["2026-02-15", "1107", "0", "0"],
+        ["2026-02-25", "887", "0", "0"],
+        ["2026-02-28", "787", "10", "0"],
+        ["2026-03-05", "1087", "15", "1"],
+        ["2026-04-01", "1037", "15", "1"],
+        // Without a day every record counts.
+        ["", "1037", "15", "1"]
+      ]
+      const sum = (day: string, column: string, view: string) =>
+        rowsOf(day, trimmed(`coalesce(sum(${column}), 0)`), `${view} where company_id = ${small}`)
+      for (const [day, balance, bills, waiting] of balances) {
+        for (const [column, view] of [
+          ["open_amount", "receivables_open"],
+          ["total", "receivables_aging"],
+          ["balance", "customer_balances"],
+          ["invoiced - credited - paid - written_off + adjusted", "receivables_rollforward"],
+          ["invoiced - credited - paid - written_off + adjusted", "customer_rollforward"]
+        ] as const) {
+          assert.deepStrictEqual(yield* sum(day, column, view), [balance], `${view} on ${day}`)
+        }
+        assert.deepStrictEqual(yield* sum(day, "total", "vendor_bills_aging"), [bills], day)
+        assert.deepStrictEqual(yield* sum(day, "billtotal", "vendor_bills"), [bills], day)
+        assert.deepStrictEqual(yield* sum(day, "1", "shipments_not_invoiced"), [waiting], day)
+        if (day !== "") assert.deepStrictEqual((yield* check(models, "erp_models", [books], day)).wrong, [], day)
+      }
+
+      const period = Period.parse("2026-02", "UTC")!
+      const closed = yield* Effect.scoped(
+        Effect.flatMap(Snapshot.open(BigInt(small)), ({ client }) =>
+          ReadFigures.ofModels({
+            client,
+            companyId: BigInt(small),
+            period,
+            datasets: datasetsDefault,
+            resources: [],
+            models,
+            catalogue: serviceV2.resources
+          })
+        )
+      )
+      const figuresOf = (name: string) => closed.find(({ model }) => model === name)
+      assert.strictEqual(plain(figuresOf("receivables_open")!.sums["open_amount"]!), "787")
+      assert.strictEqual(plain(figuresOf("customer_balances")!.sums["balance"]!), "787")
+      assert.strictEqual(plain(figuresOf("vendor_bills")!.sums["billtotal"]!), "10")
+      // What has no day is refused on a past one, and is in no close.
+      for (const { name } of models.filter(({ hasDay }) => !hasDay)) {
+        const refused = yield* Effect.flip(rowsOf("2026-02-28", ["1"], name))
+        assert.match(DatabaseError.from("read")(refused).message, new RegExp(`erp_models.${name} has no day`))
+        assert.isUndefined(figuresOf(name))
+      }
+    })
+  )
+
   it.effect("moves a bill to the next age exactly on its day", () =>
     Effect.gen(function* () {
       const bill = { vendorid: 1, vendor: "V1", voucherid: 1, cancel: false, billtotal: "1.0000" }
       yield* ledger({ apbills: [{ ...bill, billdate: "2024-01-30" }] })
       for (const [day, bucket, row] of [
-        ["2024-01-29", "up to 30", "1 0 0 0"],
+        ["2024-01-29", null, null],
         ["2024-02-29", "up to 30", "1 0 0 0"],
         ["2024-03-01", "31-60", "0 1 0 0"],
         ["2024-03-30", "31-60", "0 1 0 0"],
@@ -135,11 +228,11 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
         ["2024-04-30", "over 90", "0 0 0 1"]
       ] as const) {
         const ofBill = yield* rowsOf(day, ["bucket"], `vendor_bills where company_id = ${small}`)
-        assert.deepStrictEqual(ofBill, [bucket], day)
+        assert.deepStrictEqual(ofBill, bucket === null ? [] : [bucket], day)
         const buckets = trimmed("up_to_30", "days_31_60", "days_61_90", "over_90")
         assert.deepStrictEqual(
           yield* rowsOf(day, buckets, `vendor_bills_aging where company_id = ${small}`),
-          [row],
+          row === null ? [] : [row],
           day
         )
       }

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import type { Model } from "../../../src/warehouse/Model.ts"
+import { asOfModelsDataset, type Model } from "../../../src/warehouse/Model.ts"
 import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
 import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
 
@@ -18,13 +18,15 @@ const shownAs = (name: string, type: string): string => {
   return `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as ${column}`
 }
 
+const isAsOf = (dataset: string): boolean => dataset === asOfModelsDataset
+
 /** The rows of a view for one company, with this setting of tributary.as_of. */
 const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, company: number, setting: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = model.columns.map(({ name, type }) => shownAs(name, type)).join(", ")
   const rows = yield* sql.withTransaction(
     Effect.gen(function* () {
-      yield* sql`select set_config('tributary.as_of', ${setting}, true)`
+      yield* sql`select set_config('tributary.as_of', ${model.hasDay || isAsOf(dataset) ? setting : ""}, true)`
       return yield* sql.unsafe<Row>(`select ${columns} from "${dataset}"."${model.name}" where company_id = $1`, [
         company
       ])
@@ -49,7 +51,10 @@ export interface Checked {
   readonly wrong: ReadonlyArray<string>
 }
 
-/** Compares all views with the books of all companies. The setting may be a moment or a position of the day. */
+/**
+ * Compares all views with the books of all companies. The setting may be a moment or a position of the day. A view without
+ * a day is compared on the present one, except as of a moment.
+ */
 export const check = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
   dataset: string,
@@ -59,10 +64,13 @@ export const check = Effect.fnUntraced(function* (
 ) {
   const wrong: Array<string> = []
   const rows: Record<string, number> = {}
+  const sql = yield* SqlClient.SqlClient
+  const [{ today } = { today: "" }] = yield* sql<{ today: string }>`select current_date::text as today`
   for (const model of models) {
+    const day = model.hasDay || isAsOf(dataset) ? asOf : today
     for (const books of companies) {
       const is = sorted(yield* rowsOf(dataset, model, books.company, setting))
-      const ought = sorted(figures[model.name]!(books, asOf))
+      const ought = sorted(figures[model.name]!(books, day, isAsOf(dataset) || day >= today))
       rows[model.name] = (rows[model.name] ?? 0) + is.length
       // Both lists are sorted. A row without a counterpart exists on one side only.
       let at = 0

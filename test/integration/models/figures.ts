@@ -7,6 +7,7 @@ import { operations } from "./figures/operations.ts"
 import {
   active,
   type Books,
+  type DayRule,
   dayNumber,
   daysBetween,
   dayText,
@@ -14,6 +15,7 @@ import {
   exact,
   find,
   grouped,
+  isAfter,
   isPosted,
   type Json,
   latest,
@@ -27,7 +29,8 @@ import {
   sum,
   sumOrNothing,
   text,
-  times
+  times,
+  until
 } from "./figures/records.ts"
 
 export { type Books, exact, type Json, plain, type Row, shown } from "./figures/records.ts"
@@ -287,7 +290,10 @@ const ageBucketOf = (age: string | null): string => {
 
 const shipments_not_invoiced = (books: Books, asOf: string): ReadonlyArray<Row> =>
   active(books, "shipments")
-    .filter((shipment) => (shipment["invoiceid"] ?? null) === null)
+    .filter(
+      ({ invoiceid }) =>
+        (invoiceid ?? null) === null || isAfter(find(books, "invoices", invoiceid)?.["invoicedate"], asOf)
+    )
     .map((shipment) => {
       const order = find(books, "orders", shipment["orderid"])
       const lines = active(books, "shipmentlines").filter((line) => line["shipmentid"] === shipment["id"])
@@ -342,7 +348,7 @@ const bill_coding_incomplete = (books: Books, asOf: string): ReadonlyArray<Row> 
     ]
   })
 
-const customer_balances = (books: Books): ReadonlyArray<Row> =>
+const customer_balances = (books: Books, asOf: string): ReadonlyArray<Row> =>
   books.of("customers").map((customer) => {
     const invoices = posted(books).filter((invoice) => invoice["customerid"] === customer["id"])
     const drafts = active(books, "invoices").filter(
@@ -370,7 +376,10 @@ const customer_balances = (books: Books): ReadonlyArray<Row> =>
         invoices.filter((invoice) => openOf(invoice) > 0n),
         "invoicedate"
       ),
-      last_invoice_date: latest(invoices, "invoicedate"),
+      last_invoice_date: latest(
+        invoices.filter((invoice) => !isAfter(invoice["invoicedate"], asOf)),
+        "invoicedate"
+      ),
       last_payment_date: latest(payments, "datereceived")
     }
   })
@@ -426,12 +435,13 @@ const sales_by_salesman = (books: Books): ReadonlyArray<Row> => {
   }))
 }
 
-const order_to_cash = (books: Books): ReadonlyArray<Row> =>
+const order_to_cash = (books: Books, asOf: string): ReadonlyArray<Row> =>
   active(books, "orders")
     .filter((order) => order["status"] !== "quote")
     .map((order) => {
       const shipments = active(books, "shipments").filter((shipment) => shipment["orderid"] === order["id"])
-      const invoices = posted(books).filter((invoice) => invoice["orderid"] === order["id"])
+      const all = posted(books).filter((invoice) => invoice["orderid"] === order["id"])
+      const invoices = all.filter((invoice) => !isAfter(invoice["invoicedate"], asOf))
       const ids = new Set(invoices.map((invoice) => invoice["id"]))
       const payments = active(books, "payments").filter(
         (payment) => ids.has(payment["invoiceid"]) && payment["returned"] !== 1
@@ -439,7 +449,10 @@ const order_to_cash = (books: Books): ReadonlyArray<Row> =>
       const invoiced = sum(invoices, "invoicetotal")
       const paid = sum(invoices, "invoicepaid")
       const lastPaid = latest(payments, "datereceived")
-      const paidOn = order["status"] === "billed" && invoiced > 0n && paid >= invoiced ? lastPaid : null
+      const paidOn =
+        order["status"] === "billed" && all.length === invoices.length && invoiced > 0n && paid >= invoiced
+          ? lastPaid
+          : null
       return {
         order_id: text(order["id"]),
         ordertype: text(order["ordertype"]),
@@ -489,8 +502,37 @@ const invoice_payment_check = (books: Books): ReadonlyArray<Row> =>
     ]
   })
 
-/** The rows of every view by its name, without the company. */
-export const figures: Readonly<Record<string, (books: Books, asOf: string) => ReadonlyArray<Row>>> = {
+type Figure = (books: Books, asOf: string, isPresent: boolean) => ReadonlyArray<Row>
+
+const dayRules: Readonly<Record<string, DayRule>> = {
+  receivables_open: { without: [], amounts: true },
+  receivables_aging: { without: [], amounts: true },
+  customer_balances: { without: ["payments"], amounts: true },
+  deposits_unapplied: { without: ["orderdeposits", "payments"], amounts: true },
+  deposits_by_order: { without: ["orderdeposits", "payments"], amounts: true },
+  sales_by_salesman: { without: ["invoices"], amounts: true },
+  order_to_cash: { without: ["orders", "shipments", "payments"], amounts: true },
+  revenue_by_month: { without: ["invoices"] },
+  margin_by_month: { without: ["invoices"] },
+  product_taxes_by_month: { without: ["invoices"] },
+  taxable_sales_by_month: { without: ["invoices"] },
+  payments_by_day: { without: ["payments"] },
+  daily_close_check: { without: ["payments", "ardailycloses"] },
+  bill_coding_incomplete: { without: ["apbills"] },
+  vendor_bills: { without: ["apbills"] },
+  vendor_bills_aging: { without: ["apbills"] },
+  vendor_spend_by_month: { without: ["apbills", "purchaseorders"] },
+  return_taxes_by_month: { without: ["rmareturns"] },
+  shipped_by_location: { without: ["shipments"] },
+  shipments_not_invoiced: { without: ["shipments"] },
+  job_costs: { without: ["apbills"] },
+  job_totals: { without: ["apbills", "jobdraws"] },
+  hours_by_month: { without: ["serviceordertimes"] },
+  counted_inventory: { without: ["inventorycounts", "shipments"] }
+}
+
+/** Of the records themselves; these leave out what is later on their own, or have no day. */
+const figuresOfRecords: Readonly<Record<string, Figure>> = {
   receivables_open,
   receivables_aging,
   open_order_lines,
@@ -508,3 +550,16 @@ export const figures: Readonly<Record<string, (books: Books, asOf: string) => Re
   ...accounting,
   ...operations
 }
+
+/** The rows of every view by its name on a day, without the company. */
+export const figures: Readonly<
+  Record<string, (books: Books, asOf: string, isPresent?: boolean) => ReadonlyArray<Row>>
+> = Object.fromEntries(
+  Object.entries(figuresOfRecords).map(([name, figure]) => [
+    name,
+    (books, asOf, isPresent = true) => {
+      const rule = dayRules[name]
+      return figure(rule === undefined ? books : until(books, asOf, rule), asOf, isPresent)
+    }
+  ])
+)

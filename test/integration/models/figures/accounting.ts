@@ -9,6 +9,7 @@ import {
   exact,
   find,
   grouped,
+  isAfter,
   isPosted,
   type Json,
   monthOf,
@@ -141,20 +142,26 @@ interface Movement {
 }
 
 /** The months of these invoices in their order, the one without a date first. */
-const movementsOf = (books: Books, isOwn: (invoice: Json) => boolean): ReadonlyArray<[string | null, Movement]> => {
+const movementsOf = (
+  books: Books,
+  asOf: string,
+  isOwn: (invoice: Json) => boolean
+): ReadonlyArray<[string | null, Movement]> => {
+  const empty = (): Movement => ({
+    invoices: 0,
+    invoiced: 0n,
+    credited: 0n,
+    payments: 0,
+    paid: 0n,
+    writtenOff: 0n,
+    adjusted: 0n,
+    returnCredits: 0n
+  })
   const months = new Map<string, Movement>()
   const at = (day: unknown): Movement => {
+    if (isAfter(day, asOf)) return empty()
     const month = monthOf(day) ?? ""
-    const found = months.get(month) ?? {
-      invoices: 0,
-      invoiced: 0n,
-      credited: 0n,
-      payments: 0,
-      paid: 0n,
-      writtenOff: 0n,
-      adjusted: 0n,
-      returnCredits: 0n
-    }
+    const found = months.get(month) ?? empty()
     months.set(month, found)
     return found
   }
@@ -180,9 +187,9 @@ const movementsOf = (books: Books, isOwn: (invoice: Json) => boolean): ReadonlyA
   return [...months].sort(([a], [b]) => (a < b ? -1 : 1)).map(([month, sums]) => [month === "" ? null : month, sums])
 }
 
-const rollforward = (books: Books, isOwn: (invoice: Json) => boolean): ReadonlyArray<Row> => {
+const rollforward = (books: Books, asOf: string, isOwn: (invoice: Json) => boolean): ReadonlyArray<Row> => {
   let balance = 0n
-  return movementsOf(books, isOwn).map(([month, sums]) => {
+  return movementsOf(books, asOf, isOwn).map(([month, sums]) => {
     const opening = balance
     balance = opening + sums.invoiced - sums.credited - sums.paid - sums.writtenOff + sums.adjusted
     return {
@@ -201,12 +208,12 @@ const rollforward = (books: Books, isOwn: (invoice: Json) => boolean): ReadonlyA
   })
 }
 
-const receivables_rollforward = (books: Books): ReadonlyArray<Row> => rollforward(books, () => true)
+const receivables_rollforward = (books: Books, asOf: string): ReadonlyArray<Row> => rollforward(books, asOf, () => true)
 
-const customer_rollforward = (books: Books): ReadonlyArray<Row> =>
+const customer_rollforward = (books: Books, asOf: string): ReadonlyArray<Row> =>
   grouped(posted(books), (invoice) => invoice["customerid"]).flatMap((invoices) => {
     const id = invoices[0]!["customerid"] ?? null
-    return rollforward(books, (invoice) => (invoice["customerid"] ?? null) === id).map((row) => ({
+    return rollforward(books, asOf, (invoice) => (invoice["customerid"] ?? null) === id).map((row) => ({
       customer_id: text(id),
       customer: text(invoices[0]!["customer"]),
       customer_name: text(find(books, "customers", id)?.["name"]),

@@ -6,6 +6,7 @@ import {
   exact,
   find,
   grouped,
+  isAfter,
   isPosted,
   type Json,
   latest,
@@ -34,7 +35,7 @@ const placed = (one: Json): Json => ({
 })
 
 /** Payments and deposits in one form. */
-const moneyOf = (books: Books): ReadonlyArray<Json> =>
+const moneyOf = (books: Books, asOf: string): ReadonlyArray<Json> =>
   [
     ...active(books, "payments")
       .filter((payment) => payment["paymeth"] !== 99)
@@ -57,13 +58,17 @@ const moneyOf = (books: Books): ReadonlyArray<Json> =>
         isNew: true,
         isDeposit: true
       }))
-  ].map(placed)
+  ]
+    .filter(({ day }) => !isAfter(day, asOf))
+    .map(placed)
 
-const cash_by_account = (books: Books): ReadonlyArray<Row> => {
-  const all = moneyOf(books)
+const cash_by_account = (books: Books, asOf: string): ReadonlyArray<Row> => {
+  const all = moneyOf(books, asOf)
   const closes = new Map(
     grouped(
-      active(books, "ardailycloses").map((close) => placed({ ...close, day: close["closedate"] })),
+      active(books, "ardailycloses")
+        .filter(({ closedate }) => !isAfter(closedate, asOf))
+        .map((close) => placed({ ...close, day: close["closedate"] })),
       (close) => close["place"]
     ).map((group) => [group[0]!["place"], group])
   )
@@ -110,7 +115,7 @@ const cash_by_account = (books: Books): ReadonlyArray<Row> => {
       received: shown(sum(received, "amount")),
       returned: of((one) => one["returned"] === 1),
       banked: of((one) => has(one, "bankdepositid")),
-      cleared: of((one) => has(one, "bankstatement_cleardate")),
+      cleared: of((one) => has(one, "bankstatement_cleardate") && !isAfter(one["bankstatement_cleardate"], asOf)),
       bank_fees: shown(sum(received, "bankfee_amount")),
       kind,
       closes: String(closed.length),
@@ -120,16 +125,17 @@ const cash_by_account = (books: Books): ReadonlyArray<Row> => {
   })
 }
 
-const bank_deposit_check = (books: Books): ReadonlyArray<Row> => {
+const bank_deposit_check = (books: Books, asOf: string): ReadonlyArray<Row> => {
   const payments = active(books, "payments").filter((one) => has(one, "bankdepositid"))
   const deposits = active(books, "orderdeposits").filter((one) => has(one, "bankdepositid"))
   const ids = new Set([
     ...books.of("bankdeposits").map(({ id }) => id),
     ...[...payments, ...deposits].map((one) => one["bankdepositid"])
   ])
-  return [...ids].map((id) => {
+  return [...ids].flatMap((id) => {
     const bank = find(books, "bankdeposits", id)
     const paid = payments.filter((one) => one["bankdepositid"] === id)
+    if (isAfter(bank?.["depositdate"] ?? earliest(paid, "datereceived"), asOf)) return []
     const deposited = deposits.filter((one) => one["bankdepositid"] === id)
     const all = [...paid, ...deposited]
     const difference = exact(bank?.["amount"]) - sum(all, "amount")
@@ -293,7 +299,7 @@ const return_taxes_by_month = (books: Books): ReadonlyArray<Row> => {
   }))
 }
 
-export const cash: Readonly<Record<string, (books: Books) => ReadonlyArray<Row>>> = {
+export const cash: Readonly<Record<string, (books: Books, asOf: string) => ReadonlyArray<Row>>> = {
   cash_by_account,
   bank_deposit_check,
   deposits_by_order,

@@ -20,7 +20,7 @@ import {
   times
 } from "./records.ts"
 
-type Figure = (books: Books, asOf: string) => ReadonlyArray<Row>
+type Figure = (books: Books, asOf: string, isPresent: boolean) => ReadonlyArray<Row>
 
 const isEmpty = (value: unknown): boolean => value === null || value === undefined
 const size = (records: Iterable<unknown>): string => String(new Set(records).size)
@@ -252,7 +252,7 @@ const isLater = (one: Json, other: Json): boolean => {
   return day === otherDay ? Number(one["id"]) > Number(other["id"]) : day > otherDay
 }
 
-const counted_inventory: Figure = (books, asOf) => {
+const counted_inventory: Figure = (books, asOf, isPresent) => {
   const found = active(books, "inventorycounts").flatMap((counting) => {
     const lines = Array.isArray(counting["lines"]) ? (counting["lines"] as ReadonlyArray<Json>) : []
     const fitting = lines.filter((line) => isId(line?.["itemid"]) && isDecimal(line["counted"]))
@@ -305,7 +305,7 @@ const counted_inventory: Figure = (books, asOf) => {
       counted: money(last["counted"]),
       shipped_that_day: day === null ? null : shipped((shipdate) => shipdate === day),
       shipped_since: day === null ? null : shipped((shipdate) => shipdate > day),
-      to_ship: shown(rest.reduce((total, line) => total + remainingOf(line), 0n))
+      to_ship: isPresent ? shown(rest.reduce((total, line) => total + remainingOf(line), 0n)) : null
     }
   })
 }
@@ -437,7 +437,7 @@ const service_orders_unbilled: Figure = (books, asOf) =>
       ]
     })
 
-const hours_by_month: Figure = (books) =>
+const hours_by_month: Figure = (books, _asOf, isPresent) =>
   grouped(active(books, "serviceordertimes"), (time) => [
     monthOf(time["date"]),
     time["genuserid"] ?? null,
@@ -453,8 +453,8 @@ const hours_by_month: Figure = (books) =>
       entries: String(group.length),
       orders: size(group.map((time) => time["orderid"]).filter((id) => !isEmpty(id))),
       hours: shown(sum(group, "hours")),
-      hours_billed: shown(billed),
-      hours_unbilled: shown(sum(group, "hours") - billed)
+      hours_billed: isPresent ? shown(billed) : null,
+      hours_unbilled: isPresent ? shown(sum(group, "hours") - billed) : null
     }
   })
 

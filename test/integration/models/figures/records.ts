@@ -124,3 +124,51 @@ export const activeBy = (books: Books, resource: string, field: string): Readonl
   remembered(books, `active ${resource} by ${field}`, () =>
     Map.groupBy(active(books, resource), (record) => record[field] ?? null)
   )
+
+/** The field that dates a document. */
+const dayFields: Readonly<Record<string, string>> = {
+  apbills: "billdate",
+  ardailycloses: "closedate",
+  inventorycounts: "countdate",
+  invoices: "invoicedate",
+  jobdraws: "entrydate",
+  orderdeposits: "entrydate",
+  orders: "orderdate",
+  payments: "datereceived",
+  purchaseorders: "orderdate",
+  rmareturns: "return_date",
+  serviceordertimes: "date",
+  shipments: "shipdate"
+}
+
+export const isAfter = (value: unknown, day: string): boolean => typeof value === "string" && value.slice(0, 10) > day
+
+/** The resources of a view whose later documents do not count, and whether its invoices have the amounts of the day. */
+export interface DayRule {
+  readonly without: ReadonlyArray<string>
+  readonly amounts?: true
+}
+
+/** The invoices with what was invoiced and paid by the day. */
+const onDay = (books: Books, day: string): ReadonlyArray<Json> => {
+  const payments = activeBy(books, "payments", "invoiceid")
+  return books.of("invoices").map((invoice) => {
+    const own = payments.get(invoice["id"]) ?? []
+    const later = own.filter((payment) => isAfter(payment["datereceived"], day))
+    const received = sum(own, "amount") - sum(later, "amount")
+    return isAfter(invoice["invoicedate"], day)
+      ? { ...invoice, invoicetotal: "0", invoicepaid: shown(received) }
+      : { ...invoice, invoicepaid: shown(exact(invoice["invoicepaid"]) - sum(later, "amount")) }
+  })
+}
+
+/** The books at the end of a day. */
+export const until = (books: Books, day: string, { without, amounts }: DayRule): Books =>
+  remembered(books, `until ${day} ${without.join(" ")} ${String(amounts)}`, () => ({
+    company: books.company,
+    of: (resource) => {
+      const records = resource === "invoices" && amounts === true ? onDay(books, day) : books.of(resource)
+      if (!without.includes(resource)) return records
+      return records.filter((record) => !isAfter(record[dayFields[resource]!], day))
+    }
+  }))
