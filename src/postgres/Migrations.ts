@@ -21,7 +21,7 @@ import * as ReadFile from "../files/ReadFile.ts"
 import { query, queryNamed } from "./Connection.ts"
 import { Database, DatabaseError } from "./Database.ts"
 import * as LockWait from "./LockWait.ts"
-import { isServerFault, remedyOf } from "./Remedy.ts"
+import { isDamage, isServerFault, remedyOf } from "./Remedy.ts"
 import * as Statement from "./Statement.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
@@ -307,7 +307,8 @@ const failureOf = (migration: Migration, cause: unknown): MigrationError | Datab
   const error = DatabaseError.from(`migrate ${migration.file}`)(cause)
   if (error.isRetryable || error.code === undefined || isServerFault(error)) return error
   const line = lineOf(migration.sql, cause)
-  const remedy = remedyOf(error)
+  // Its own statement names what is missing.
+  const remedy = isDamage(error) ? null : remedyOf(error)
   return new MigrationError({
     file: migration.file,
     line,

@@ -213,7 +213,7 @@ export const writeStatement = Statement.make({
     union all
     select date_trunc($1::text, u.at, 'UTC'), b.company, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null,
            max(u.used::double precision / u.allowed), 15000 * count(*) filter (where u.is_paused), 0, 0, null
-      from jsonb_to_recordset($5::jsonb) as b(company text, fingerprint text) join named using (company) join tributary.budget_usage u using (fingerprint)
+      from jsonb_to_recordset($5::jsonb) as b(company text, fingerprint text) join tributary.budget_usage u using (fingerprint)
      where u.at >= $2::timestamptz and u.at < $3::timestamptz group by 1, 2
     union all
     select t.at, g.company, g.resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, count(*), 0, null
