@@ -15,6 +15,7 @@ export const classes = {
   S2: "429 with every form of Retry-After",
   S2h: "a Retry-After that is absurdly long, from an intermediary",
   S3: "401 and 403 in the middle of a run",
+  S3r: "one resource whose requests are refused or redirected for a while",
   S4: "answers that are not of this API",
   S4e: "a list that is empty by mistake",
   S5: "records that change again and again",
@@ -125,7 +126,8 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "K3",
   "T2",
   "O1",
-  "W13"
+  "W13",
+  "S3r"
 ])
 export const laterShare = 0.35
 /** Classes that excuse many records until an operator acts. They are on less often than the others. */
@@ -240,6 +242,13 @@ export interface Later {
    * corrected. 0: no step.
    */
   readonly clockStep: number
+  /** The resource whose requests are refused, from and until times of the safety phase; null when none is. */
+  readonly refusal: {
+    readonly resource: string
+    readonly from: number
+    readonly until: number
+    readonly fault: NetworkFault
+  } | null
 }
 
 /** A release with its configuration, from a moment on. */
@@ -297,7 +306,8 @@ export const noneLater: Later = {
   warehouseRestores: 0,
   restores: 0,
   periods: [],
-  clockStep: 0
+  clockStep: 0,
+  refusal: null
 }
 
 export interface PlanOptions {
@@ -381,16 +391,32 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
     ...Array.from({ length: cursors }, () => draw.pick(withCursor)),
     ...(draw.chance(0.45) ? [draw.pick(without)] : [])
   ]
+  /** At least a third of the safety phase, and at the end none. */
+  const refusalOf = (paths: ReadonlyArray<string>, safety: number): Later["refusal"] => {
+    // Not with webhooks: how long a refused read of an event is repeated is not drawn.
+    if (!has("S3r") || hooks !== "off") return null
+    const own = chance(seed, "refusal")
+    const from = own.next() * 0.4
+    return {
+      resource: own.pick(paths),
+      from: from * safety,
+      until: (from + 0.3 + own.next() * 0.3) * safety,
+      fault: own.pick(["S3r forbidden", "S3r unauthorized", "S3r redirect"])
+    }
+  }
   const paging = has("Pp") ? draw.pick(["page", "offset"]) : has("Pl") || has("Pb") ? "link" : "cursor"
   const pageSize = draw.skewed(2, 14) + (has("S4e") ? 12 : 0)
   const seconds = draw.integer(30, 100)
+  const chosen = has("S4e")
+    ? ["areas"]
+    : [...new Set(has("CH") ? [...family, ...resources.filter((path) => !without.includes(path))] : resources)]
+  // Services check all the time, so a shorter phase takes as long to simulate.
+  const safety = (hooks === "off" ? seconds : Math.round(seconds * 0.6) * (has("W13") ? 3 : 1)) * 1_000_000
   return {
     seed,
     on,
     companies: draw.chance(0.15) ? 2 : 1,
-    resources: has("S4e")
-      ? ["areas"]
-      : [...new Set(has("CH") ? [...family, ...resources.filter((path) => !without.includes(path))] : resources)],
+    resources: chosen,
     pageSize,
     batchRecordsMax: draw.skewed(2, 40),
     concurrency: draw.integer(1, 3),
@@ -409,8 +435,7 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
       retryAfter: draw.pick(["seconds", "date"]),
       etag: draw.chance(0.5)
     },
-    // Services check all the time, so a shorter phase takes as long to simulate.
-    safety: (hooks === "off" ? seconds : Math.round(seconds * 0.6) * (has("W13") ? 3 : 1)) * 1_000_000,
+    safety,
     cycleEvery: draw.skewed(4, 30) * 1_000_000,
     processes: has("C4") || has("O1") ? 2 : 1,
     network: [
@@ -488,7 +513,8 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
       restores: hooks === "off" && on.has("S14") ? 1 : 0,
       periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1")),
       // A release that does not know identities never ran with a clock that was set back.
-      clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0
+      clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0,
+      refusal: refusalOf(options.overrides?.resources ?? chosen, options.overrides?.safety ?? safety)
     },
     ...options.overrides
   }

@@ -274,6 +274,7 @@ export const simulate = async (
     fire,
     drawn.delayMax
   )
+  network.safetyBegan = began
   network.later = { chance: chance(seed, "later network"), rates: drawn.later }
   connections.later = { chance: chance(seed, "later database"), rates: drawn.later }
   connections.aheadMicros = () => clock.aheadMicros
@@ -317,6 +318,13 @@ export const simulate = async (
     if (by.state === "dead" || !processes.knowsOne(company)) return
     for (const checker of watching) {
       const what = checker.doubled?.({ company, by: by.name }) ?? null
+      if (what !== null) kernel.work(() => Promise.reject(new Objection(checker, what)))
+    }
+  }
+
+  processes.reported = (moment) => {
+    for (const checker of watching) {
+      const what = checker.reported?.(moment) ?? null
       if (what !== null) kernel.work(() => Promise.reject(new Objection(checker, what)))
     }
   }

@@ -6,6 +6,7 @@
  */
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
+import type { Failure } from "../../../src/sync/Outcome.ts"
 import type { Attempt } from "../world/Network.ts"
 import type { Answer } from "../world/Sender.ts"
 import type { Source } from "../world/Source.ts"
@@ -211,6 +212,18 @@ export interface ProofMoment {
   readonly hiddenSpans: ReadonlyArray<readonly [from: number, to: number]>
 }
 
+/** A process has ended a sync. */
+export interface SyncMoment {
+  readonly results: ReadonlyArray<{
+    readonly resource: string
+    readonly company: number
+    readonly status: string
+    readonly failure: Pick<Failure, "kind" | "message" | "stops"> | null
+  }>
+  /** The requests of this process. */
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
 export interface Checker {
   readonly name: string
   /** The promise, with its number. */
@@ -219,6 +232,8 @@ export interface Checker {
   readonly healed?: (final: Final) => string | null
   /** For a restored source: after a full scan, before an operator accepts it. */
   readonly disputed?: (final: Final) => string | null
+  /** At the end of each sync. */
+  readonly reported?: (moment: SyncMoment) => string | null
   /** For webhooks: each answer, each commit, and the end. */
   readonly answered?: (moment: AnswerMoment) => string | null
   readonly stored?: (moment: InboxMoment) => string | null

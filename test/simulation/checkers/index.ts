@@ -1,5 +1,6 @@
 /** Every checker, in the order in which they run. The first violation is reported. */
 import { accepted } from "./accepted.ts"
+import { alone } from "./alone.ts"
 import { announced } from "./announced.ts"
 import { bounded } from "./bounded.ts"
 import type { CheckerOf } from "./Checker.ts"
@@ -47,5 +48,6 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   fed,
   ledger,
   polite,
+  alone,
   bounded
 ]

@@ -50,6 +50,13 @@ export const client: ReadonlyArray<Mutant> = [
     options: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
   },
   {
+    name: "one-refusal-stops-all",
+    origin: "one refused resource stopped the company",
+    story: "a 401, a 403 of the user and a redirect concern every request",
+    changes: [{ file: "src/connector/FailureScope.ts", find: 'scope: "resource" })', replace: 'scope: "company" })' }],
+    options: { on: ["S3r"], only: ["S3r"], overrides: { resources: ["jobs", "worktypes", "areas"], concurrency: 1 } }
+  },
+  {
     name: "retry-on-4xx",
     origin: "retry on 4xx",
     story: "another try never hurts",

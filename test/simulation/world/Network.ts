@@ -39,6 +39,9 @@ export type NetworkFault =
   | "N5 slow"
   | "N7 truncated"
   | "N16 redirect"
+  | "S3r forbidden"
+  | "S3r unauthorized"
+  | "S3r redirect"
 
 export interface NetworkFaults {
   on: boolean
@@ -141,6 +144,15 @@ export class Network {
     this.delayMax = delayMax
   }
 
+  /** The refusal of a resource whose requests are refused now; null for other requests. */
+  private refusalOf(path: string): NetworkFault | null {
+    const refusal = this.later?.rates.refusal ?? null
+    if (refusal === null || !this.faults.on || !path.startsWith(`/${refusal.resource}`)) return null
+    if (/^[a-z0-9]/.test(path.slice(refusal.resource.length + 1))) return null
+    const now = this.kernel.now - this.safetyBegan
+    return now >= refusal.from && now < refusal.until ? refusal.fault : null
+  }
+
   private draw(company: number | null, path: string): NetworkFault | null {
     if (!this.faults.on) return null
     for (const [fault, rate] of this.faults.rates) {
@@ -160,6 +172,9 @@ export class Network {
     const resource = catalogue.resources.get(list)
     return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) > 0
   }
+
+  /** The beginning of the safety phase. */
+  safetyBegan = 0
 
   /** The HTTP client of a process. `life` counts the starts of the process. */
   client(owner: Owner, life: number): HttpClient.HttpClient {
@@ -189,7 +204,7 @@ export class Network {
         waitUntil: null
       }
       this.attempts.push(attempt)
-      const fault = this.draw(company, path)
+      const fault = this.refusalOf(path) ?? this.draw(company, path)
       if (fault !== null) {
         this.fired(fault)
         this.trace.event(kernel.now, owner.name, `! ${fault} for ${path}`)
@@ -439,6 +454,12 @@ export class Network {
         })
       case "S3 unauthorized":
         return made(401, envelope(chance.pick(["unauthorized", "token_expired"])))
+      case "S3r unauthorized":
+        return made(401, envelope("unauthorized"))
+      case "S3r forbidden":
+        return made(403, envelope("forbidden"))
+      case "S3r redirect":
+        return made(302, "", { location: "https://elsewhere.simulated/login" })
       case "S3 forbidden":
         return made(403, envelope("insufficient_scope"))
       case "S4 html":

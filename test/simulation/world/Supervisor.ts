@@ -10,6 +10,7 @@ import type { Subscription } from "../../../connectors/service-v2/reference-serv
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
+import type { SyncMoment } from "../checkers/Checker.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { type Period, sleepOf } from "../Plan.ts"
 import { type Machine, type CycleOptions, cycle, start } from "./Engine.ts"
@@ -54,6 +55,8 @@ export class Supervisor {
   isSubscribed = false
   /** Subscriptions that existed when it last succeeded: the warehouse knows these. */
   private knownIds: ReadonlySet<number> = new Set()
+  /** A process has ended a sync. */
+  reported: (moment: SyncMoment) => void = () => {}
   private readonly begun: number
   /** Whether the current release has synced. */
   private hasNewer = false
@@ -331,6 +334,20 @@ export class Supervisor {
               )
         )
         this.trace.event(kernel.now, life.owner.name, `ends: ${results?.join("; ") ?? cause}`)
+        this.reported({
+          results:
+            report?.companies.flatMap(({ outcomes }) =>
+              outcomes.map(({ resource, companyId, status, failure }) => ({
+                resource,
+                company: Number(companyId),
+                status,
+                failure
+              }))
+            ) ?? [],
+          attempts: this.machine.network.attempts.filter(
+            (attempt) => attempt.owner === life.owner && attempt.life === number
+          )
+        })
         ended(report, cause)
       }
     )
