@@ -17,6 +17,19 @@ export const lockStatement = Statement.make({
 /** Waits for another evaluation, and answers the time of the last one. Within a transaction. */
 export const begin = Effect.map(Statement.run(lockStatement), ([row]) => row!)
 
+/** A longer time between two evaluations is a break. */
+export const breakMs = 3 * 60_000
+
+export const evaluatedStatement = Statement.make({
+  name: "read the last evaluation of the alerts",
+  columns: { evaluatedAt: "timestamptz?", ageMs: "float8?" },
+  text: `select evaluated_at as "evaluatedAt", (extract(epoch from tributary.now() - evaluated_at) * 1000)::float8 as "ageMs"
+    from tributary.alert_evaluations`
+})
+
+/** The last evaluation; its time and age are null before the first one. */
+export const readEvaluated = Effect.map(Statement.run(evaluatedStatement), ([row]) => row!)
+
 export const finishStatement = Statement.make({
   name: "end an evaluation of the alerts",
   params: ["timestamptz"],

@@ -26,8 +26,6 @@ export interface Observed<E, R> {
 const everyMs = 15_000
 /** The rest after an evaluation, as a multiple of its time. */
 const restShare = 20
-/** A longer time between two evaluations is a break. */
-const breakMs = 3 * 60_000
 
 /** One evaluation. Answers the number of messages that it wrote. */
 export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, disk }: Observed<E, R>) =>
@@ -41,7 +39,7 @@ export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, di
       const changes = evaluate(
         {
           now,
-          isAfterBreak: evaluatedAt === null || now.getTime() - evaluatedAt.getTime() > breakMs,
+          isAfterBreak: evaluatedAt === null || now.getTime() - evaluatedAt.getTime() > ConditionStore.breakMs,
           conditions: rows,
           observations,
           silences,

@@ -92,13 +92,15 @@ const succeededMs = ({ freshAt, isProven, task }: Resources.ResourceState): numb
     task?.status === "done" || task?.status === "quarantined" ? timeOf(task.endedAt) : Number.NEGATIVE_INFINITY
   )
 
-/** The refusal of the token, unless a run has succeeded since. A 403 is one only where every run is refused. */
+const isRefusal = (kind: string | null): boolean => kind === "Unauthorized" || kind === "Forbidden"
+
+/** The refusal of the token: every run fails, and none has succeeded since. A refused resource alone is a failing one. */
 const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>): ReadonlyArray<Observation> => {
-  const failing = states.filter(({ health }) => health.isFailing)
-  const everyRunFails = states.every(({ health }) => health.isFailing || health.isBlocked || health.isPaused)
-  const [last] = failing
+  if (!states.every(({ health }) => health.isFailing || health.isBlocked || health.isPaused)) return []
+  const [last] = states
+    .filter(({ health }) => health.isFailing)
     .map(failureOf)
-    .filter(({ kind }) => kind === "Unauthorized" || (kind === "Forbidden" && everyRunFails))
+    .filter(({ kind }) => isRefusal(kind))
     .toSorted((a, b) => timeOf(b.at) - timeOf(a.at))
   if (last === undefined || states.some((state) => succeededMs(state) > timeOf(last.at))) return []
   return [
@@ -128,7 +130,7 @@ const resourceObservations = (
   const { ageMs, targetMs } = health
   const status = `npx tributary status --company ${company}`
   return [
-    ...(health.isFailing && failure.kind !== "Unauthorized" && !(isRefused && failure.kind === "Forbidden")
+    ...(health.isFailing && !(isRefused && isRefusal(failure.kind))
       ? [
           {
             kind: "failing",

@@ -65,23 +65,26 @@ interface MoreWork {
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
-/** The evaluation and the sending of alerts. Their modules are loaded only where a route is configured. */
+/** The evaluation of alerts, and their sending. Its modules are loaded only where a route is configured. */
 const alertServices = Effect.fnUntraced(function* (
   settings: Configuration,
   companies: CurrentCompanies,
   processId: string
 ): Effect.fn.Return<ReadonlyArray<BackgroundService>, never, Scope.Scope> {
-  const [Disk, Evaluate, Send] = yield* Effect.promise(() =>
-    Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts"), import("../alerts/Send.ts")])
+  const [Disk, Evaluate] = yield* Effect.promise(() =>
+    Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts")])
   )
-  const client = yield* Send.httpClient
   const observed = () =>
     companies().flatMap(({ company: { name }, fingerprint, isPaused }) => (isPaused ? [] : [{ name, fingerprint }]))
+  const evaluation = {
+    what: "evaluating alerts",
+    run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })
+  }
+  if (settings.alerts.routes.length === 0) return [evaluation]
+  const Send = yield* Effect.promise(() => import("../alerts/Send.ts"))
+  const client = yield* Send.httpClient
   return [
-    {
-      what: "evaluating alerts",
-      run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })
-    },
+    evaluation,
     {
       what: "sending alerts",
       run: Effect.provideService(Send.sendForever(settings.alerts.routes, processId), HttpClient.HttpClient, client)
@@ -110,7 +113,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
     }))
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
-      const alerts = settings.alerts.routes.length === 0 ? [] : yield* alertServices(settings, companies, processId)
+      const alerts = yield* alertServices(settings, companies, processId)
       const tasks = yield* TaskWorker.make({
         processId,
         scheduleOf,

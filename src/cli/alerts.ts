@@ -24,18 +24,18 @@ const { shown } = Output
 
 const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace("T", " ")
 
-const noRoute =
-  "no route is configured, so that serve observes nothing; see alerts.routes in config/tributary.example.yaml"
+const noRoute = "no route is configured, so that no message is sent; see alerts.routes in config/tributary.example.yaml"
 
 const silenceText = ({ id, kind, company, subject, until, reason, by }: ConditionStore.StoredSilence): string =>
   `silence ${id}: ${shown(kind ?? "every kind")} of ${shown(company ?? "every company")}` +
   `${subject === null ? "" : `, ${shown(subject)}`} until ${minuteOf(until)} UTC, by ${shown(by)}` +
   (reason === null ? "" : ` (${shown(reason)})`)
 
-const routesOf = ({ alerts }: Configuration) =>
+const routesOf = ({ alerts }: Pick<Configuration, "alerts">) =>
   alerts.routes.map(({ name, receiver }) => ({ name, type: receiver.type }))
 
-const readList = Effect.fnUntraced(function* (settings: Configuration) {
+/** The conditions, and whether a `serve` evaluates them. */
+export const readList = Effect.fnUntraced(function* (settings: Pick<Configuration, "alerts">) {
   const silences = yield* ConditionStore.readSilences
   const conditions = (yield* ConditionStore.readConditions).map(({ announced, ...condition }) => ({
     ...condition,
@@ -43,7 +43,9 @@ const readList = Effect.fnUntraced(function* (settings: Configuration) {
     isSilenced: isSilenced(silences, condition),
     routes: Object.keys(announced)
   }))
-  return { conditions, silences, routes: routesOf(settings) }
+  const { evaluatedAt, ageMs } = yield* ConditionStore.readEvaluated
+  const isEvaluated = ageMs !== null && ageMs <= ConditionStore.breakMs
+  return { evaluatedAt, isEvaluated, conditions, silences, routes: routesOf(settings) }
 })
 type Listed = Effect.Success<ReturnType<typeof readList>>
 
@@ -52,10 +54,24 @@ const stateOf = ({ startedAt, absentAt, isSilenced: silenced }: Listed["conditio
     ", "
   )
 
-const listLines = ({ conditions, silences, routes }: Listed): ReadonlyArray<string> => [
+/** A serve that ended leaves the conditions of its last evaluation. */
+const notEvaluated = (evaluatedAt: Date | null): string =>
+  `not evaluated: ${evaluatedAt === null ? "no serve has evaluated the conditions yet" : `the last evaluation was at ${minuteOf(evaluatedAt)} UTC, and no serve evaluates now`}; ` +
+  "start npx tributary serve, or see npx tributary status"
+
+export const listLines = ({
+  evaluatedAt,
+  isEvaluated,
+  conditions,
+  silences,
+  routes
+}: Listed): ReadonlyArray<string> => [
   ...(routes.length === 0 ? [noRoute] : []),
+  ...(isEvaluated ? [] : [notEvaluated(evaluatedAt)]),
   ...(conditions.length === 0
-    ? ["no condition holds"]
+    ? isEvaluated
+      ? ["no condition holds"]
+      : []
     : [
         Output.table(
           ["severity", "kind", "company", "subject", "since (UTC)", "state", "sent to"],

@@ -1,9 +1,10 @@
 /** Alerts on a real Postgres: three processes send exactly one start and one end of each kind of condition. */
 import { assert, describe } from "@effect/vitest"
-import { Duration } from "effect"
+import { Duration, Effect } from "effect"
+import * as AlertsCommand from "../../../src/cli/alerts.ts"
 import * as ConditionStore from "../../../src/alerts/ConditionStore.ts"
 import { kinds } from "../../../src/alerts/Kinds.ts"
-import { emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
+import { alertsTo, emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
 import {
   eventsOf,
   minutes,
@@ -64,6 +65,46 @@ describe("each kind of condition", () => {
     )
     assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
     assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
+  })
+})
+
+describe("the list of conditions", () => {
+  test("says that nothing was evaluated, and shows what holds also without a route", function* () {
+    yield* prepare
+    const settings = { alerts: alertsTo([]) }
+    const lines = Effect.map(AlertsCommand.readList(settings), (list) => AlertsCommand.listLines(list).join("\n"))
+    const before = yield* lines
+    assert.include(before, "not evaluated: no serve has evaluated the conditions yet")
+    assert.notInclude(before, "no condition holds")
+    const processes = yield* three([])
+    yield* minutes(1, processes)
+    assert.match(yield* lines, /no condition holds$/)
+    yield* triggers.failing.begin
+    yield* minutes(triggers.failing.minutes, processes, triggers.failing.isFresh)
+    assert.match(yield* lines, /failing +north +things/)
+    yield* pass(600)
+    assert.match(yield* lines, /not evaluated: the last evaluation was at .*, and no serve evaluates now/)
+  })
+})
+
+describe("a resource that is refused", () => {
+  test("is one failing resource while another one is read", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const processes = yield* three([httpRoute(webhook.url)])
+    yield* run(
+      `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status, started_at, finished_at, failure_kind, failures)
+       values ('north', 'widgets', 'sync', 'every 10 min', 900000, 'failed', tributary.now(), tributary.now(), 'Unauthorized', 1)`
+    )
+    const refused =
+      "update tributary.tasks set status = 'failed', failure_kind = 'Unauthorized', finished_at = tributary.now() + interval '1 second' where resource = 'widgets'"
+    for (let minute = 0; minute < 7; minute += 1) {
+      yield* pass(60)
+      yield* succeed
+      yield* run(refused)
+      yield* round(processes)
+    }
+    assert.deepStrictEqual(eventsOf(webhook.requests), ["start failing"])
   })
 })
 
