@@ -11,7 +11,11 @@ import * as SubscriptionStore from "./SubscriptionStore.ts"
 export interface Listing {
   readonly subscription: Subscription
   readonly state: SubscriptionStore.SubscriptionState
-  /** Whether it delivers to us. */
+  /** What is proved about its deliveries. */
+  readonly delivery: SubscriptionStore.DeliveryState
+  /** Whether its address is ours, or may be. */
+  readonly isAtOurAddress: boolean
+  /** Whether it delivers to us: its address is ours, and this warehouse knows its secret. */
   readonly ours: boolean
   /** The secret by which its deliveries are verified: stored, configured, stored but unreadable, or none. */
   readonly secret: "stored" | "configured" | "unreadable" | "none"
@@ -34,18 +38,16 @@ export const list = Effect.fn("Subscriptions.list")(function* (
     const stored = storedSecrets.get(subscription.id)
     const row = seen.find(({ id }) => id === subscription.id)
     const isReadable = stored !== undefined && (stored.state === "stored" || stored.next !== null)
-    const ours = HookUrl.isOurs(company.name, wanted.url, subscription.url)
+    const isAtOurAddress = HookUrl.isOurs(company.name, wanted.url, subscription.url)
+    const ours = isAtOurAddress && (isReadable || isConfigured)
+    const state = SubscriptionStore.stateOf(subscription)
     return {
       subscription,
-      state: SubscriptionStore.stateOf(subscription),
+      state,
+      delivery: SubscriptionStore.deliveryStateOf({ ...subscription, state }),
+      isAtOurAddress,
       ours,
-      secret: isReadable
-        ? "stored"
-        : isConfigured && ours
-          ? "configured"
-          : stored === undefined
-            ? "none"
-            : "unreadable",
+      secret: isReadable ? "stored" : ours ? "configured" : stored === undefined ? "none" : "unreadable",
       missingEvents: ours ? (row?.missingEvents ?? []) : [],
       healthyAt: ours ? (row?.healthyAt ?? null) : null
     }

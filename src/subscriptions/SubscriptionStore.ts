@@ -25,6 +25,23 @@ export type UnhealthyReason = "paused" | "disabled" | "missing"
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SubscriptionState =>
   cancelled ? "deleted" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
 
+/** What is proved about the deliveries of a subscription. `unproven`: it is active, and nothing was delivered yet. */
+export type DeliveryState = Exclude<SubscriptionState, "active"> | "failing" | "unproven" | "delivers"
+
+export const deliveryStateOf = ({
+  state,
+  failCount,
+  lastDeliveryAt
+}: {
+  readonly state: SubscriptionState
+  readonly failCount: number | bigint | null
+  readonly lastDeliveryAt: string | null
+}): DeliveryState => {
+  if (state !== "active") return state
+  if (failCount !== null && failCount > 0) return "failing"
+  return lastDeliveryAt === null ? "unproven" : "delivers"
+}
+
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 /** SQL: the wanted events ($2) that a row does not deliver. */

@@ -43,7 +43,7 @@ export const publicAddress = Effect.fnUntraced(function* (its: About, publicUrl:
 })
 
 const subscriptionFinding = (
-  { ok, warning }: About,
+  { ok, warning, skipped }: About,
   name: string,
   address: string,
   wanted: ReadonlyArray<string>,
@@ -66,9 +66,12 @@ const subscriptionFinding = (
       `npx tributary webhooks deliveries --company ${name} shows the answers`
     )
   }
-  return ok(
-    `${id} delivers ${counted(events.length, "kind of event", "kinds of events")}${lastDeliveryAt === null ? ", none so far" : `, the last at ${lastDeliveryAt}`}`
-  )
+  const delivered = counted(events.length, "kind of event", "kinds of events")
+  return lastDeliveryAt === null
+    ? skipped(
+        `${id} is active for ${delivered}; nothing was delivered yet, so nothing proves that deliveries arrive: npx tributary webhooks test --company ${name}`
+      )
+    : ok(`${id} delivers ${delivered}, the last at ${lastDeliveryAt}`)
 }
 
 const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, id: string) {

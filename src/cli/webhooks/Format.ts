@@ -37,7 +37,7 @@ const secretStates: Readonly<Record<Subscriptions.Listing["secret"], string>> = 
 }
 
 const remarks = (
-  { subscription, state, ours, missingEvents, secret }: Subscriptions.Listing,
+  { subscription, state, delivery, isAtOurAddress, ours, missingEvents, secret }: Subscriptions.Listing,
   commandLine: CommandLine
 ): ReadonlyArray<string> => {
   const { id, events, disabledAt } = subscription
@@ -50,8 +50,14 @@ const remarks = (
       ? []
       : [`    the source disabled it at ${instantText(disabledAt)}: ${ours ? ensure : resume}`]),
     ...(state === "paused" ? [`    events are dropped while it is paused: ${resume}`] : []),
-    ...(ours && (secret === "none" || secret === "unreadable")
-      ? [`    its deliveries are refused, since its secret is unknown: ${ensure}`]
+    ...(delivery === "unproven"
+      ? [`    nothing was delivered yet; to prove that deliveries arrive: ${commandLine(`test ${shown(id)}`)}`]
+      : []),
+    ...(delivery === "failing" ? [`    its last deliveries failed: ${commandLine("deliveries")}`] : []),
+    ...(isAtOurAddress && (secret === "none" || secret === "unreadable")
+      ? [
+          `    this warehouse does not know its secret: it may be that of another warehouse; if its deliveries arrive here, they are refused: ${ensure}`
+        ]
       : [])
   ]
 }
@@ -64,9 +70,9 @@ export const listLines = (
   return [
     Output.table(
       ["id", "state", "ours", "secret", "failures", "last delivery", "healthy until", "address"],
-      listings.map(({ subscription, state, ours, secret, healthyAt }) => [
+      listings.map(({ subscription, delivery, ours, secret, healthyAt }) => [
         shown(subscription.id),
-        state,
+        delivery,
         ours ? "yes" : "no",
         secretStates[secret],
         subscription.failCount === null ? "" : Output.count(subscription.failCount),

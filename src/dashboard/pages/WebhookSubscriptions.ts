@@ -1,5 +1,5 @@
 /** Subscriptions on the page of the webhooks, as last stored in the warehouse. */
-import type * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
+import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { html, type Html } from "../Page.ts"
 import { ago, badge, count, type Tone, facts } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
@@ -8,11 +8,13 @@ import { plural, truncated, visible } from "../../web/Escape.ts"
 /** Characters of a problem. */
 const problemMax = 240
 
-const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, Tone>> = {
-  active: "good",
-  paused: "warn",
-  disabled: "bad",
-  deleted: "bad"
+const subscriptionBadges: Readonly<Record<SubscriptionStore.DeliveryState, readonly [Tone, string]>> = {
+  delivers: ["good", "active"],
+  unproven: ["warn", "active, no delivery yet"],
+  failing: ["bad", "active, deliveries fail"],
+  paused: ["warn", "paused"],
+  disabled: ["bad", "disabled"],
+  deleted: ["bad", "deleted"]
 }
 
 const logAddress = (company: string, id: string): string =>
@@ -36,7 +38,7 @@ export const subscriptionCards = (
     const about = `subscription ${visible(one.id)} of company ${visible(company)}`
     const query = { company, subscription: one.id }
     return html`<article class="card">
-      <h3>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h3>
+      <h3>Subscription ${visible(one.id)} ${badge(...subscriptionBadges[SubscriptionStore.deliveryStateOf(one)])}</h3>
       ${facts([
         ["Delivers to", html`<code>${visible(one.url)}</code>`],
         ["Last delivery at the time of the check", ago(one.lastDeliveryAt, now)],

@@ -35,13 +35,14 @@ const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatu
         ${receiverSeenMs === null ? "" : html`the last one was seen ${ago(new Date(now.getTime() - receiverSeenMs), now)}.`}
         Start one with <code>npx tributary serve</code>.`
 
+/** Whether each subscription has delivered, and there is one. */
+const isProven = (subscriptions: Webhooks.CompanyStatus["subscriptions"]): boolean =>
+  subscriptions.length > 0 &&
+  subscriptions.every((one) => SubscriptionStore.deliveryStateOf(one) === "delivers" && one.problem === null)
+
 /** Its events are delivered and none may be missing, as far as no scan closes it. */
 const isWell = ({ receivers, subscriptions, inbox, gaps }: Webhooks.CompanyStatus): boolean =>
-  receivers > 0 &&
-  inbox.dead === 0 &&
-  subscriptions.length > 0 &&
-  subscriptions.every(({ state, problem }) => state === "active" && problem === null) &&
-  gaps.every(({ endedAt }) => endedAt !== null)
+  receivers > 0 && inbox.dead === 0 && isProven(subscriptions) && gaps.every(({ endedAt }) => endedAt !== null)
 
 const companySection = (
   company: ShownCompany,
@@ -139,6 +140,8 @@ interface Troubles {
   readonly dead: number
   readonly gaps: number
   readonly down: number
+  /** Whether a delivery of each company proves that nothing known to be missing means complete; null is not known. */
+  readonly isProven: boolean | null
   /** The company with the most of them; null where it is not known, or several have as many. */
   readonly worst: string | null
 }
@@ -150,12 +153,13 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
     gaps: gaps.length,
     down: subscriptions.filter(({ state }) => state !== "active").length
   }))
-  const amountOf = ({ dead, gaps, down }: Omit<Troubles, "worst">) => dead + gaps + down
+  const amountOf = ({ dead, gaps, down }: Pick<Troubles, "dead" | "gaps" | "down">) => dead + gaps + down
   const [worst, second] = all.toSorted((a, b) => amountOf(b) - amountOf(a))
   return {
     dead: all.reduce((sum, { dead }) => sum + dead, 0),
     gaps: all.reduce((sum, { gaps }) => sum + gaps, 0),
     down: all.reduce((sum, { down }) => sum + down, 0),
+    isProven: statuses.every(({ subscriptions, receivers }) => receivers > 0 && isProven(subscriptions)),
     worst: worst === undefined || second === undefined || amountOf(worst) === amountOf(second) ? null : worst.company
   }
 }
@@ -164,18 +168,19 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
 const totalTroubles = Effect.fnUntraced(function* (request: PageRequest) {
   const { amounts } = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
   const { dead_letters: dead, gaps, subscriptions_down: down } = amounts
-  return { dead, gaps, down, worst: null } satisfies Troubles
+  return { dead, gaps, down, isProven: null, worst: null } satisfies Troubles
 })
 
-const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html => {
+const head = ({ dead, gaps, down, isProven: isComplete, worst }: Troubles, shown: Trends.Trend): Html => {
   const isWell = dead + gaps + down === 0
   return stateHead({
     title: "Webhooks",
     about: "Events that the source delivers, the subscriptions that deliver them, and what may be missing.",
-    tone: isWell ? "good" : dead + gaps > 0 ? "bad" : "warn",
-    word: isWell ? "complete" : "events may be missing",
+    tone: isWell ? (isComplete === true ? "good" : "quiet") : dead + gaps > 0 ? "bad" : "warn",
+    word: isWell ? (isComplete === true ? "complete" : "nothing known to be missing") : "events may be missing",
     sentence: html`${plural(dead, "dead letter")},
     ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}.
+    ${isWell && isComplete === false ? "No delivery proves yet that events arrive: send a test, and keep a receiver alive." : ""}
     ${worst === null ? "" : html`The most: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,
     trend: trend(shown, {

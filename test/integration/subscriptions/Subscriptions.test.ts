@@ -370,6 +370,10 @@ describe("a subscription", () => {
           [listing?.subscription.id, listing?.state, listing?.ours, listing?.secret],
           [id, "active", true, "stored"]
         )
+        // The same address, as another warehouse sees it: without the secret nothing shows that it delivers there.
+        const elsewhere = { ...at.company, name: `${at.name} elsewhere` }
+        const [seen] = yield* at.act(Subscriptions.list(elsewhere, at.desired))
+        assert.deepStrictEqual([seen?.isAtOurAddress, seen?.ours, seen?.secret], [true, false, "none"])
         const exists = yield* Effect.flip(
           at.act(
             Subscriptions.create(at.company, at.desired, { url: at.url, events: at.desired.events, description: "" })
