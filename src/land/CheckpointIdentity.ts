@@ -130,6 +130,9 @@ export const shapeDifference = (stored: string, own: string): string | null => {
 export const tableIdentitySql = (table: string, history: string): string =>
   `tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`
 
+/** Whether the table or its history has no primary key, so that a landing could double rows. */
+export const lacksKey = (identity: string): boolean => pairsOf(identity).has("keys")
+
 /** What differs between two identities of a table. */
 export interface TableDifference {
   /** For people. */

@@ -16,6 +16,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { Table } from "../warehouse/Table.ts"
+import * as TableDamage from "../warehouse/TableDamage.ts"
 import * as ChangeBatch from "./ChangeBatch.ts"
 import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
@@ -84,6 +85,7 @@ export type AcquireError =
   | AlreadyRunning
   | TableChanged
   | CheckpointIdentity.NewerCatalogue
+  | TableDamage.TableDamaged
   | SourceError
 
 /** How long a process waits for another one that is just ending. */
@@ -295,6 +297,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {
     return yield* new CheckpointIdentity.NewerCatalogue({ resource, own: identity.generation, met: writtenBy })
   }
+  if (CheckpointIdentity.lacksKey(own.current)) return yield* TableDamage.withoutKey(table)
   const differences = ConfirmIdentity.differencesOf(table, identity, own, live)
   const confirmed = {
     table,

@@ -9,7 +9,6 @@ import type { SourceClockRegressed } from "../extract/Scan.ts"
 import { type LandingResult, type MassDeleteBlocked, nothingLanded } from "../land/Landing.ts"
 import type { LandingError } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
-import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import * as Remedy from "../postgres/Remedy.ts"
 
@@ -28,7 +27,7 @@ export type Disposition =
 /** The kind of a failure: the tag of an error, or a finding before a request was sent. */
 export type FailureKind =
   | SourceReason["_tag"]
-  | Exclude<SourceClockRegressed | LandingError | AcquireError | TableDamaged, SourceError>["_tag"]
+  | Exclude<SourceClockRegressed | LandingError | AcquireError, SourceError>["_tag"]
   | "AnotherToken"
   | "CompanyUnknown"
   | "FailsEveryWrite"
@@ -107,9 +106,7 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
 }
 
 /** The failure of a run, with its remedy. */
-export const failureOf = (
-  error: SourceError | SourceClockRegressed | LandingError | AcquireError | TableDamaged
-): Failure => {
+export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
   if (error._tag === "SourceError") {
     const { message, reason, remedy, request } = error
     return {

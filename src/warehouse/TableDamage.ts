@@ -14,7 +14,7 @@ import * as Sql from "../postgres/Sql.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
-import type { Column, Datasets } from "./Table.ts"
+import type { Column, Datasets, Table } from "./Table.ts"
 
 /** Repairs one fault; a sentence for each thing that was done. */
 type Repair = Effect.Effect<ReadonlyArray<string>, SqlError, SqlClient.SqlClient>
@@ -51,6 +51,14 @@ export class TableDamaged extends Data.TaggedError("TableDamaged")<{
     return `${this.resource}: ${this.table} is damaged: ${this.faults.map(({ detail }) => detail).join("; ")}`
   }
 }
+
+/** Damage that a process finds when it acquires the resource: a landing could double rows. The plan adds the key. */
+export const withoutKey = ({ resource, datasets, name, supersededName }: Table): TableDamaged =>
+  new TableDamaged({
+    resource: resource.path,
+    table: `${datasets.current}.${name} or ${datasets.history}.${supersededName}`,
+    faults: [{ detail: "it has no primary key", repair: Effect.succeed([]) }]
+  })
 
 /** Logs the damaged tables in one line: the first one, and how many there are. */
 export const log = (damaged: ReadonlyArray<TableDamaged>): Effect.Effect<void> =>

@@ -24,6 +24,8 @@ import { warehouseResources } from "./SchemaChanges.ts"
 
 interface RepairReport {
   readonly dryRun: boolean
+  /** Statements that only added something, such as a primary key. */
+  readonly completed: number
   readonly repaired: ReadonlyArray<TableRepair.Repaired>
   readonly failed: ReadonlyArray<{ readonly table: string; readonly error: string; readonly code: ExitCode }>
 }
@@ -60,10 +62,12 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
   const resources = new Set(damaged.map(({ resource }) => resource))
   const report: {
     dryRun: boolean
+    completed: number
     repaired: Array<TableRepair.Repaired>
     failed: Array<RepairReport["failed"][number]>
   } = {
     dryRun,
+    completed: 0,
     repaired: [],
     failed: []
   }
@@ -76,16 +80,22 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
     }
   }
   if (!dryRun) {
-    yield* TablePlan.applyUndamaged(tables)
+    report.completed = (yield* TablePlan.applyUndamaged(tables)).statements.length
     const models = yield* (yield* Source).models
     yield* applyViews({ models, datasets: settings.datasets, indexes: searchIndexesOf(tables) })
   }
   return report satisfies RepairReport
 })
 
-const lines = ({ dryRun, repaired, failed }: RepairReport): ReadonlyArray<string> => {
+const lines = ({ dryRun, completed, repaired, failed }: RepairReport): ReadonlyArray<string> => {
   const found = repaired.map(({ table, done }) => `${table}: ${done.join("; ")}`)
-  if (repaired.length + failed.length === 0) return ["No table is damaged."]
+  if (repaired.length + failed.length === 0) {
+    return [
+      completed === 0
+        ? "No table is damaged."
+        : `No table is damaged; ${Output.plural(completed, "statement")} completed the tables.`
+    ]
+  }
   if (repaired.length === 0) return []
   const tables = Output.plural(repaired.length, "table")
   return dryRun
