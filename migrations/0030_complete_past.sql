@@ -10,6 +10,7 @@ comment on column tributary.checkpoints.past_batch is 'Lane live: as-of queries 
 comment on column tributary.checkpoints.past_until is 'Lane live: the past is complete up to this time too; null: only from past_from on.';
 comment on column tributary.checkpoints.past_reason is 'Lane live: why the past before past_from is not complete.';
 comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints, the table that the cursor was stored for, and its history. null: an earlier version of the program wrote it.';
+-- short: a row for each company, resource and lane
 create index checkpoints_of_resource on tributary.checkpoints (resource) where lane = 'live';
 
 create function tributary.table_identity(of_table regclass, of_history regclass) returns text
