@@ -326,8 +326,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: confirm,
-        find: "live.table_identity === null ? null :",
-        replace: "live.table_identity !== undefined ? null :"
+        find: "live.table_identity === null\n",
+        replace: "live.table_identity !== undefined\n"
       }
     ],
     options: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
@@ -356,8 +356,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: identity,
-        find: ", 'file=' || pg_relation_filenode(to_regclass(${parameter})))",
-        replace: ")"
+        find: "`tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`",
+        replace:
+          "`regexp_replace(tributary.table_identity(to_regclass(${table}), to_regclass(${history})), ' (file|historyfile|control)=[0-9]+', '', 'g')`"
       }
     ],
     options: {
@@ -373,8 +374,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: identity,
-        find: "'checkpoints=' || 'tributary.checkpoints'::regclass::oid",
-        replace: "'checkpoints=' || 0"
+        find: "`tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`",
+        replace:
+          "`regexp_replace(tributary.table_identity(to_regclass(${table}), to_regclass(${history})), ' (checkpoints|control)=[0-9]+', '', 'g')`"
       }
     ],
     options: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
@@ -678,7 +680,7 @@ export const land: ReadonlyArray<Mutant> = [
     name: "feed-ignores-replaced-table",
     origin: "a change feed that misses what a restore did",
     story: "the full scan after a loss lands what is missing",
-    changes: [{ file: lock, find: "if (!own.feeds || isReplaced)", replace: "if (!own.feeds)" }],
+    changes: [{ file: lock, find: "if (!own.feeds || result?.isFed === false)", replace: "if (!own.feeds)" }],
     options: { on: ["T1", "T2"] }
   },
   {
@@ -687,7 +689,7 @@ export const land: ReadonlyArray<Mutant> = [
     story: "every program that runs has been updated",
     changes: [
       { file: lock, find: "own.feeds && differences.all", replace: "differences.all" },
-      { file: lock, find: "if (!own.feeds || isReplaced)", replace: "if (isReplaced)" }
+      { file: lock, find: "if (!own.feeds || result?.isFed === false)", replace: "if (result?.isFed === false)" }
     ],
     options: { on: ["G2"] }
   }
