@@ -412,7 +412,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
           body: { error: { code: "insufficient_scope", message: "no" } }
         })
         const barred = yield* one.push()
-        assert.deepStrictEqual([barred.failure?.kind, barred.failure?.disposition], ["Forbidden", "refused"])
+        assert.deepStrictEqual([barred.failure?.kind, barred.failure?.disposition], ["Forbidden", "blocked"])
         assert.strictEqual(barred.counts.sending, 30)
         yield* one.noFaults
         const pushed = yield* one.push()
