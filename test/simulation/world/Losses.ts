@@ -151,6 +151,8 @@ export class Losses implements LossLedger {
       await client.query("begin")
       try {
         await client.query(`lock table ${table} in access exclusive mode nowait`)
+        // A deletion by hand marks the checkpoints.
+        await client.query("select from tributary.checkpoints where resource = $1 for update nowait", [path])
         const { rows } = await client.query<{ company: string; id: string }>(
           `select "_company_id"::text as company, id::text from ${table} t order by "_company_id", t.id`
         )
