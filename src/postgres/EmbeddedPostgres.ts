@@ -24,20 +24,17 @@ import { type EmbeddedPostgresError, fail, onFolder, textOf } from "./embedded/F
 import { type DataDirectory, binaries, prepare } from "./embedded/DataDirectory.ts"
 import {
   type Postmaster,
-  hintOf,
   withLock,
   initialise,
   isOurs,
   launch,
-  logSize,
-  rotateLog,
   runningPostmaster,
   startTimeoutMs,
   stop,
   superuser,
-  type WantedPort,
-  withReason
+  type WantedPort
 } from "./embedded/Postmaster.ts"
+import { hintOf, logSize, rotateLog, withReason } from "./embedded/ServerLog.ts"
 import { pollMs } from "./embedded/Process.ts"
 import { isServerFault } from "./Remedy.ts"
 

@@ -8,7 +8,7 @@ import { connect } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { fail } from "../../../src/postgres/embedded/Failure.ts"
-import { logSize, withReason } from "../../../src/postgres/embedded/Postmaster.ts"
+import { logSize, withReason } from "../../../src/postgres/embedded/ServerLog.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ask, emptyRoot, eventually, isAlive, isRoot, serverPid, temporaryRoot, user } from "./embedded.ts"
 
