@@ -66,7 +66,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
     yield* subscribe(settings, company, connector, service.port)
   }
   yield* Effect.forkScoped(life(living))
-  return page.link ?? page.url
+  return (process.stdout.isTTY ? yield* page.link : null) ?? page.url
 })
 
 /** Changes at the source. At least half of them fire an event, which is delivered at once. */

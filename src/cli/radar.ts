@@ -27,7 +27,6 @@ const requestsMax = 300
 
 const flags = {
   url: textFlag("url", "URL", "Base address of the installation (default: that of the configured company)"),
-  token: textFlag("token", "TOKEN", "Its token; other users of the machine may see it, so prefer --token-env"),
   tokenEnv: textFlag("token-env", "VAR", "The environment variable (or .env entry) that has the token"),
   company: textFlag("company", "NAME", "The configured company to compare (default: the only one)"),
   requests: Flag.Int("requests").pipe(
@@ -46,12 +45,10 @@ const flags = {
 }
 
 type Flags = {
-  readonly [Name in "url" | "token" | "tokenEnv" | "company" | "record" | "config"]: Option.Option<string>
+  readonly [Name in "url" | "tokenEnv" | "company" | "record" | "config"]: Option.Option<string>
 } & { readonly requests: number; readonly rate: Option.Option<number>; readonly json: boolean }
 
-const tokenOf = Effect.fnUntraced(function* ({ token, tokenEnv }: Flags) {
-  if (Option.isSome(token) && Option.isSome(tokenEnv)) return yield* usageError("give --token or --token-env, not both")
-  if (Option.isSome(token)) return Redacted.make(token.value, { label: "token" })
+const tokenOf = Effect.fnUntraced(function* ({ tokenEnv }: Flags) {
   const name = Option.getOrElse(tokenEnv, () => "SERVICE_API_TOKEN")
   const value = (yield* variables(process.env))(name)
   return value === undefined
@@ -141,7 +138,7 @@ const run = Effect.fnUntraced(function* (given: Flags) {
     })
     return yield* compare(given, settings, companyOf(given.url.value, token))
   }
-  if (Option.isSome(given.token) || Option.isSome(given.tokenEnv)) return yield* usageError("give --url with the token")
+  if (Option.isSome(given.tokenEnv)) return yield* usageError("give --url with --token-env")
   const settings = yield* load(process.env)
   const name = Option.getOrNull(given.company)
   if (!(yield* Warehouse.exists(settings))) return yield* compare(given, settings, yield* chooseCompany(settings, name))

@@ -20,6 +20,7 @@ import { company, config, json, reported, textFlag, withExamples } from "./Comma
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import { linkCommand, tokensCommand } from "./serveAccess.ts"
 import * as ServeLayers from "./ServeLayers.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Source } from "./Source.ts"
@@ -168,16 +169,20 @@ export const command = Command.make(
 
       const announce = Effect.gen(function* () {
         const context = yield* service.ready
+        // Output that is no terminal is collected, and the link gives the right to act.
+        const link = process.stdout.isTTY && page !== null ? yield* page.link : null
         if (flags.json)
           return yield* Output.print(
             Output.toJson({
               ready: true,
               listening: service.url,
               dashboard: page?.url ?? null,
-              link: page?.link ?? null
+              link
             })
           )
-        if (page !== null) yield* say(`The dashboard is at ${page.link ?? page.url}`)
+        if (page !== null) {
+          yield* say(`The dashboard is at ${link ?? `${page.url}; to act there: tributary serve link`}`)
+        }
         for (const line of companyLines(settings, targets)) yield* say(line)
         const stored = yield* Effect.provideContext(storedLines(settings, flags.company), context)
         for (const line of stored) yield* say(line)
@@ -218,6 +223,7 @@ export const command = Command.make(
     )
   })
 ).pipe(
+  Command.withSubcommands([linkCommand, tokensCommand]),
   withExamples({
     "tributary serve": "For every company of the configuration and of the warehouse",
     "tributary serve --dashboard 127.0.0.1:9001": "The dashboard at another address",

@@ -113,7 +113,7 @@ export const Dashboard = section({
   passwordVariable: setting(
     "password_env",
     variableName,
-    "the environment variable (or .env entry) that holds the password, which is also the bearer token for programs; " +
+    "the environment variable (or .env entry) that holds the password; " +
       "needed where other machines can reach the dashboard; default: TRIBUTARY_DASHBOARD_PASSWORD where it is set"
   ),
   publicUrl: setting("public_url", Schema.String, "the address at which people reach the dashboard behind a proxy"),

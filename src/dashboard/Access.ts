@@ -2,11 +2,11 @@
  * Access to the pages, and to their forms.
  *
  * Promise: without a password, the pages can only be read, and from this machine only ({@link LoopbackAccess}). A
- * change needs a session; the link that `serve` prints when it starts opens one. With a password, every session begins
- * with the password, and wrong passwords are limited per minute ({@link PasswordAttempts}). A form is accepted only
- * from an own page: the browser's headers (Origin, Sec-Fetch-Site) are checked, and a token in the form that belongs to
- * the session. Programs send `Authorization: Bearer` with the password. They can only read; changes are made by
- * commands.
+ * change needs a session. The password opens one, and wrong passwords are limited per minute ({@link PasswordAttempts}).
+ * A signed link opens one too, which `serve link` makes on the machine; no limit applies to it, so that strangers cannot
+ * lock the operator out. A form is accepted only from an own page: the browser's headers (Origin, Sec-Fetch-Site) are
+ * checked, and a token in the form that belongs to the session. Programs send `Authorization: Bearer` with a token of
+ * their own ({@link AccessTokens}). They can only read; changes are made by commands.
  */
 import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
@@ -34,8 +34,8 @@ export type LogInResult =
 
 export interface Access {
   readonly hasPassword: boolean
-  /** Opens a session where there is no password. It proves that the person sees the output of this process. */
-  readonly linkToken: string | null
+  /** A text that opens a session; null where there is a password, or the warehouse does not answer. */
+  readonly linkToken: Effect.Effect<string | null>
   readonly decide: (request: AccessRequest) => Effect.Effect<AccessDecision>
   /** The hidden field of forms. Call it after {@link decide}, which loads the key. */
   readonly formToken: (session: string) => string
@@ -53,9 +53,9 @@ export interface Access {
 /** Why nothing can be changed, and what to do. */
 export const readingOnly = {
   loopback:
-    "Reading only: to act, open the link that tributary serve printed when it started, or set a password " +
+    "Reading only: to act, open the link that tributary serve link prints, or set a password " +
     "(TRIBUTARY_DASHBOARD_PASSWORD).",
-  bearer: "Reading only: a request with the password in a header cannot change anything. Use the commands."
+  bearer: "Reading only: a request with a token in a header cannot change anything. Use the commands."
 } as const
 
 /** The session in the form token of the log-in page. */
@@ -66,7 +66,6 @@ const sessionMaxMs = 5_000
 interface AccessState {
   readonly password: Redacted.Redacted | null
   readonly publicUrl: string | null
-  readonly linkToken: string | null
   readonly loopback: LoopbackAccess.LoopbackAccess
   readonly cookies: SessionCookies.SessionCookies
   readonly attempts: PasswordAttempts.PasswordAttempts
@@ -105,36 +104,24 @@ const attemptPassword = (
 }
 
 const decideBearer = Effect.fnUntraced(function* (
-  access: AccessState,
-  keys: SessionCookies.SessionKeys,
-  request: AccessRequest,
+  { cookies }: AccessState,
+  { method }: AccessRequest,
   authorization: string
-): Effect.fn.Return<AccessDecision> {
-  const bearer = /^Bearer +(\S.*)$/i.exec(authorization)?.[1]
-  const result =
-    bearer === undefined ? ({ _tag: "Wrong" } as const) : yield* attemptPassword(access, keys, request, bearer)
-  switch (result._tag) {
-    case "TooMany":
-      return {
-        _tag: "Refused",
-        status: 429,
-        message: "Too many wrong passwords. Wait a minute.",
-        retryAfterSeconds: result.retryAfterSeconds
-      }
-    case "Wrong":
-      return refused(401, "That is not the password of these pages.")
-    case "Right":
-      return request.method === "GET" || request.method === "HEAD"
-        ? { _tag: "Granted", by: "bearer", session: "" }
-        : refused(403, readingOnly.bearer)
+): Effect.fn.Return<AccessDecision, unknown> {
+  const bearer = /^Bearer +(\S+)$/i.exec(authorization)?.[1]
+  if (bearer === undefined || !(yield* cookies.sessions.isToken(bearer))) {
+    return refused(401, "That is no token of these pages; tributary serve tokens add NAME makes one.")
   }
+  return method === "GET" || method === "HEAD"
+    ? { _tag: "Granted", by: "bearer", session: "" }
+    : refused(403, readingOnly.bearer)
 })
 
 const decideByPassword = Effect.fnUntraced(
   function* (access: AccessState, request: AccessRequest): Effect.fn.Return<AccessDecision, unknown> {
-    const keys = yield* SessionCookies.loadKeys(access.cookies)
     const authorization = request.header("authorization")
-    if (authorization !== undefined) return yield* decideBearer(access, keys, request, authorization)
+    if (authorization !== undefined) return yield* decideBearer(access, request, authorization)
+    const keys = yield* SessionCookies.loadKeys(access.cookies)
     const session = yield* SessionCookies.openSession(access.cookies, keys, request.cookie)
     return session === null ? { _tag: "LogIn" } : { _tag: "Granted", by: "session", session }
   },
@@ -185,28 +172,25 @@ const formProblem = (
     : "This form is from an outdated page. Nothing was done: go back, reload the page and send it again."
 }
 
-const openSession = (access: AccessState, keys: SessionCookies.SessionKeys): Effect.Effect<LogInResult, unknown> =>
-  Effect.map(SessionCookies.beginSession(access.cookies, keys), (cookie) => ({ _tag: "Open", cookie }))
-
 const logIn = Effect.fnUntraced(
   function* (access: AccessState, request: AccessRequest, text: string): Effect.fn.Return<LogInResult, unknown> {
     const keys = yield* SessionCookies.loadKeys(access.cookies)
     const result = yield* attemptPassword(access, keys, request, text)
-    return result._tag === "Right" ? yield* openSession(access, keys) : result
+    if (result._tag !== "Right") return result
+    return { _tag: "Open", cookie: yield* SessionCookies.beginSession(access.cookies, keys) }
   },
   Effect.catch(() => Effect.succeed(away))
 )
 
-const openLink = (access: AccessState, request: AccessRequest, token: string): Effect.Effect<LogInResult> => {
-  const { cookies, linkToken, loopback } = access
-  const isOurs =
-    linkToken !== null &&
-    LoopbackAccess.decide(loopback, request)._tag === "Granted" &&
-    SessionCookies.isEqual(token, linkToken)
-  return isOurs
-    ? orAway(Effect.flatMap(SessionCookies.loadKeys(cookies), (keys) => openSession(access, keys)))
-    : Effect.succeed({ _tag: "Wrong" })
-}
+const openLink = ({ cookies, loopback, password }: AccessState, request: AccessRequest, token: string) =>
+  orAway(
+    Effect.gen(function* (): Effect.fn.Return<LogInResult, unknown> {
+      const keys = yield* SessionCookies.loadKeys(cookies)
+      const isHere = password !== null || LoopbackAccess.decide(loopback, request)._tag === "Granted"
+      if (!isHere || !(yield* SessionCookies.isLinkToken(keys, token))) return { _tag: "Wrong" }
+      return { _tag: "Open", cookie: yield* SessionCookies.beginSession(cookies, keys) }
+    })
+  )
 
 export const make = Effect.fnUntraced(function* (
   options: AccessOptions
@@ -216,14 +200,19 @@ export const make = Effect.fnUntraced(function* (
   const access: AccessState = {
     password,
     publicUrl,
-    linkToken: password === null ? yield* SessionCookies.randomToken(cookies, 24) : null,
     loopback: LoopbackAccess.make(host, port),
     cookies,
     attempts: PasswordAttempts.make()
   }
   return {
     hasPassword: password !== null,
-    linkToken: access.linkToken,
+    linkToken:
+      password === null
+        ? SessionCookies.loadKeys(cookies).pipe(
+            Effect.flatMap(SessionCookies.linkToken),
+            Effect.orElseSucceed(() => null)
+          )
+        : Effect.succeed(null),
     decide: (request) => (password === null ? decideByLoopback(access, request) : decideByPassword(access, request)),
     formToken: (session) => SessionCookies.formToken(cookies, session),
     formProblem: (request, session, token) => formProblem(access, request, session, token),

@@ -1,7 +1,7 @@
 /**
  * The endpoint of assistants on the dashboard's address: the Model Context Protocol.
  *
- * Promise: access is that of a page that only reads: `Authorization: Bearer` with the password, or without a password
+ * Promise: access is that of a page that only reads: `Authorization: Bearer` with a token, or without a password
  * this machine alone, by its own names. A request of a web page is refused, since it has an Origin. The tools only read, so
  * that a POST needs no more.
  */
@@ -16,9 +16,13 @@ const refuse = (exchange: Exchange, decision: Exclude<AccessDecision, { readonly
     case "Away":
       return exchange.text("The warehouse does not answer. Try again in a moment.\n", 503, { "Retry-After": "5" })
     case "LogIn":
-      return exchange.text("Send Authorization: Bearer with the password of the dashboard.\n", 401, {
-        "WWW-Authenticate": "Bearer"
-      })
+      return exchange.text(
+        "Send Authorization: Bearer and a token: tributary serve tokens add NAME makes one.\n",
+        401,
+        {
+          "WWW-Authenticate": "Bearer"
+        }
+      )
     case "Refused":
       return exchange.text(`${decision.message}\n`, decision.status, {
         ...(decision.retryAfterSeconds === undefined ? {} : { "Retry-After": String(decision.retryAfterSeconds) }),

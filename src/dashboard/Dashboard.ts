@@ -36,7 +36,7 @@ export interface DashboardOptions {
   readonly port: number
   /** PEM files; null for plain HTTP. */
   readonly tls: Tls | null
-  /** Null only where no other machine can reach it. Also the bearer token of programs. */
+  /** Null only where no other machine can reach it. */
   readonly password: Redacted.Redacted | null
   /** The address for browsers, where a proxy is in front. */
   readonly publicUrl: string | null
@@ -53,8 +53,8 @@ export interface AssistantHandler {
 
 export interface Dashboard {
   readonly url: string
-  /** Opens a session that may act, where there is no password; null where there is one. */
-  readonly link: string | null
+  /** An address that opens a session that may act; null where there is a password, or no warehouse answers. */
+  readonly link: Effect.Effect<string | null>
   /**
    * Connects the pages to the warehouse and the companies for as long as it runs. Otherwise pages report that the
    * warehouse does not answer. Each request sees the companies of its time.
@@ -194,7 +194,7 @@ export const start = Effect.fnUntraced(function* (
   state.handler = (request, response) => void listener(request, response)
   return {
     url,
-    link: access.linkToken === null ? null : `${url}/open?token=${access.linkToken}`,
+    link: Effect.map(access.linkToken, (token) => (token === null ? null : `${url}/open?token=${token}`)),
     connect: (companies) => connect(state, access, companies)
   }
 })

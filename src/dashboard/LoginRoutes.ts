@@ -1,4 +1,4 @@
-/** Log-in and log-out: by the password, or by the link of a process without one. */
+/** Log-in and log-out: by the password, or by a link. */
 import type { Hono } from "hono"
 import { noSession } from "./Access.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
@@ -17,8 +17,7 @@ import {
 } from "./PageServer.ts"
 import { knownBrowserLifetime, sessionLifetime } from "./SessionCookies.ts"
 
-const staleLink =
-  "This link is outdated. Open the link that tributary serve printed when it started last, on this machine."
+const staleLink = "This link is outdated, or for another machine. Open the link that tributary serve link prints there."
 
 const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
   page({
@@ -88,7 +87,7 @@ const postLogin = async (server: PageServer, exchange: Exchange): Promise<Respon
     case "TooMany": {
       const { retryAfterSeconds } = result
       exchange.header("Retry-After", String(retryAfterSeconds))
-      const problem = `Too many wrong passwords. Try again in ${retryAfterSeconds} s.`
+      const problem = `Too many wrong passwords. Try again in ${retryAfterSeconds} s, or open the link that tributary serve link prints.`
       return showLogin(server, exchange, next, problem, 429)
     }
   }
@@ -121,6 +120,7 @@ export const addLoginRoutes = (app: Hono<Bindings>, server: PageServer): void =>
   if (server.access.hasPassword) {
     app.get("/login", (exchange) => getLogin(server, exchange))
     app.post("/login", (exchange) => postLogin(server, exchange))
-  } else app.get("/open", (exchange) => openLink(server, exchange))
+  }
+  app.get("/open", (exchange) => openLink(server, exchange))
   app.post("/logout", (exchange) => logOut(server, exchange))
 }

@@ -1,7 +1,7 @@
 /**
- * Signed session cookies and form tokens.
+ * Signed session cookies, form tokens and links.
  *
- * Promise: both are signed with a random key of the installation, and nothing that is sent depends on the password. A
+ * Promise: all are signed with a random key of the installation, and nothing that is sent depends on the password. A
  * session ends after twelve hours, at a log-out, or when the password changes. Every process on the same warehouse with
  * the same password accepts it.
  */
@@ -102,6 +102,19 @@ export const beginSession = Effect.fnUntraced(function* (cookies: SessionCookies
   yield* cookies.sessions.begin(session, keys.generation, sessionLifetime)
   return `${session}~${sign(keys, "session", session)}`
 })
+
+/** A text that opens a session, as long as a session lasts. */
+export const linkToken = (keys: SessionKeys): Effect.Effect<string> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const until = String(now + Duration.toMillis(sessionLifetime))
+    return `${until}.${sign(keys, "link", until)}`
+  })
+
+export const isLinkToken = (keys: SessionKeys, token: string): Effect.Effect<boolean> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const [until = "", signature = ""] = token.split(".")
+    return isEqual(signature, sign(keys, "link", until)) && Number(until) > now
+  })
 
 /** The hidden field of forms; empty while the keys are not loaded. */
 export const formToken = ({ keys }: SessionCookies, session: string): string =>

@@ -13,6 +13,7 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
+import * as AccessTokens from "./AccessTokens.ts"
 
 type Needs = SqlClient.SqlClient | SecureRandom.SecureRandom
 
@@ -25,6 +26,8 @@ export interface Sessions {
   readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, unknown>
   readonly end: (session: string) => Effect.Effect<void, unknown>
   readonly endAll: Effect.Effect<void, unknown>
+  /** Whether the text is a token of a program. */
+  readonly isToken: (text: string) => Effect.Effect<boolean, unknown>
 }
 
 export const passwordStatement = Statement.make({
@@ -140,5 +143,6 @@ export const make = (
   isOpen: (session, generation) =>
     Effect.map(provide(Statement.run(isOpenStatement, [idOf(session), generation])), (rows) => rows.length > 0),
   end: (session) => Effect.asVoid(provide(Statement.run(endStatement, [idOf(session)]))),
-  endAll: Effect.asVoid(provide(Statement.run(endAllStatement)))
+  endAll: Effect.asVoid(provide(Statement.run(endAllStatement))),
+  isToken: (text) => provide(AccessTokens.isValid(text))
 })

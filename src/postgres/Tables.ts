@@ -6,6 +6,13 @@ import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 
 export interface ControlTables {
+  readonly "tributary.access_tokens": {
+    readonly name: string
+    readonly digest: Uint8Array
+    readonly created_at: Generated<Date>
+    readonly created_by: string
+    readonly used_at: Date | null
+  }
   readonly "tributary.activity": {
     readonly resolution: "minute" | "hour" | "day"
     readonly at: Date

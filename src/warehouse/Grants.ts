@@ -41,6 +41,7 @@ export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
     "name url origin only_company resources operations fields batch_max allow_private retry_hours state state_since reason " +
     "last_position process_id leased_until fence failing_since failures next_attempt_at succeeded_at attempts delivered created_at"
   ).split(" "),
+  access_tokens: "name created_at created_by used_at".split(" "),
   dashboard_key: [],
   dashboard_password: [],
   dashboard_sessions: []

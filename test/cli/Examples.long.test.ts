@@ -417,7 +417,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary company move north --to-env OTHER_DATABASE_URL": {
     as: movedTo(
       "tributary company move north --to-env OTHER_DATABASE_URL && DATABASE_URL=$OTHER_DATABASE_URL " +
-        'tributary company move north --to "$DATABASE_URL"'
+        "tributary company move north --to-env DATABASE_URL"
     ),
     says: /Moved company north[^]*Moved company north/
   },

@@ -190,7 +190,8 @@ describe("the dashboard with a password", () => {
   })
 
   it("lets programs read with the bearer token, and change nothing", async () => {
-    const bearer = { authorization: `Bearer ${password}` }
+    const made = await operator.run(["serve", "tokens", "add", "program"])
+    const bearer = { authorization: `Bearer ${made.stdout.split("\n")[0]}` }
     assert.strictEqual((await raw(locked.url, bearer)).status, 200)
     const wrong = await raw(locked.url, { authorization: "Bearer wrong" })
     assert.strictEqual(wrong.status, 401)

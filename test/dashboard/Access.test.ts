@@ -11,8 +11,11 @@ import { TestClock } from "effect/testing"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Access from "../../src/dashboard/Access.ts"
+import * as AccessTokens from "../../src/dashboard/AccessTokens.ts"
 import type { AccessRequest } from "../../src/dashboard/AccessDecision.ts"
-import type { Sessions } from "../../src/dashboard/Sessions.ts"
+import * as SessionCookies from "../../src/dashboard/SessionCookies.ts"
+import { make as makeSessions, type Sessions } from "../../src/dashboard/Sessions.ts"
+import * as Statement from "../../src/postgres/Statement.ts"
 import { certificate } from "../support/certificate.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 import {
@@ -29,6 +32,7 @@ import {
   tokenOf,
   withPassword
 } from "../support/pages.ts"
+import { until } from "../support/until.ts"
 
 const companies = [shownCompany("north", 1n)]
 const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(Layer.provideMerge(layerWarehouse))
@@ -39,6 +43,11 @@ const logIn = Effect.fnUntraced(function* (url: string, word: string = password)
   const reply = yield* post(`${url}/login`, { form_token: tokenOf(form.text), password: word, next: "/runs" })
   return { reply, cookie: cookieOf(reply, "tributary_session") }
 })
+
+const addToken = (name: string) => AccessTokens.add(name, "a test").pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/** A new token of a program. */
+const newToken = (name: string) => Effect.map(addToken(name), (token) => token ?? assert.fail(`${name} is in use`))
 
 const requestedTasks = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
@@ -129,7 +138,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const question = yield* ask(`${outside}/confirm/sync?company=north&resource=things`, { headers: host })
         assert.strictEqual(question.status, 200)
         assert.notInclude(question.text, "form_token")
-        assert.include(question.text, "Reading only: to act, open the link that tributary serve printed")
+        assert.include(question.text, "Reading only: to act, open the link that tributary serve link prints")
         const before = yield* requestedTasks
         const fields = { company: "north", resource: "things" }
         const from = { ...host, origin: page.url }
@@ -159,14 +168,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
       })
     )
 
-    it.effect("has a link per process and accepts forms of a session only", () =>
+    it.effect("accepts a link of the installation, and forms of a session only", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const other = yield* listening()
         yield* Effect.forkScoped(other.connect(() => companies))
         assert.strictEqual((yield* ask(`${page.url}/login`)).status, 404)
-        const link = new URL(other.link ?? "")
-        assert.strictEqual((yield* ask(`${page.url}${link.pathname}${link.search}`)).status, 403)
+        const linked = yield* until("a link", other.link, (link) => link !== null)
+        const { pathname, search } = new URL(linked ?? "")
+        // Every process of the warehouse has the same key; a changed link has no signature.
+        assert.strictEqual((yield* ask(`${page.url}${pathname}${search}`)).status, 303)
+        assert.strictEqual((yield* ask(`${page.url}${pathname}${search.replace("=1", "=2")}`)).status, 403)
         const form = yield* syncForm(page.url, page.headers.cookie)
         assert.strictEqual((yield* post(`${page.url}/do/sync`, form)).status, 403)
         assert.strictEqual(
@@ -294,7 +306,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
     it.effect("does not hash the password slowly for each request of a program", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
-        const bearer = { authorization: `Bearer ${password}` }
+        const bearer = { authorization: `Bearer ${yield* newToken("many")}` }
         const spent = process.cpuUsage()
         const replies = yield* Effect.all(
           Array.from({ length: 20 }, () => ask(`${url}/nothing`, { headers: bearer })),
@@ -328,10 +340,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
       })
     )
 
-    it.effect("lets programs read with the password, and change nothing", () =>
+    it.effect("lets programs read with a token, whatever strangers try, and change nothing", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
-        const bearer = { authorization: `Bearer ${password}` }
+        const bearer = { authorization: `Bearer ${yield* newToken("program")}` }
+        const tries = [password, "wrong", `trb_${"A".repeat(43)}`, `${bearer.authorization.slice(7)}x`]
+        for (let count = 0; count < 120; count += 1) {
+          const wrong = yield* ask(url, { headers: { authorization: `Bearer ${tries[count % tries.length]}` } })
+          assert.deepStrictEqual([wrong.status, wrong.headers["retry-after"]], [401, undefined])
+        }
+        // Nor do they count as guesses of the password.
+        assert.strictEqual((yield* logIn(url)).reply.status, 303)
         assert.strictEqual((yield* ask(url, { headers: bearer })).status, 200)
         const wrong = yield* ask(url, { headers: { authorization: "Bearer wrong" } })
         assert.deepStrictEqual([wrong.status, wrong.headers["www-authenticate"]], [401, "Bearer"])
@@ -339,7 +358,35 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const page = yield* ask(`${url}/confirm/sync?company=north&resource=things`, { headers: bearer })
         const fields = { form_token: tokenOf(page.text), company: "north", resource: "things" }
         assert.strictEqual((yield* post(`${url}/do/sync`, fields, bearer)).status, 403)
+        const listed = yield* Statement.run(AccessTokens.listStatement)
+        assert.isNotNull(listed.find(({ name }) => name === "program")!.usedAt)
+        assert.isNull(yield* addToken("program"), "a name is used once")
+        yield* Statement.run(AccessTokens.revokeStatement, ["program"])
+        assert.strictEqual((yield* ask(url, { headers: bearer })).status, 401)
       })
+    )
+
+    it.effect("accepts a link of the machine while strangers guess passwords", () =>
+      Effect.gen(function* () {
+        const url = yield* showing(companies, withPassword)
+        const form = yield* ask(`${url}/login`)
+        const guess = post(`${url}/login`, { form_token: tokenOf(form.text), password: "guess", next: "/" })
+        for (let count = 0; count < 10; count += 1) assert.strictEqual((yield* guess).status, 401)
+        assert.strictEqual((yield* logIn(url)).reply.status, 429)
+        const context = yield* Effect.context<SqlClient.SqlClient>()
+        const sessions = makeSessions((effect) =>
+          effect.pipe(Effect.provide(SecureRandom.layerWebCrypto), Effect.provideContext(context))
+        )
+        const cookies = yield* SessionCookies.make(withPassword.password, sessions)
+        const token = yield* Effect.flatMap(SessionCookies.loadKeys(cookies), SessionCookies.linkToken)
+        const opened = yield* ask(`${url}/open?token=${token}`)
+        const cookie = cookieOf(opened, "tributary_session") ?? ""
+        assert.strictEqual((yield* ask(url, { headers: { cookie } })).status, 200)
+        // A link of another password is refused.
+        const other = yield* SessionCookies.make(null, sessions)
+        const foreign = yield* Effect.flatMap(SessionCookies.loadKeys(other), SessionCookies.linkToken)
+        assert.strictEqual((yield* ask(`${url}/open?token=${foreign}`)).status, 403)
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
     )
 
     it.effect("accepts a change only from a page of the same session", () =>
@@ -483,7 +530,8 @@ const inMemory = Effect.gen(function* () {
     begin: (session, generation) => Effect.sync(() => void open.set(session, generation)),
     isOpen: (session, generation) => Effect.sync(() => open.get(session) === generation),
     end: (session) => Effect.sync(() => void open.delete(session)),
-    endAll: Effect.sync(() => open.clear())
+    endAll: Effect.sync(() => open.clear()),
+    isToken: (text) => Effect.succeed(text === "a token")
   } satisfies Sessions
 })
 

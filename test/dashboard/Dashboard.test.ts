@@ -396,7 +396,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         assert.notMatch(away.text, /from tributary\.|ECONN|terminated|\.ts:/)
         yield* gate.open
         yield* until("the slow queries are cancelled", ask(dashboard.url), ({ status }) => status === 200)
-        const opened = yield* ask(dashboard.link ?? "")
+        const opened = yield* ask((yield* dashboard.link) ?? "")
         const headers = { cookie: cookieOf(opened, "tributary_session") ?? "" }
         const question = yield* ask(`${dashboard.url}/confirm/sync?company=north&resource=things`, { headers })
         yield* Fiber.interrupt(within)

@@ -231,13 +231,16 @@ const open = async (
     const ready = JSON.parse(line) as {
       readonly listening: string
       readonly dashboard?: string
-      readonly link?: string
     }
     if (ready.dashboard === undefined) throw new Error(`serve shows no page: ${line}`)
+    const hasPassword = more["TRIBUTARY_DASHBOARD_PASSWORD"] !== undefined
+    const linked = hasPassword
+      ? null
+      : await command(["serve", "link", "--json", "--dashboard", new URL(ready.dashboard).host], more).done
     const whole = {
       ...one,
       url: ready.dashboard,
-      link: ready.link ?? ready.dashboard,
+      link: linked === null ? ready.dashboard : (JSON.parse(linked.stdout) as { readonly link: string }).link,
       hooks: ready.listening,
       ca: cert
     }

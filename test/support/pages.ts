@@ -102,7 +102,8 @@ export const showing = Effect.fnUntraced(function* (
 export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>) {
   const dashboard = yield* listening()
   yield* Effect.forkScoped(dashboard.connect(() => companies))
-  const cookie = yield* ask(dashboard.link ?? "").pipe(
+  const cookie = yield* dashboard.link.pipe(
+    Effect.flatMap((link) => Effect.orDie(ask(link ?? `${dashboard.url}/open`))),
     Effect.flatMap((reply) => Effect.fromNullishOr(cookieOf(reply, "tributary_session"))),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 }),
     Effect.orDie

@@ -38,14 +38,12 @@ const readVariable = Effect.fnUntraced(function* (flag: string, name: string) {
   return Redacted.make(value, { label: flag })
 })
 
-const readTarget = (flags: { readonly to: Option.Option<string>; readonly toEnv: Option.Option<string> }) => {
-  if (Option.isSome(flags.to) === Option.isSome(flags.toEnv)) {
-    return Effect.fail(usageError("name the target: --to DATABASE_URL, or --to-env VAR"))
-  }
-  return Option.isSome(flags.to)
-    ? Effect.succeed(Redacted.make(flags.to.value, { label: "--to" }))
-    : readVariable("--to-env", Option.getOrThrow(flags.toEnv))
-}
+/** The address is no argument: it has a password, and every user of the machine sees arguments. */
+const readTarget = ({ toEnv }: { readonly toEnv: Option.Option<string> }) =>
+  Option.match(toEnv, {
+    onNone: () => Effect.fail(usageError("name the target: --to-env VAR")),
+    onSome: (name) => readVariable("--to-env", name)
+  })
 
 /** The key of the target: another one, or that of the source. */
 const readTargetKey = Effect.fnUntraced(function* (key: Redacted.Redacted, variable: Option.Option<string>) {
@@ -196,8 +194,11 @@ export const moveCommand = Command.make(
   "move",
   {
     name: nameArgument,
-    to: textFlag("to", "DATABASE_URL", "The database of the other warehouse"),
-    toEnv: textFlag("to-env", "VAR", "The environment variable (or .env entry) that has its address"),
+    toEnv: textFlag(
+      "to-env",
+      "VAR",
+      "The environment variable (or .env entry) that has the address of the other warehouse's database"
+    ),
     toKeyEnv: textFlag(
       "to-key-env",
       "VAR",

@@ -256,7 +256,7 @@ describe("tributary company move", () => {
           const warehouses = yield* makeWarehouses
           const { from, to, run, start, differences } = warehouses
           succeed(yield* run(to, ["company", "list"]))
-          const back = ["company", "move", "south", "--to", from.url, "--json"]
+          const back = ["company", "move", "south", "--to-env", "DATABASE_URL", "--json"]
           const stateOf = (on: Warehouses["from"]) =>
             Effect.map(
               on.query<{ state: string | null }>("select move_state as state from tributary.company_settings"),
@@ -395,7 +395,7 @@ describe("tributary company move", () => {
             assert.strictEqual(code, 2, stderr)
             assert.include(stderr, reason)
           })
-          yield* refused("already", ["company", "move", "south", "--to", from.url])
+          yield* refused("already", ["company", "move", "south", "--to-env", "DATABASE_URL"])
           yield* refused("has no company west", ["company", "move", "west", "--to-env", "OTHER"])
           yield* refused("does not open the token of company south", move, { TRIBUTARY_COMPANIES_KEY: otherKey })
           assert.strictEqual((yield* run(from, ["company", "move", "south"])).code, 1)

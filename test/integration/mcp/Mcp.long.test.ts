@@ -9,7 +9,7 @@ import * as Scope from "effect/Scope"
 import { visibleLines } from "../../../src/web/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
 import { boundAt, boundMs } from "../../package/Start.ts"
-import { root } from "../../support/reference.ts"
+import { root, startCommand } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
 import { hostile, instructions } from "./hostile.ts"
@@ -415,13 +415,21 @@ const statusOf = (url: string, headers: http.OutgoingHttpHeaders, body = initial
 
 describe("the endpoint of assistants at the dashboard", () => {
   it(
-    "needs the password, and answers the same tools",
+    "needs a token, and answers the same tools",
     () =>
       Effect.runPromise(
         Effect.scoped(
           Effect.gen(function* () {
             const url = `${yield* serving({})}/mcp`
-            const bearer = { authorization: `Bearer ${password}` }
+            const made = yield* Effect.promise(
+              () =>
+                startCommand(["serve", "tokens", "add", "assistant"], {
+                  cwd: world.folder,
+                  env: environment()
+                }).done
+            )
+            const bearer = { authorization: `Bearer ${made.stdout.split("\n")[0]}` }
+            assert.strictEqual(yield* Effect.promise(() => statusOf(url, { authorization: `Bearer ${password}` })), 401)
             const status = (headers: http.OutgoingHttpHeaders, body?: string) =>
               Effect.promise(() => statusOf(url, headers, body))
             assert.strictEqual(yield* status({}), 401)
