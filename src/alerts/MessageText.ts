@@ -54,7 +54,7 @@ export const textOf = (messages: ReadonlyArray<AlertMessage>): string => {
   return [
     ...(messages.length > 1 ? [subjectOf(messages)] : []),
     ...messages.slice(0, shownMax).map((message) => lines(message).join("\n")),
-    ...(further > 0 ? [`and ${further} more: npx tributary alerts history`] : [])
+    ...(further > 0 ? [`and ${further} more: tributary alerts history`] : [])
   ].join("\n\n")
 }
 

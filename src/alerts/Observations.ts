@@ -111,7 +111,7 @@ const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>
       level: 0,
       since: null,
       what: sentenceOf(last.error),
-      remedy: `${last.remedy ?? "issue a new token"}; then check it: npx tributary doctor --company ${company}`
+      remedy: `${last.remedy ?? "issue a new token"}; then check it: tributary doctor --company ${company}`
     }
   ]
 }
@@ -128,7 +128,7 @@ const resourceObservations = (
   const { company, resource: subject, freshAt, health, quarantined } = state
   const failure = failureOf(state)
   const { ageMs, targetMs } = health
-  const status = `npx tributary status --company ${company}`
+  const status = `tributary status --company ${company}`
   return [
     ...(health.isFailing && !(isRefused && isRefusal(failure.kind))
       ? [
@@ -155,7 +155,7 @@ const resourceObservations = (
               freshAt === null
                 ? `${subject} was never read to its end`
                 : `${subject} is as of ${freshAt.toISOString()}, its freshness target is ${minutesOf(targetMs)}`,
-            remedy: `find the reason: ${status}; read it now: npx tributary sync ${subject} --company ${company}`,
+            remedy: `find the reason: ${status}; read it now: tributary sync ${subject} --company ${company}`,
             // The first sync of a company reads one resource after another.
             isConsequence: health.isFailing || (freshAt === null && isRunning)
           } as const
@@ -170,7 +170,7 @@ const resourceObservations = (
             level: levelOf(quarantined, 10),
             since: null,
             what: `${quarantined} ${quarantined === 1 ? "record" : "records"} of ${subject} could not be landed`,
-            remedy: `npx tributary query "select record_id, field, reason from tributary.quarantine where resource = '${subject}' and resolved_at is null"`
+            remedy: `tributary query "select record_id, field, reason from tributary.quarantine where resource = '${subject}' and resolved_at is null"`
           } as const
         ]
       : [])
@@ -204,7 +204,7 @@ const readGaps = (names: ReadonlyArray<string>) =>
           level: 0,
           since: beganAt === null ? null : new Date(beganAt),
           what: `events about ${resource} may have been dropped: ${detail}`,
-          remedy: `npx tributary webhooks ensure --company ${company}; it closes with the next run: npx tributary sync ${resource} --company ${company}`
+          remedy: `tributary webhooks ensure --company ${company}; it closes with the next run: tributary sync ${resource} --company ${company}`
         }
       }
     )
@@ -231,7 +231,7 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
         level: pausedUntil.getTime() - now.getTime() > longPauseMs ? 1 : 0,
         since: pausedBy === null ? null : new Date(now.getTime() - pausedBy.agoMs),
         what: `no request is sent until ${pausedUntil.toISOString()}: ${pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)}`,
-        remedy: `wait, or when the fault is gone: npx tributary budget release --company ${name}`
+        remedy: `wait, or when the fault is gone: tributary budget release --company ${name}`
       }
     ]
   })
@@ -251,7 +251,7 @@ const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Statemen
     level: 0,
     since,
     what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
-    remedy: `repair the receiver, then: npx tributary changes endpoints resume ${name}`
+    remedy: `repair the receiver, then: tributary changes endpoints resume ${name}`
   }))
 )
 
@@ -266,7 +266,7 @@ const readRestore: Sql.Query<ReadonlyArray<Observation>> = Effect.map(PushPause.
           level: 0,
           since: null,
           what: PushPause.sentence(reason),
-          remedy: `compare the pending records (npx tributary push status) with the source, then: ${PushPause.releaseCommand}`
+          remedy: `compare the pending records (tributary push status) with the source, then: ${PushPause.releaseCommand}`
         }
       ]
 )
@@ -295,7 +295,7 @@ const readInvariants = Effect.fnUntraced(function* (names: ReadonlyArray<string>
       level: severityLevels[severity],
       since: null,
       what: `the invariant ${invariant} cannot be evaluated: ${error}`,
-      remedy: "correct its SQL, or what the reason names; its state: npx tributary status"
+      remedy: "correct its SQL, or what the reason names; its state: tributary status"
     }))
   ]
 })
@@ -325,7 +325,7 @@ export const read = Effect.fnUntraced(function* <E, R>(
             level: full.isCritical ? 1 : 0,
             since: null,
             what: full.message,
-            remedy: `${full.remedy}; check it: npx tributary doctor`
+            remedy: `${full.remedy}; check it: tributary doctor`
           } satisfies Observation
         ])
   ]

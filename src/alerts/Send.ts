@@ -55,9 +55,7 @@ const sendBatch = Effect.fnUntraced(function* (route: Route, owner: string, batc
   // The log shows the first failure of a batch and its end.
   if (result.state === "sent" || (result.state === "pending" && batch.attempts > 1)) return
   const next = result.state === "pending" ? `next attempt in ${Math.round(result.delaySeconds ?? 0)} s` : result.state
-  yield* Effect.logWarning(
-    `alerts: route ${route.name}: ${result.error}; ${next}; npx tributary alerts history shows it`
-  )
+  yield* Effect.logWarning(`alerts: route ${route.name}: ${result.error}; ${next}; tributary alerts history shows it`)
 })
 
 /** Sends the next batch of a route. Answers whether there was one. An interruption waits for the request. */

@@ -59,7 +59,7 @@ const toStoreError = (error: SqlError) => {
 const readOnly = "25006"
 const takesNoWrites =
   "it accepts no writes: its role or database has default_transaction_read_only = on, or the server is a standby; " +
-  "npx tributary doctor shows which"
+  "tributary doctor shows which"
 const toDatabaseError = DatabaseError.from("request a permit")
 
 /** Runs outside the caller's transaction: a rollback must not undo the use of a permit. */

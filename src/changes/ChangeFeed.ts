@@ -51,7 +51,7 @@ export class PositionLost extends Data.TaggedError("PositionLost")<{
 }> {
   override get message(): string {
     return (
-      `the change feed cannot be read on from position ${this.position}: ${this.reason}; load the records again (npx tributary ` +
+      `the change feed cannot be read on from position ${this.position}: ${this.reason}; load the records again (tributary ` +
       `export, whose manifest has a position), and read on from there`
     )
   }
@@ -60,7 +60,7 @@ export class PositionLost extends Data.TaggedError("PositionLost")<{
 /** The view of a resource was dropped, so that its changes cannot be read until it exists again. */
 export class ViewDropped extends Data.TaggedError("ViewDropped")<{ readonly reason: string }> {
   override get message(): string {
-    return `the change feed waits: ${this.reason}; run npx tributary schema apply, which creates it again, or leave the resource out`
+    return `the change feed waits: ${this.reason}; run tributary schema apply, which creates it again, or leave the resource out`
   }
 }
 

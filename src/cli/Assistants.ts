@@ -75,7 +75,7 @@ const companyNameOf = (settings: Configuration, given: string | null): Effect.Ef
       "unknown_company",
       given === null ? "The argument company is missing." : `There is no company ${given}.`,
       names.length === 0
-        ? "The operator configures a company: npx tributary init."
+        ? "The operator configures a company: tributary init."
         : `Give company as one of: ${names.slice(0, namesMax).join(", ")}.`
     )
   )
@@ -139,7 +139,7 @@ const make = Effect.fnUntraced(function* (
 const noWarehouse = toolFailure(
   "no_warehouse",
   "There is no warehouse yet.",
-  "The operator runs npx tributary sync, or npx tributary demo to try it."
+  "The operator runs tributary sync, or tributary demo to try it."
 )
 
 /** The failure of a connection, which the log of this process explains. */

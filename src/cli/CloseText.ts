@@ -44,7 +44,7 @@ export const closeLines = (document: Document, path: string, newKey: string | nu
     `  ${path} and ${pdfPath(path)}, signed by the key ${document.signature.fingerprint.slice(0, fingerprintShown)}`,
     ...(state === "clean" || draft
       ? []
-      : [`  resolve this, and close it again: npx tributary close ${period.month} --company ${company.name} --again`]),
+      : [`  resolve this, and close it again: tributary close ${period.month} --company ${company.name} --again`]),
     ...(newKey === null ? [] : [`  ${newKey} is the new signing key: keep it secret, and keep a copy`])
   ]
 }
@@ -96,7 +96,7 @@ export const comparisonLines = (one: Comparison): ReadonlyArray<string> => {
     ...(one.records.length > recordsShownMax
       ? [`  and ${Output.count(one.records.length - recordsShownMax)} more; --json lists them`]
       : []),
-    "  more about a record: npx tributary explain RESOURCE ID"
+    "  more about a record: tributary explain RESOURCE ID"
   ]
 }
 

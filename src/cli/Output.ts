@@ -13,6 +13,7 @@ import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 import { visibleLines } from "../web/Escape.ts"
+import { withInvocation } from "./Invocation.ts"
 
 /** JSON for machines: bigint as a number where that is exact, else as text. */
 export const toJson = (value: unknown): string =>
@@ -20,12 +21,12 @@ export const toJson = (value: unknown): string =>
     typeof item === "bigint" ? (Number.isSafeInteger(Number(item)) ? Number(item) : item.toString()) : item
   )
 
-/** A line of the result. */
+/** A line of the result, as it is. */
 export const print = (line: string): Effect.Effect<void> => write(process.stdout, `${line}\n`)
 
-/** Lines of the result. */
+/** Lines for people: their commands are as the program was started. */
 export const printLines = (lines: ReadonlyArray<string>): Effect.Effect<void> =>
-  Effect.forEach(lines, print, { discard: true })
+  Effect.forEach(lines, (line) => print(withInvocation(line)), { discard: true })
 
 /** A result as JSON, or as lines for people. */
 export const printResult = <A>(
@@ -41,9 +42,9 @@ export const LogFormat = Context.Reference<"text" | "json">("tributary/cli/LogFo
 export const note = (line: string, level: LogLevel.Severity = "Info"): Effect.Effect<void> =>
   Effect.flatMap(LogFormat, (format) =>
     format === "text"
-      ? write(process.stderr, `${line}\n`)
+      ? write(process.stderr, `${withInvocation(line)}\n`)
       : Effect.flatMap(Clock.currentTimeMillis, (ms) =>
-          write(process.stderr, logLine({ time: new Date(ms), level, message: line.trim() }))
+          write(process.stderr, logLine({ time: new Date(ms), level, message: withInvocation(line.trim()) }))
         )
   )
 
@@ -77,7 +78,9 @@ const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
   })
 
 const wordsOf = (message: unknown): string =>
-  (Array.isArray(message) ? message : [message]).map((one) => (typeof one === "string" ? one : toJson(one))).join(" ")
+  withInvocation(
+    (Array.isArray(message) ? message : [message]).map((one) => (typeof one === "string" ? one : toJson(one))).join(" ")
+  )
 
 /** The text logger: one line on standard error, written directly and not through the console. */
 export const logger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {

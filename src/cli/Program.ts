@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import { CommandFailed, exitCode } from "./Exit.ts"
+import type { CommandName } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import { Version } from "./Version.ts"
 
@@ -107,7 +108,7 @@ const commands = {
     "Print the script by which a shell completes commands, flags, resources and companies",
     () => import("./completions.ts")
   )
-}
+} satisfies Readonly<Record<CommandName, unknown>>
 
 type Name = keyof typeof commands
 

@@ -69,7 +69,7 @@ export const companyOf = Effect.fnUntraced(function* (settings: Configuration, n
 /** A push by its number. */
 export const pushOf = Effect.fnUntraced(function* (push: bigint) {
   const [found] = yield* Outbox.pushes([push])
-  return found ?? (yield* usageError(`there is no push ${push}; see them with npx tributary push status`))
+  return found ?? (yield* usageError(`there is no push ${push}; see them with tributary push status`))
 })
 
 /** The scope that the token lacks, as a failure; null when it lacks none. */
@@ -115,7 +115,7 @@ interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "know
 }
 
 const continuation = (rows: Rows): string =>
-  `the same command, or npx tributary push retry ${PushText.argument(rows)}, continues it`
+  `the same command, or tributary push retry ${PushText.argument(rows)}, continues it`
 
 /** Pushes until none of the rows is open, or the push stops. */
 export const runPush = Effect.fnUntraced(function* (context: PushContext) {

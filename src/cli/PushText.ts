@@ -68,9 +68,9 @@ export const argument = (rows: Rows): string =>
 
 /** The remedy for rejected records. */
 const rejectedRemedy = (rows: Rows): ReadonlyArray<string> => [
-  `  what to do: npx tributary push export-refused ${argument(rows)} --to refused.ndjson`,
+  `  what to do: tributary push export-refused ${argument(rows)} --to refused.ndjson`,
   "              correct the records in that file and push it; or, if the cause is fixed at the source:",
-  `              npx tributary push retry ${argument(rows)} --refused`
+  `              tributary push retry ${argument(rows)} --refused`
 ]
 
 // ---------------------------------------------------------------------------------------------------------- the input
@@ -170,7 +170,7 @@ const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates)
   if (text === "") return []
   return [
     `tributary: of the records that were pushed before: ${text}`,
-    `  what to do: npx tributary push status${pushes.length === 1 ? ` ${pushes[0]}` : ""} shows them and what to do`
+    `  what to do: tributary push status${pushes.length === 1 ? ` ${pushes[0]}` : ""} shows them and what to do`
   ]
 }
 
@@ -241,7 +241,7 @@ const pushLines = (push: PushStatus): ReadonlyArray<string> => {
       Output.counted(moved, "given again in a later push")
     ])}`,
     ...codesLine(push.refusedBy),
-    ...(open === 0 ? [] : [`    what to do: npx tributary push retry ${push.push} continues it`]),
+    ...(open === 0 ? [] : [`    what to do: tributary push retry ${push.push} continues it`]),
     ...(counts.refused === 0 ? [] : indented(rejectedRemedy({ push: push.push })))
   ]
 }
@@ -249,7 +249,7 @@ const pushLines = (push: PushStatus): ReadonlyArray<string> => {
 const outboxLines = (state: OutboxState, companies: ReadonlyArray<string>): ReadonlyArray<string> => {
   const { company, counts, refusedBy, resource } = state
   const remedy = companies.includes(company)
-    ? `    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry ${argument(state)}`
+    ? `    what to do: nothing while tributary serve runs; without it: tributary push retry ${argument(state)}`
     : `    no company of that name is configured, so no process sends them; there is ${companies.join(", ") || "none"}`
   return [
     `  ${resource} of ${company}: ${describeState(state)}`,
@@ -273,11 +273,11 @@ export const statusLines = (
   companies: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
   if (pushes.length === 0 && outbox.length === 0) {
-    return ["Nothing has been pushed yet. See: npx tributary push --help"]
+    return ["Nothing has been pushed yet. See: tributary push --help"]
   }
   return [
     ...section("Pushes", pushes.flatMap(pushLines)),
-    ...(older === 0 ? [] : [`  and ${Output.count(older)} older ones: npx tributary push status PUSH`]),
+    ...(older === 0 ? [] : [`  and ${Output.count(older)} older ones: tributary push status PUSH`]),
     ...section(
       "Rows of tributary.outbox that belong to no push",
       outbox.flatMap((one) => outboxLines(one, companies))

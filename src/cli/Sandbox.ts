@@ -51,7 +51,7 @@ const chosenCompanies = Effect.fnUntraced(function* (names: ReadonlyArray<string
       code: exitCode.configuration,
       message:
         stored.size === 0
-          ? "the warehouse has no company yet; run npx tributary sync first"
+          ? "the warehouse has no company yet; run tributary sync first"
           : `the warehouse has no company ${unknown.join(", ")}; it has ${[...stored.keys()].sort().join(", ")}`
     })
   }

@@ -36,8 +36,8 @@ export const resourceOf = Effect.fnUntraced(function* (settings: Configuration.C
 const noSource = new ConfigurationError({
   problems: [
     "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml, or set " +
-      "TRIBUTARY_COMPANIES_KEY and add a company to the warehouse: npx tributary company add NAME",
-    "to try it without a source: npx tributary demo"
+      "TRIBUTARY_COMPANIES_KEY and add a company to the warehouse: tributary company add NAME",
+    "to try it without a source: tributary demo"
   ]
 })
 
@@ -69,7 +69,7 @@ const refusalsOf = (
     paused !== null && names.includes(name)
       ? [
           `company ${name} is paused since ${paused.at.toISOString()} by ${paused.by}; to resume it: ` +
-            `npx tributary company resume ${name}`
+            `tributary company resume ${name}`
         ]
       : []
   )
@@ -86,7 +86,7 @@ const choose = Effect.fnUntraced(function* (settings: Configuration.Configuratio
   const active = chosen.filter(({ paused }) => paused === null)
   if (active.length === 0) {
     return yield* new ConfigurationError({
-      problems: ["every company is paused; to resume one: npx tributary company resume NAME"]
+      problems: ["every company is paused; to resume one: tributary company resume NAME"]
     })
   }
   return yield* Effect.forEach(active, (company) => withResources(catalogue, company, resources))

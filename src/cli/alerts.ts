@@ -57,7 +57,7 @@ const stateOf = ({ startedAt, absentAt, isSilenced: silenced }: Listed["conditio
 /** A serve that ended leaves the conditions of its last evaluation. */
 const notEvaluated = (evaluatedAt: Date | null): string =>
   `not evaluated: ${evaluatedAt === null ? "no serve has evaluated the conditions yet" : `the last evaluation was at ${minuteOf(evaluatedAt)} UTC, and no serve evaluates now`}; ` +
-  "start npx tributary serve, or see npx tributary status"
+  "start tributary serve, or see tributary status"
 
 export const listLines = ({
   evaluatedAt,
@@ -137,7 +137,7 @@ const silence = Command.make(
     )
     yield* Output.printResult(flags.json, { silence: stored }, () => [
       silenceText(stored),
-      `to end it earlier: npx tributary alerts unsilence ${stored.id}`
+      `to end it earlier: tributary alerts unsilence ${stored.id}`
     ])
   })
 ).pipe(
@@ -164,7 +164,7 @@ const unsilence = Command.make(
   },
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.silence) === flags.all) {
-      return yield* reported(usageError("name the number of a silence, or --all; npx tributary alerts list shows them"))
+      return yield* reported(usageError("name the number of a silence, or --all; tributary alerts list shows them"))
     }
     const ended = yield* onWarehouse(flags, () => ConditionStore.endSilences(Option.getOrNull(flags.silence)))
     yield* Output.printResult(flags.json, { ended }, () =>
@@ -190,7 +190,7 @@ const testMessage = (route: string, nowMs: number): MessageStore.AlertMessage =>
   since: new Date(nowMs),
   at: new Date(nowMs),
   what: `this message tests the route ${route}`,
-  remedy: "nothing; npx tributary alerts list shows what holds"
+  remedy: "nothing; tributary alerts list shows what holds"
 })
 
 const test = Command.make(

@@ -93,10 +93,10 @@ const lines = (report: BackfillReport): ReadonlyArray<string> => {
     Sync.summary(report),
     ...(follows.length === 0
       ? []
-      : [`Live syncing of ${names(follows)} continues from here: npx tributary sync reads the later changes`]),
+      : [`Live syncing of ${names(follows)} continues from here: tributary sync reads the later changes`]),
     ...(neverSynced.length === 0
       ? []
-      : [`Live syncing has not read ${names(neverSynced)} yet: npx tributary sync will read every record`])
+      : [`Live syncing has not read ${names(neverSynced)} yet: tributary sync will read every record`])
   ]
 }
 

@@ -41,7 +41,7 @@ const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, n
       : [
           `  nothing is sent until ${pausedUntil.toISOString()} (${Output.elapsed(pausedUntil.getTime() - now)}): ` +
             (pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)),
-          "  what to do: wait, or when the fault is gone: npx tributary budget release"
+          "  what to do: wait, or when the fault is gone: tributary budget release"
         ]),
     ...(isProbing
       ? ["  a pause ended before its Retry-After: the next request is a probe, the others wait for its answer"]

@@ -159,7 +159,7 @@ const targetOf = Effect.fnUntraced(function* (
     yield* restorePages(before, keyPathOf(flags))
     return yield* asCommandFailed(
       usage(
-        `${month} of company ${name} is closed already: ${before}; for what changed since: npx tributary close --compare ${month}; ` +
+        `${month} of company ${name} is closed already: ${before}; for what changed since: tributary close --compare ${month}; ` +
           `to close it again, beside that file: --again`
       )
     )
@@ -282,7 +282,7 @@ const compareCompany = Effect.fnUntraced(function* (flags: Flags, settings: Conf
   const latest = yield* attempt(flags.to, () => Files.latestRevision(flags.to, month, name))
   if (latest === 0) {
     return yield* asCommandFailed(
-      usage(`${month} of company ${name} is not closed in ${flags.to}: npx tributary close ${month} --company ${name}`)
+      usage(`${month} of company ${name} is not closed in ${flags.to}: tributary close ${month} --company ${name}`)
     )
   }
   const path = Files.closePath(flags.to, month, name, latest)

@@ -47,7 +47,7 @@ const printReport = Effect.fnUntraced(function* ({ resources, queries }: StoryRe
       ["left", "right", "right"]
     )
   )
-  yield* Output.print(`\n   and ${resources.length - largest.length} smaller ones: npx tributary status --demo`)
+  yield* Output.printLines([`\n   and ${resources.length - largest.length} smaller ones: tributary status --demo`])
   for (const { title, result } of queries) {
     yield* Output.print(`\n   ${title}\n`)
     yield* Output.print(toTable(result))
@@ -56,12 +56,12 @@ const printReport = Effect.fnUntraced(function* ({ resources, queries }: StoryRe
 
 const nextSteps = `
 What to try next
-  npx tributary demo --serve                      the same, then keeps serving, with the dashboard
-  npx tributary query --demo "select * from erp_models.receivables_aging order by total desc limit 5"
-  npx tributary status --demo
-  npx tributary reference-server --data demo      serve the API for a program of your own
-  npx tributary init                              connect a real installation; then doctor, sync and serve
-  npx tributary push --help                       write records back, each at most once`
+  tributary demo --serve                      the same, then keeps serving, with the dashboard
+  tributary query --demo "select * from erp_models.receivables_aging order by total desc limit 5"
+  tributary status --demo
+  tributary reference-server --data demo      serve the API for a program of your own
+  tributary init                              connect a real installation; then doctor, sync and serve
+  tributary push --help                       write records back, each at most once`
 
 export const command = Command.make(
   "demo",
@@ -76,7 +76,7 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const say: Say = (line) => (flags.json ? Effect.void : Output.print(line))
+    const say: Say = (line) => (flags.json ? Effect.void : Output.printLines([line]))
     yield* reported(
       Effect.gen(function* () {
         const settings = yield* Configuration.load(

@@ -28,7 +28,7 @@ export const command = Command.make(
     }).pipe(reported)
     const code = codeOf(findings)
     if (flags.json) yield* Output.print(Output.toJson({ ok: code === exitCode.ok, code, findings }))
-    else for (const line of lines(findings)) yield* Output.print(line)
+    else yield* Output.printLines(lines(findings))
     if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
   })
 ).pipe(

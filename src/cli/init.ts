@@ -87,7 +87,7 @@ export const command = Command.make(
     ).pipe(Effect.provideServiceEffect(Terminal.Terminal, onStandardError), reported)
     if (report === null) return
     if (flags.json) yield* Output.print(Output.toJson(report))
-    else for (const line of reportLines(report)) yield* Output.print(line)
+    else yield* Output.printLines(reportLines(report))
   })
 ).pipe(
   Command.withDescription(

@@ -10,7 +10,7 @@ import * as Output from "./Output.ts"
 const namesMax = 8
 
 const lines = ({ processes, withoutOwner }: Processes.ProcessesStatus): ReadonlyArray<string> => {
-  if (processes.length === 0) return ["no process of serve is alive; start one: npx tributary serve"]
+  if (processes.length === 0) return ["no process of serve is alive; start one: tributary serve"]
   const rows = processes.map(({ processId, host, pid, ageMs, silentMs, companies }) => [
     processId,
     host === null ? "" : `${host}, pid ${pid}`,

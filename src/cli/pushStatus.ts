@@ -83,7 +83,7 @@ export const release = Command.make(
 const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
   if (Option.isNone(given)) return null
   if (/^\d{1,18}$/.test(given.value)) return BigInt(given.value)
-  return yield* usageError(`"${given.value}" is not the number of a push; see them with npx tributary push status`)
+  return yield* usageError(`"${given.value}" is not the number of a push; see them with tributary push status`)
 })
 
 /** A push by its number, or the rows of a resource that belong to none. */
@@ -161,7 +161,7 @@ export const retry = Command.make(
           const identity = yield* PushRun.identityOf(company)
           if (flags.refused) {
             yield* Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ by, message }) =>
-              Effect.fail(usageError(`${message}: npx tributary push retry ${by}`))
+              Effect.fail(usageError(`${message}: tributary push retry ${by}`))
             )
           }
           const named = { company, identity, resource, rows, known, knownOpen: PushRun.noDuplicates }
@@ -297,7 +297,7 @@ export const exportRefused = Command.make(
       `${Output.plural(records, "refused record is", "refused records are")} in ${file}`,
       operations.length > 1
         ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
-        : `  what to do: correct them there, then: npx tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
+        : `  what to do: correct them there, then: tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
     ])
   })
 ).pipe(

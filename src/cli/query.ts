@@ -115,7 +115,11 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const at = Option.isNone(flags.asOf) ? undefined : { moment: flags.asOf.value, mode: flags.mode }
     const answered = flags.json
-      ? readParts(flags.sql, (part) => Output.printLines(part.rows.map((row) => rowJson(part, row))), at)
+      ? readParts(
+          flags.sql,
+          (part) => Effect.forEach(part.rows, (row) => Output.print(rowJson(part, row)), { discard: true }),
+          at
+        )
       : Effect.flatMap(read(flags.sql, at), (result) =>
           Effect.andThen(Output.print(toTable(result)), Output.note(`  ${Output.plural(result.rows.length, "row")}`))
         )

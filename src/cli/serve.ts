@@ -33,7 +33,7 @@ const stopMaxMs = 9_000
 
 /** The stored state of a company's subscriptions, for people. Sends no request to the source. */
 const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>): string => {
-  const remedy = `npx tributary webhooks ensure --company ${name}`
+  const remedy = `tributary webhooks ensure --company ${name}`
   const [one] = seen.filter(({ state }) => state !== "deleted")
   if (one === undefined) return `company ${name}: no subscription is known; create one: ${remedy}`
   const { id, url, state, events, missingEvents } = one
@@ -80,7 +80,7 @@ type Chosen = Effect.Success<ReturnType<typeof Targets.check>>
 const companyLines = (settings: Configuration.Configuration, targets: Chosen) => [
   ...targets.slice(0, namesMax).map(({ name, resources }) => scheduleLine(settings, name, resources)),
   ...(targets.length > namesMax
-    ? [`and ${Output.count(targets.length - namesMax)} more companies; see them with npx tributary status`]
+    ? [`and ${Output.count(targets.length - namesMax)} more companies; see them with tributary status`]
     : [])
 ]
 
@@ -126,7 +126,7 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const say = (line: string) => (flags.json ? Effect.void : Output.print(line))
+    const say = (line: string) => (flags.json ? Effect.void : Output.printLines([line]))
 
     const served = Effect.gen(function* () {
       const settings = yield* Configuration.load(

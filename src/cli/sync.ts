@@ -89,7 +89,7 @@ export const noteProblems = Effect.fnUntraced(function* (report: SyncReport) {
     if (quarantined > 0) {
       yield* Output.note(
         `tributary: company ${company.name}: ${Output.count(quarantined)} records are in quarantine; see them with ` +
-          `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
+          `tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
       )
     }
   }

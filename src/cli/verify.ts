@@ -265,7 +265,7 @@ const summary = (report: VerifyReport): string => {
   const resources = all.filter((one) => !isLeftOut(one))
   const leftOut = all.length - resources.length
   if (leftOut > 0 && resources.length === 0)
-    return "Nothing was compared: no resource was synced. Run first: npx tributary sync"
+    return "Nothing was compared: no resource was synced. Run first: tributary sync"
   const unsynced = leftOut === 0 ? "" : ` ${leftOut} resources are not synced and were not compared.`
   const sum = (pick: (one: ResourceReport) => number) => resources.reduce((total, one) => total + pick(one), 0)
   const requests = `${Output.count(report.requests)} requests`
@@ -292,7 +292,7 @@ const summary = (report: VerifyReport): string => {
   ])
   const hint =
     differing - waiting > 0 && resources.every(({ repair }) => repair === null)
-      ? " To read those records again: npx tributary verify --repair"
+      ? " To read those records again: tributary verify --repair"
       : ""
   return `Not equal: ${reasons} (${Output.count(records)} records compared, ${requests}).${sampled}${unsynced}${hint}`
 }

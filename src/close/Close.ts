@@ -149,7 +149,7 @@ export const findingsOf = (
       : [`only ${sample.records} records of each resource were compared with the source: close without --sample`]),
     ...differing.map(({ resource, status, missing, surplus, different, unreadable }) => {
       const counts = [`${missing} missing`, `${surplus} surplus`, `${different} different`, `${unreadable} unreadable`]
-      const remedy = status === "waiting" ? "npx tributary sync" : "npx tributary verify"
+      const remedy = status === "waiting" ? "tributary sync" : "tributary verify"
       return `${resource} is not equal to the source (${counts.filter((one) => !one.startsWith("0 ")).join(", ")}): ${remedy}`
     }),
     ...incomplete.map(({ resource, reason }) => `${resource} could not be compared with the source: ${reason ?? ""}`),
@@ -157,14 +157,12 @@ export const findingsOf = (
       ? []
       : [
           `${late.length === 1 ? "1 resource was" : `${late.length} resources were`} not read after the period's end ` +
-            `(${named(late.map(({ resource }) => resource))}): npx tributary sync`
+            `(${named(late.map(({ resource }) => resource))}): tributary sync`
         ]),
-    ...quarantined.map(
-      (one) => `${one.quarantined} records of ${one.resource} are in quarantine: npx tributary status`
-    ),
+    ...quarantined.map((one) => `${one.quarantined} records of ${one.resource} are in quarantine: tributary status`),
     ...unproven.map(
       ({ resource, gaps }) =>
-        `${gaps === 1 ? "1 open delivery gap" : `${gaps} open delivery gaps`} of ${resource} may hide changes: npx tributary sync`
+        `${gaps === 1 ? "1 open delivery gap" : `${gaps} open delivery gaps`} of ${resource} may hide changes: tributary sync`
     ),
     ...invariants.flatMap(({ name, error }) =>
       error === null ? [] : [`the invariant ${name} cannot be evaluated: ${error}`]

@@ -154,7 +154,7 @@ const head = (document: Pdf, close: Document): void => {
     ["Program", `${close.program.name} ${close.program.version}`],
     ["Installation", close.installation],
     ["Signed with", `${signature.algorithm}, key SHA-256 ${signature.fingerprint}`],
-    ["Check it", "npx tributary close --verify FILE.json"]
+    ["Check it", "tributary close --verify FILE.json"]
   ])
 }
 

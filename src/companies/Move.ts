@@ -197,7 +197,7 @@ const discardCopy = Effect.fnUntraced(function* ({ row, companyId, datasets }: M
         return yield* refuse(
           found.moveState === "arriving"
             ? `the target has a copy of company ${company} from another move; complete that one, or delete the copy there: ` +
-                `npx tributary company remove ${company} --erase --yes`
+                `tributary company remove ${company} --erase --yes`
             : `the target has a company ${company} already`
         )
       }
@@ -234,7 +234,7 @@ const copyAll = Effect.fnUntraced(function* (
     return yield* refuse(
       `the target has rows of company ${company}${companyId === null ? "" : ` or of company number ${companyId}`} ` +
         `(${occupied.slice(0, 3).join(", ")}); if they are of an earlier stay, delete them there: ` +
-        `npx tributary company remove ${company} --erase --yes`
+        `tributary company remove ${company} --erase --yes`
     )
   }
   const copied = new Map<string, bigint>()

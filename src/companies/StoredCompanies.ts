@@ -33,19 +33,19 @@ const missingKey = (name: string) =>
 
 const wrongKey = (name: string) =>
   `company ${name}: ${companiesKeyVariable} does not open its token; set the key with which the company was added, or ` +
-  `store the token again: npx tributary company rotate-token ${name} --token-stdin`
+  `store the token again: tributary company rotate-token ${name} --token-stdin`
 
 const moving = {
   leaving: (name: string) =>
     `company ${name} is moving to another warehouse; repeat tributary company move to complete it, or undo it: ` +
-    `npx tributary company resume ${name}`,
+    `tributary company resume ${name}`,
   arriving: (name: string) =>
     `company ${name} is arriving from another warehouse; repeat tributary company move there to complete it`
 }
 
 const twice = (name: string) =>
   `company ${name} is in the configuration file and in the warehouse; remove it from the file, or from the warehouse: ` +
-  `npx tributary company remove ${name}`
+  `tributary company remove ${name}`
 
 /** The settings of a row, as those of the file are decoded; or what is wrong with them. */
 export const settingsOf = (

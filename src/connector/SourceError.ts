@@ -134,7 +134,7 @@ export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
 }> {
   readonly handling = retryable(
     `not sent: requests are paused for another ${secondsOf(this.retryAfter)} s${this.detail === null ? "" : `: ${this.detail}`}`,
-    "wait until then, or, when the fault is gone, run npx tributary budget release; npx tributary budget shows the answer that requested the pause",
+    "wait until then, or, when the fault is gone, run tributary budget release; tributary budget shows the answer that requested the pause",
     "paused"
   )
 }
@@ -291,7 +291,7 @@ export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly 
   readonly handling = final(
     "company",
     `another source: ${this.detail}; nothing was written`,
-    "check the address and the token of the company; use another database for another source (DATABASE_URL), or, if it replaces the earlier one, run npx tributary sync --accept-new-source",
+    "check the address and the token of the company; use another database for another source (DATABASE_URL), or, if it replaces the earlier one, run tributary sync --accept-new-source",
     "configuration"
   )
 }

@@ -30,7 +30,7 @@ export const slow = passing(
 
 export const failed = passing(
   "This page cannot be shown now",
-  "A query failed; the log of tributary serve has the reason, and npx tributary doctor names the remedy. This page is " +
+  "A query failed; the log of tributary serve has the reason, and tributary doctor names the remedy. This page is " +
     "requested again automatically."
 )
 

@@ -224,7 +224,7 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
           subject: `events of ${name}`,
           problem: "no process receives them; the source drops what it cannot deliver",
           since: null,
-          next: { text: "start one: npx tributary serve", to: webhooks }
+          next: { text: "start one: tributary serve", to: webhooks }
         } as const),
     dead === 0
       ? null

@@ -191,7 +191,7 @@ export const run = Effect.fnUntraced(function* (sender: Sender, state: State) {
   const secrets = secretsOf(sender.keys, row)
   if (secrets.length === 0) {
     return yield* new EndpointUnusable({
-      message: `endpoint ${row.name}: its signing secret cannot be opened with this key; npx tributary changes endpoints rotate ${row.name} makes another`
+      message: `endpoint ${row.name}: its signing secret cannot be opened with this key; tributary changes endpoints rotate ${row.name} makes another`
     })
   }
   const monotonicMs = yield* MonotonicClock.make

@@ -90,7 +90,7 @@ const allRejected = (records: number, { code, message }: DatabaseError) =>
   new DatabaseError({
     operation: "load",
     code,
-    message: `Postgres refuses each of ${records} records (${code ?? "no code"}: ${message}), so that the table is wrong, not the records: run npx tributary doctor`,
+    message: `Postgres refuses each of ${records} records (${code ?? "no code"}: ${message}), so that the table is wrong, not the records: run tributary doctor`,
     isRetryable: false
   })
 

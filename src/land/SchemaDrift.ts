@@ -181,7 +181,7 @@ export const describe = (resource: string, { unknown, typeMismatches }: DriftRep
   const parts = [
     ...(unknown.length === 0
       ? []
-      : [`new fields, kept in _extra until they have columns: ${list(unknown)}; see npx tributary schema plan`]),
+      : [`new fields, kept in _extra until they have columns: ${list(unknown)}; see tributary schema plan`]),
     ...(typeMismatches.length === 0
       ? []
       : [`values that do not fit their inferred column, kept in _extra: ${list(typeMismatches)}`])

@@ -81,7 +81,7 @@ export class Capabilities extends Context.Service<
 export const unreachable = toolFailure(
   "warehouse_unreachable",
   "The warehouse does not answer.",
-  "Try again in a moment; npx tributary doctor shows the cause to the operator."
+  "Try again in a moment; tributary doctor shows the cause to the operator."
 )
 
 const timedOut = "57014"
@@ -102,10 +102,10 @@ export const failureOf = (error: ToolFailure | SqlError | DatabaseError): ToolFa
     return toolFailure(
       "warehouse_incomplete",
       "The warehouse has no tables of this version yet.",
-      "The operator runs npx tributary sync, which creates them."
+      "The operator runs tributary sync, which creates them."
     )
   }
-  return toolFailure("warehouse_failed", known.message, "npx tributary doctor shows the cause to the operator.")
+  return toolFailure("warehouse_failed", known.message, "tributary doctor shows the cause to the operator.")
 }
 
 /** Records the SQL of the statements that the effect runs. */

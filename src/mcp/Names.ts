@@ -20,7 +20,7 @@ const unknown = (kind: "company" | "resource", given: string, names: ReadonlyArr
       `unknown_${kind}`,
       `There is no ${kind} ${given}.`,
       names.length === 0
-        ? "Nothing has been synced yet: the operator runs npx tributary sync."
+        ? "Nothing has been synced yet: the operator runs tributary sync."
         : `Name one of: ${names.join(", ")}.`
     )
   )

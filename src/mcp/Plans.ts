@@ -18,7 +18,7 @@ const Name = Schema.String.check(Schema.isMaxLength(200))
 export const planSync = Tool.make("plan_sync", {
   description:
     "Estimates the requests and minutes of the next sync from the warehouse alone: no request is sent, and nothing runs. " +
-    "To sync, the operator runs npx tributary sync.",
+    "To sync, the operator runs tributary sync.",
   parameters: Schema.Struct({
     resources: Schema.optionalKey(
       Schema.Array(Name)
@@ -56,7 +56,7 @@ export const handlePlan = (given: {
 export const dryRunPush = Tool.make("dry_run_push", {
   description:
     "Checks records that a person wants to write to the source, and shows the requests of a push. Nothing is sent or " +
-    "stored. To push, the operator runs npx tributary push with a file of the same lines.",
+    "stored. To push, the operator runs tributary push with a file of the same lines.",
   parameters: Schema.Struct({
     resource: Name,
     records: Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(recordsCharactersMax)).annotate({

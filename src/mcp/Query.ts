@@ -154,7 +154,7 @@ const openSession = Effect.fnUntraced(function* (connect: Reader.Pages["connect"
       toolFailure(
         "no_reader",
         `SQL is not run: its login can read the secrets in ${secrets?.names ?? "the warehouse"}.`,
-        "The operator makes a reader (npx tributary schema grants | psql) and sets DATABASE_READER_URL to log in as it. " +
+        "The operator makes a reader (tributary schema grants | psql) and sets DATABASE_READER_URL to log in as it. " +
           "The other tools work without it."
       )
     )
@@ -256,7 +256,7 @@ const failureOf = (error: ToolFailure | DatabaseError): ToolFailure => {
     return toolFailure(
       "no_reader",
       error.message,
-      "The operator sets DATABASE_READER_URL; npx tributary doctor shows more."
+      "The operator sets DATABASE_READER_URL; tributary doctor shows more."
     )
   }
   if (error.code === "57014" || error.operation === "query") {

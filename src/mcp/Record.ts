@@ -147,7 +147,7 @@ export const handle = (given: { readonly resource: string; readonly id: number |
               "unknown_resource",
               `The warehouse has no history of ${given.resource}.`,
               names.length === 0
-                ? "Nothing has been synced yet: the operator runs npx tributary sync."
+                ? "Nothing has been synced yet: the operator runs tributary sync."
                 : `Name one of: ${names.join(", ")}.`
             )
           )

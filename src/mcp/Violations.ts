@@ -95,7 +95,7 @@ const unknown = (given: string, names: ReadonlyArray<string>) =>
       "unknown_invariant",
       `There is no invariant ${given}.`,
       names.length === 0
-        ? "No rule was evaluated yet: the operator runs npx tributary sync."
+        ? "No rule was evaluated yet: the operator runs tributary sync."
         : `Name one of: ${names.slice(0, rulesMax).join(", ")}.`
     )
   )

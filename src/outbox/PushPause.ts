@@ -33,7 +33,7 @@ export const reasonOf = (row: Statement.RowOf<typeof installationStatement> | un
     : null
 }
 
-export const releaseCommand = "npx tributary push release"
+export const releaseCommand = "tributary push release"
 
 /** One sentence for a person. */
 export const sentence = (reason: string): string => `Pushes are paused: ${reason}`
@@ -41,7 +41,7 @@ export const sentence = (reason: string): string => `Pushes are paused: ${reason
 export const failureOf = (reason: string): Failure => ({
   kind: "PushesPaused",
   message: sentence(reason),
-  remedy: `list the pending rows (npx tributary push status) and compare them with the source; then release them: ${releaseCommand}`,
+  remedy: `list the pending rows (tributary push status) and compare them with the source; then release them: ${releaseCommand}`,
   disposition: "configuration",
   stops: "company"
 })

@@ -19,7 +19,7 @@ const remedies: Readonly<Record<string, string>> = {
   "3D": "create the database, or correct its name in DATABASE_URL",
   "40": "run this again",
   "42501":
-    "grant the login the right that the message names (npx tributary doctor checks the rights), then run this again",
+    "grant the login the right that the message names (tributary doctor checks the rights), then run this again",
   "53": "the database server lacks a resource, which the message names: provide it, then run this again",
   "53100": "the disk of the database server is full: free space there or enlarge it, then run this again",
   "53200":
@@ -53,7 +53,7 @@ export const isDamage = ({ code }: Pick<DatabaseError, "code">): boolean =>
   code !== undefined && damagedStates.has(code)
 
 const damaged =
-  "a part of the warehouse is missing or was restored in part. Run npx tributary sync, which creates missing tables of " +
+  "a part of the warehouse is missing or was restored in part. Run tributary sync, which creates missing tables of " +
   "records again. If that ends in the same way, restore the dataset tributary whole from a backup, or drop it (drop " +
   "schema tributary cascade): the next sync creates it again and reads every record. Rows that wait to be pushed, and " +
   "webhook secrets, are dropped with it"

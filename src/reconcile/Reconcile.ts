@@ -117,13 +117,13 @@ const describeSubscriptions = (
   { wanted, unreadable }: CheckedCompany
 ): ReadonlyArray<string> => [
   ...(ours.length === 0 && isWanted && wanted.size > 0
-    ? ["no subscription delivers here; create one with: npx tributary webhooks ensure"]
+    ? ["no subscription delivers here; create one with: tributary webhooks ensure"]
     : []),
   ...ours
     .filter(({ paused }) => paused)
     .map(
       ({ id }) =>
-        `subscription ${id} is paused; until it is resumed, only scheduled runs read its changes; to resume it, run npx tributary webhooks resume ${id}`
+        `subscription ${id} is paused; until it is resumed, only scheduled runs read its changes; to resume it, run tributary webhooks resume ${id}`
     ),
   ...[...unreadable]
     .filter(([event]) => wanted.has(event))

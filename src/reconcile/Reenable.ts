@@ -61,7 +61,7 @@ const describeTest = (result: TestResult): string => {
   const body = responseBody === null || responseBody === "" ? "" : `: ${responseBody.slice(0, shownMax)}`
   if (responseCode === null) return `a test delivery was not acknowledged: ${describeAnswer(result)}`
   const remedy =
-    responseCode === 401 ? "; if the secret does not fit, npx tributary webhooks ensure creates another one" : ""
+    responseCode === 401 ? "; if the secret does not fit, tributary webhooks ensure creates another one" : ""
   return `a test delivery was answered ${responseCode}${body}${remedy}`
 }
 

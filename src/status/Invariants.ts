@@ -84,7 +84,7 @@ export const violations = (
 
 /** The command that lists the violations of a rule. */
 export const listCommand = (invariant: string): string =>
-  `npx tributary query "select company_id, resource, record_id, detail from tributary.violations where invariant = '${invariant}' and ended_at is null"`
+  `tributary query "select company_id, resource, record_id, detail from tributary.violations where invariant = '${invariant}' and ended_at is null"`
 
 export const unconfirmedStatement = Statement.make({
   name: "count unconfirmed violations",

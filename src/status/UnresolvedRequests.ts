@@ -93,8 +93,8 @@ export const problemOf = ({ isPaused, error }: UnresolvedRequests): string =>
 /** What resolves them. */
 export const stepOf = (one: UnresolvedRequests): string => {
   const { company, resource, push, isPaused, isServed, isRefused, remedy } = one
-  if (isPaused) return `resume it: npx tributary company resume ${company}`
+  if (isPaused) return `resume it: tributary company resume ${company}`
   if (isServed && isRefused && remedy !== null) return remedy
-  const next = `continue the push: npx tributary push retry ${push ?? `${resource} --company ${company}`}`
+  const next = `continue the push: tributary push retry ${push ?? `${resource} --company ${company}`}`
   return isRefused && remedy !== null ? `${remedy}; then ${next}` : next
 }

@@ -36,7 +36,7 @@ export const webhooksOf = ({ name, connector }: Subscriber): Effect.Effect<Subsc
           kind: "unsupported",
           company: name,
           detail: "this source has no webhooks",
-          remedy: "remove webhooks from the configuration; npx tributary sync reads all records"
+          remedy: "remove webhooks from the configuration; tributary sync reads all records"
         })
       )
     : Effect.succeed(connector.subscriptions)

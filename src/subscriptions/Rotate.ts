@@ -185,7 +185,7 @@ export const repairSecret = Effect.fnUntraced(function* (
   const tested = yield* Effect.result(source.test(id))
   if (tested._tag === "Success" && tested.success.responseCode === 401) {
     warnings.push(
-      `a test delivery of subscription ${id} is still answered 401: check the clocks with npx tributary doctor; ` +
+      `a test delivery of subscription ${id} is still answered 401: check the clocks with tributary doctor; ` +
         "if they are right, set webhooks.rotate_field to the field in which the source accepts a new secret"
     )
   }

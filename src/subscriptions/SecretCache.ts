@@ -73,7 +73,7 @@ export const decryptRow = Effect.fnUntraced(function* (
   if (secret === null && state !== "previous") {
     yield* Effect.logWarning(
       `company ${company}: the signing secret of subscription ${subscription ?? "(unknown)"} cannot be decrypted with ` +
-        "this token, so that its deliveries are refused; npx tributary webhooks ensure makes another"
+        "this token, so that its deliveries are refused; tributary webhooks ensure makes another"
     )
   }
   return secret

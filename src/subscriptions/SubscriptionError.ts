@@ -59,7 +59,7 @@ export type SubscribeNeeds = ChangeNeeds | SigningSecrets
 
 /** The command that a remedy names. */
 export const commandFor = (company: string, command: string): string =>
-  `npx tributary webhooks ${command} --company ${company}`
+  `tributary webhooks ${command} --company ${company}`
 
 export const subscriptionNotFound = (company: string, id: string | null, url: string | null = null) =>
   new SubscriptionError({

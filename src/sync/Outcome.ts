@@ -129,7 +129,7 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
     case "NewerCatalogue":
       return failure(
         "configuration",
-        `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`
+        `upgrade this program; to go back to the older catalogue on purpose, run tributary sync ${error.resource} --full`
       )
     case "TableDamaged":
       return failure("configuration", error.remedy)

@@ -96,7 +96,7 @@ const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status
   if (massDeleteBlocked !== null) {
     return [
       `the mass-delete guard stopped the deletion of ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows that a full scan did not return`,
-      `if the source deleted them, run: npx tributary sync ${resource} --full --accept-deletions`
+      `if the source deleted them, run: tributary sync ${resource} --full --accept-deletions`
     ] as const
   }
   const { quarantined } = totals

@@ -64,7 +64,7 @@ const role = Grants.roleNamesDefault.reader
 const mark = "Made by tributary for its own read-only sessions."
 
 const makeReader =
-  "run npx tributary schema grants | psql as an administrator, give the role a password, and set " +
+  "run tributary schema grants | psql as an administrator, give the role a password, and set " +
   "DATABASE_READER_URL to log in as it"
 
 /**
@@ -204,7 +204,7 @@ export interface SkippedPages {
   readonly remedy: string
 }
 
-const grantAgain = "run npx tributary schema grants | psql as the owner of the tables"
+const grantAgain = "run tributary schema grants | psql as the owner of the tables"
 
 /** The parts of the control plane that the session may not read; null where it may read all but the secrets. */
 export const unreadableStatement = Statement.make({

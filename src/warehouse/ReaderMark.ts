@@ -78,7 +78,7 @@ const behind = Effect.fnUntraced(function* (client: pg.Client, operation: string
 
 const explained = (operation: string) => (error: DatabaseError) =>
   error.code === "42501"
-    ? refused(operation, `${error.message}: run npx tributary schema grants | psql as the owner of the tables`)
+    ? refused(operation, `${error.message}: run tributary schema grants | psql as the owner of the tables`)
     : error.code === "42P01" || error.code === "3F000"
       ? refused(operation, `the reader's database has no tributary.reader_marks (${error.message}); ${remedy}`)
       : error

@@ -34,7 +34,7 @@ export interface Relation {
   readonly quoted: string
 }
 
-export const repairCommand = "npx tributary schema repair"
+export const repairCommand = "tributary schema repair"
 
 /** The one step that repairs every damaged table. */
 export const remedy = `${repairCommand} repairs all damaged tables together; with --dry-run it shows what it would do`

@@ -214,7 +214,7 @@ const planView = (
     return {
       name: model.name,
       reason: `its columns change, and ${dependents.join(", ")} ${dependents.length === 1 ? "depends" : "depend"} on it`,
-      remedy: `drop what depends on it, run npx tributary schema apply, and create it again on the new columns`
+      remedy: `drop what depends on it, run tributary schema apply, and create it again on the new columns`
     }
   }
   const granted = (found.grantees ?? []).map((grantee) => `grant select on ${view} to ${grantee}`)
@@ -292,16 +292,16 @@ const saysOfStep = /^(?!08|57P|E)[0-9A-Z]{5}$/
 const remedyOf = (code: string): string => {
   switch (code) {
     case "42501":
-      return "run npx tributary schema apply as the owner of the datasets; a loader may not create views"
+      return "run tributary schema apply as the owner of the datasets; a loader may not create views"
     case "40001":
     case "40P01":
     case "55P03":
     case "57014":
       return busyRemedy
     case "2BP01":
-      return "drop what depends on it, run npx tributary schema apply, and create it again"
+      return "drop what depends on it, run tributary schema apply, and create it again"
     default:
-      return "see npx tributary schema plan for the statement; unless the tables were changed by hand, please report it"
+      return "see tributary schema plan for the statement; unless the tables were changed by hand, please report it"
   }
 }
 

@@ -22,7 +22,7 @@ const message: AlertMessage = {
   since: new Date("2026-11-20T12:00:00Z"),
   at: new Date("2026-11-20T12:00:05Z"),
   what: "3 records of things <b> & more could not be landed",
-  remedy: "npx tributary status"
+  remedy: "tributary status"
 }
 
 const send = (route: Route, messages = [message]) =>
@@ -174,7 +174,7 @@ describe("a text", () => {
 What: ${message.what}.
 Since: 2026-11-20 12:00:00 UTC.
 Consequence: the warehouse lacks these records, or has an older version of them.
-What to do: npx tributary status`
+What to do: tributary status`
     )
     assert.match(
       textOf([{ ...message, event: "end" }]),
@@ -185,7 +185,7 @@ What to do: npx tributary status`
   it("of many messages counts them, and shows the first", () => {
     const text = textOf([...Array.from({ length: 24 }, () => message), { ...message, event: "end" as const }])
     assert.match(text, /^25 alerts: 24 started, 1 ended\n/)
-    assert.match(text, /and 5 more: npx tributary alerts history$/)
+    assert.match(text, /and 5 more: tributary alerts history$/)
   })
 
   it("for programs names each member", () => {

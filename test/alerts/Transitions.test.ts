@@ -26,7 +26,7 @@ const late = (level = 0, subject = "things"): Observation => ({
   level,
   since: null,
   what: "things is late",
-  remedy: "npx tributary sync things"
+  remedy: "tributary sync things"
 })
 const token: Observation = { ...late(), kind: "token", subject: "" }
 

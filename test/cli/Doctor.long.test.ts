@@ -133,7 +133,7 @@ describe("tributary doctor", () => {
           for (const check of [...well, ...far]) {
             assert.isTrue(fresh.of(check).length > 0 && fresh.of(check).every(({ status }) => status === "ok"), check)
           }
-          assertFinding(fresh, "migrations", "warning", "nothing was synced into it yet", "npx tributary sync")
+          assertFinding(fresh, "migrations", "warning", "nothing was synced into it yet", "tributary sync")
           assertFinding(fresh, "freshness", "skipped", "not up to date", null)
           assertFinding(fresh, "subscription", "skipped", "webhooks.public_url is not set", null)
           assert.deepStrictEqual(
@@ -143,20 +143,14 @@ describe("tributary doctor", () => {
           // Doctor does not create an embedded Postgres that does not exist yet.
           const embedded = yield* examine(world, { DATABASE_URL: "" })
           assert.strictEqual(embedded.code, 0)
-          assertFinding(
-            embedded,
-            "database",
-            "warning",
-            "does not exist yet",
-            "npx tributary sync creates and fills it"
-          )
+          assertFinding(embedded, "database", "warning", "does not exist yet", "tributary sync creates and fills it")
           assert.isAbove(embedded.of("disk").length, 0)
           assert.deepStrictEqual(readdirSync(world.folder), [])
 
           const shown = yield* world.run(["doctor"])
           assert.strictEqual(shown.code, 0)
           assert.match(shown.stdout, /^ok {7}token +main: accepted, company 1/m)
-          assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> npx tributary sync/m)
+          assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> tributary sync/m)
           assert.match(shown.stdout, /\n\n\d+ checks: \d+ ok, 1 warning, \d+ skipped\n$/)
           const unknownCompany = yield* world.run(["doctor", "--company", "unknown"])
           assert.strictEqual(unknownCompany.code, 2)
@@ -174,7 +168,7 @@ describe("tributary doctor", () => {
           const world = yield* makeWorld(empty)
           const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
           assert.strictEqual(bare.code, 2)
-          assertFinding(bare, "configuration", "failed", "no source is configured", "npx tributary init")
+          assertFinding(bare, "configuration", "failed", "no source is configured", "tributary init")
           // Checks that do not need the source run all the same.
           assertFinding(bare, "rights", "ok", "may create and write", null)
 
@@ -255,7 +249,7 @@ describe("tributary doctor", () => {
           world.configure("freshnes: {}\n")
           const misspelt = yield* examine(world)
           assert.strictEqual(misspelt.code, 2)
-          assertFinding(misspelt, "configuration", "failed", "freshnes: there is no such setting", "npx tributary init")
+          assertFinding(misspelt, "configuration", "failed", "freshnes: there is no such setting", "tributary init")
           assertFinding(misspelt, "node", "ok", "Node ", null)
           world.configure("{}\n")
 
@@ -432,7 +426,7 @@ describe("tributary doctor", () => {
             "dashboard reader",
             "warning",
             "but with the rights of DATABASE_URL: there is no reader",
-            "npx tributary schema grants | psql as an administrator"
+            "tributary schema grants | psql as an administrator"
           )
           yield* world.query(`alter role ${role} connection limit 3`)
           const narrow = yield* examine(world, looking)
@@ -461,7 +455,7 @@ describe("tributary doctor", () => {
             "may not use the dataset tributary",
             "grant usage, create on schema"
           )
-          assertFinding(barred, "rights", "failed", "tables of erp", "npx tributary schema grants")
+          assertFinding(barred, "rights", "failed", "tables of erp", "tributary schema grants")
           const well = yield* examine(world)
           assert.strictEqual(well.code, 0)
           assertFinding(well, "migrations", "ok", "are applied", null)
@@ -564,13 +558,13 @@ describe("tributary doctor", () => {
             "freshness",
             "warning",
             "1 of 3 resources late: customers (3 h, target 15 min)",
-            "npx tributary serve"
+            "tributary serve"
           )
-          assertFinding(late, "freshness", "warning", "never read: invoices", "npx tributary sync")
-          assertFinding(late, "runs", "warning", "1 run is recorded as running", "npx tributary sync ends them")
+          assertFinding(late, "freshness", "warning", "never read: invoices", "tributary sync")
+          assertFinding(late, "runs", "warning", "1 run is recorded as running", "tributary sync ends them")
           assertFinding(late, "quarantine", "warning", "1 record could not be landed", "tributary.quarantine")
           assertFinding(late, "events", "warning", "1 dead letter", "webhooks replay")
-          assertFinding(late, "serve", "warning", "no tributary serve runs for main", "npx tributary serve")
+          assertFinding(late, "serve", "warning", "no tributary serve runs for main", "tributary serve")
           assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
           assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask a person")
 
@@ -590,14 +584,14 @@ describe("tributary doctor", () => {
             "budget",
             "warning",
             "an answer requested a pause (Retry-After)",
-            "npx tributary budget release"
+            "tributary budget release"
           )
           assertFinding(
             paused,
             "token",
             "warning",
             "requests are paused for another",
-            "npx tributary budget release".slice(4)
+            "tributary budget release".slice(4)
           )
           const requests = yield* world.control("GET", "/requests")
           assert.strictEqual(
@@ -627,15 +621,9 @@ describe("tributary doctor", () => {
             "subscription",
             "warning",
             `there is none for ${url}/hooks/main`,
-            "npx tributary webhooks ensure --company main"
+            "tributary webhooks ensure --company main"
           )
-          assertFinding(
-            none,
-            "signing secrets",
-            "warning",
-            "every delivery is refused",
-            "npx tributary webhooks ensure"
-          )
+          assertFinding(none, "signing secrets", "warning", "every delivery is refused", "tributary webhooks ensure")
           assertFinding(none, "webhook address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS")
 
           yield* run(0, ["ensure"], { MAIN_TOKEN: token })
@@ -650,7 +638,7 @@ describe("tributary doctor", () => {
 
           yield* run(0, ["pause"], { MAIN_TOKEN: token })
           const paused = yield* examine(world, { MAIN_TOKEN: token })
-          assertFinding(paused, "subscription", "warning", "is paused", "npx tributary webhooks ensure --company main")
+          assertFinding(paused, "subscription", "warning", "is paused", "tributary webhooks ensure --company main")
           const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read"]))
           const barred = yield* examine(world, { MAIN_TOKEN: poor })
           assert.strictEqual(barred.of("subscription")[0]?.status, "failed")

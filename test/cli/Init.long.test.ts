@@ -130,7 +130,7 @@ describe("tributary init", () => {
           assert.isFalse(existsSync(join(world.folder, "other.yaml")))
           const second = yield* init([...base, "--company", "north", "--config", "other.yaml"])
           assert.strictEqual(second.code, 0, second.stderr)
-          assert.include(second.stdout, "npx tributary doctor --config other.yaml")
+          assert.include(second.stdout, "tributary doctor --config other.yaml")
           assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that references it")
         })
       ),

@@ -63,8 +63,7 @@ describe("invariants", () => {
           assert.include(noted, 'the invariant bad cannot be evaluated: column "nothing" does not exist')
           const { stdout } = yield* world.run(["status"])
           assert.match(stdout, /invariants: 2 violated, 1 failed, 4 not violated/)
-          const [, command] =
-            /see them with npx tributary query "(select [^"]*'no_odd_totals'[^"]*)"/.exec(stdout) ?? []
+          const [, command] = /see them with tributary query "(select [^"]*'no_odd_totals'[^"]*)"/.exec(stdout) ?? []
           const listed = yield* world.run(["query", command!, "--json"])
           assert.include(listed.stdout, `"resource":"invoices","record_id":${id},"detail":"odd"`)
           assert.notInclude(yield* sync, "violates", "an idle sync evaluates nothing")

@@ -101,7 +101,7 @@ describe("tributary push and its subcommands", () => {
             { concurrency: 2 }
           )
           assert.strictEqual(csv.code, 0, csv.stderr)
-          assert.include(csv.stdout, "npx tributary push customers --from refused.csv")
+          assert.include(csv.stdout, "tributary push customers --from refused.csv")
           assert.include(shown.stdout, "3 records: 2 created, 1 refused")
           assert.include(shown.stdout, "refused: 1 unknown_value")
           const over = yield* world.run(["push", "export-refused", push, "--to", "refused.csv"])
@@ -162,7 +162,7 @@ describe("tributary push and its subcommands", () => {
           assert.strictEqual(retried.code, 4, retried.stderr)
           const { pushes } = JSON.parse(retried.stdout) as { pushes: ReadonlyArray<PushReport> }
           assert.deepInclude(pushes[0]!.counts, { updated: 1, refused: 1 })
-          assert.include(status.stdout, "outbox of main: 0 waiting, 1 refused; see them with npx tributary push status")
+          assert.include(status.stdout, "outbox of main: 0 waiting, 1 refused; see them with tributary push status")
 
           world.configure(
             "companies:\n  - { name: a, token_env: SERVICE_API_TOKEN }\n  - { name: b, token_env: SERVICE_API_TOKEN }\n"
@@ -194,7 +194,7 @@ describe("tributary push and its subcommands", () => {
           const failed = yield* world.run(["push", "customers", "--from", "a.ndjson"])
           assert.strictEqual(failed.code, 5, failed.stderr)
           assert.include(failed.stdout, "has stopped: 60 wait")
-          assert.match(failed.stderr, /the same command, or npx tributary push retry \d+, continues it/)
+          assert.match(failed.stderr, /the same command, or tributary push retry \d+, continues it/)
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const resumed = yield* world.run(["push", "customers", "--from", "a.ndjson", "--json"])
           assert.strictEqual(resumed.code, 0, resumed.stderr)
@@ -213,7 +213,7 @@ describe("tributary push and its subcommands", () => {
           stopping.child.kill("SIGINT")
           const stopped = yield* Effect.promise(() => stopping.done)
           assert.strictEqual(stopped.code, 130, stopped.stderr)
-          const again = /npx tributary (push retry \d+), continues it/.exec(stopped.stderr)![1]!
+          const again = /tributary (push retry \d+), continues it/.exec(stopped.stderr)![1]!
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const retried = yield* world.run(again.split(" "))
           assert.strictEqual(retried.code, 0, retried.stderr)
@@ -249,7 +249,7 @@ describe("tributary push and its subcommands", () => {
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const { stdout } = yield* world.run(["status"])
           assert.include(stdout, "1 push request of customers of main without a known outcome since ")
-          const step = /what to do: continue the push: npx tributary (push retry \d+)\n/.exec(stdout)![1]!
+          const step = /what to do: continue the push: tributary (push retry \d+)\n/.exec(stdout)![1]!
           const retried = yield* world.run(step.split(" "))
           assert.strictEqual(retried.code, 0, retried.stderr)
           assert.lengthOf(yield* sourceCustomers(world, "K"), 30)
@@ -306,7 +306,7 @@ dashboard: { listen: off }
           assert.include(metrics, 'tributary_push_records_last_minute{company="main",outcome="updated"} 1')
           const status = yield* world.run(["push", "status"])
           assert.include(status.stdout, "customers of main: 1 created, 1 updated, 1 refused")
-          assert.include(status.stdout, "npx tributary push retry customers --company main --refused")
+          assert.include(status.stdout, "tributary push retry customers --company main --refused")
         })
       ),
     { timeout: 120_000 }

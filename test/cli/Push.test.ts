@@ -64,7 +64,7 @@ describe("tributary push", () => {
           )
           assert.include(pushed.stderr, "line 3, externalid T-2: unknown_value, invoiceterm: ")
           const push = /^push (\d+)/.exec(pushed.stdout)![1]!
-          assert.include(pushed.stderr, `npx tributary push export-refused ${push} --to refused.ndjson`)
+          assert.include(pushed.stderr, `tributary push export-refused ${push} --to refused.ndjson`)
           // Pushed records are in the warehouse immediately.
           assert.deepStrictEqual(
             yield* world.query(

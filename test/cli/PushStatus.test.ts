@@ -32,7 +32,7 @@ describe("push status", () => {
         const sql = yield* SqlClient.SqlClient
         yield* stopClock
         assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
-          "Nothing has been pushed yet. See: npx tributary push --help"
+          "Nothing has been pushed yet. See: tributary push --help"
         ])
         assert.deepStrictEqual(yield* Outbox.open, [])
 
@@ -68,18 +68,18 @@ describe("push status", () => {
           "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
             "1 with other values at the source, 1 pushed before, 1 given again in a later push",
           "    refused: 2 unknown_value",
-          "    what to do: npx tributary push retry 1 continues it",
-          "    what to do: npx tributary push export-refused 1 --to refused.ndjson",
+          "    what to do: tributary push retry 1 continues it",
+          "    what to do: tributary push export-refused 1 --to refused.ndjson",
           "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-          "                npx tributary push retry 1 --refused",
+          "                tributary push retry 1 --refused",
           "Rows of tributary.outbox that belong to no push",
           "  y of main: 1 refused",
           "    refused: 1 invalid",
-          "    what to do: npx tributary push export-refused y --company main --to refused.ndjson",
+          "    what to do: tributary push export-refused y --company main --to refused.ndjson",
           "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-          "                npx tributary push retry y --company main --refused",
+          "                tributary push retry y --company main --refused",
           "  z of main: 1 waits, the oldest for 0 s",
-          "    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry z --company main",
+          "    what to do: nothing while tributary serve runs; without it: tributary push retry z --company main",
           "  y of south: 1 waits, the oldest for 0 s",
           "    no company of that name is configured, so no process sends them; there is main",
           "Requests whose outcome is not known yet",
@@ -92,8 +92,8 @@ describe("push status", () => {
         )
 
         assert.deepStrictEqual(outboxLines(yield* Outbox.open), [
-          "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with npx tributary push status",
-          "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with npx tributary push status"
+          "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with tributary push status",
+          "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with tributary push status"
         ])
 
         const figures = yield* yield* OutboxMetrics.make(() => ["main", "unknown"])
@@ -227,14 +227,14 @@ describe("push status", () => {
       "  line 17, externalid a\\x07: period_closed, date: the period is closed",
       "    lines[0].qty: is too much",
       "  and 11 records more",
-      "  what to do: npx tributary push export-refused 7 --to refused.ndjson",
+      "  what to do: tributary push export-refused 7 --to refused.ndjson",
       "              correct the records in that file and push it; or, if the cause is fixed at the source:",
-      "              npx tributary push retry 7 --refused",
+      "              tributary push retry 7 --refused",
       "tributary: 1 record has other values at the source than were given:",
       "  line 3, externalid b, id 9: amount: given 5.00, the source holds nothing",
       "  what to do: nothing if the source is right; else change them with tributary push --update",
       "tributary: of the records that were pushed before: 2 refused",
-      "  what to do: npx tributary push status 4 shows them and what to do"
+      "  what to do: tributary push status 4 shows them and what to do"
     ])
     assert.strictEqual(problemLine({ line: 4, field: "a", message: "is required" }), "line 4, a: is required")
     assert.strictEqual(problemLine({ line: null, field: null, message: "no" }), "no")

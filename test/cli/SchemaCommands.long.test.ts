@@ -56,7 +56,7 @@ describe("tributary schema", () => {
           assert.include(fresh.stdout, 'create table "erp"."webhooks"')
           assert.include(fresh.stdout, 'create table "erp"."items"')
           assert.match(fresh.stdout, /-- and [\d,]+ comments/)
-          assert.include(fresh.stdout, "npx tributary schema apply")
+          assert.include(fresh.stdout, "tributary schema apply")
           assert.lengthOf(yield* world.query("select 1 from pg_namespace where nspname = 'erp'"), 0)
 
           yield* world.control("PUT", "/dialect", { extraFields: 9 })

@@ -72,15 +72,15 @@ describe("tributary status", () => {
           "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
             "checked 2 min ago, its log was read 3 days ago",
           "      https://b.example/hooks/main",
-          "      what to do: npx tributary webhooks resume 2",
+          "      what to do: tributary webhooks resume 2",
           "    subscription 3: paused, nothing delivered yet, checked 0 s ago, its log was never read",
           "      https://c.example/hooks/main",
-          "      what to do: npx tributary webhooks resume 3",
-          "    receivers: none alive (none ever ran); start one with: npx tributary serve",
+          "      what to do: tributary webhooks resume 3",
+          "    receivers: none alive (none ever ran); start one with: tributary serve",
           "    inbox: 2 waiting (the oldest came 7 min ago), 1 done and 1 ignored in 24 h, 3 dead",
           "      dead: another reason",
           "      dead: the source says no",
-          "      what to do: npx tributary webhooks replay --dead",
+          "      what to do: tributary webhooks replay --dead",
           "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
             "a test delivery was answered 502",
           "    gap: y (acknowledged not stored) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
@@ -97,7 +97,7 @@ describe("tributary status", () => {
         yield* sql`update tributary.subscriptions set paused = false where subscription_id = '2'`
         assert.include(
           webhookLines(yield* Webhooks.read).join("\n"),
-          "what to do: it is enabled again by npx tributary serve as soon as a test delivery arrives"
+          "what to do: it is enabled again by tributary serve as soon as a test delivery arrives"
         )
         yield* sql`update tributary.subscriptions set state = 'deleted'`
         const [gone] = yield* Webhooks.read
@@ -120,7 +120,7 @@ describe("tributary status", () => {
         const [dead] = yield* Webhooks.read
         assert.include(
           webhookLines([dead!]).join("\n"),
-          "receivers: none alive (the last one 0 s ago); start one with: npx tributary serve"
+          "receivers: none alive (the last one 0 s ago); start one with: tributary serve"
         )
       })
     )

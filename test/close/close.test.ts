@@ -300,13 +300,13 @@ describe("the findings", () => {
     assert.deepStrictEqual(found({ deliveryGaps }), [])
     const waiting = { ...verification, resources: [{ ...verified, status: "waiting" as const, missing: 1 }] }
     assert.deepStrictEqual(found({ deliveryGaps, verification: waiting }), [
-      "things is not equal to the source (1 missing): npx tributary sync",
-      "2 open delivery gaps of things may hide changes: npx tributary sync"
+      "things is not equal to the source (1 missing): tributary sync",
+      "2 open delivery gaps of things may hide changes: tributary sync"
     ])
     const sampled = { ...verification, sample: { records: 9, seed: 1 } }
     assert.deepStrictEqual(found({ deliveryGaps: [gap], verification: sampled }), [
       "only 9 records of each resource were compared with the source: close without --sample",
-      "1 open delivery gap of things may hide changes: npx tributary sync"
+      "1 open delivery gap of things may hide changes: tributary sync"
     ])
   })
 
@@ -331,11 +331,11 @@ describe("the findings", () => {
       ]
     })
     assert.deepStrictEqual(findings, [
-      "things is not equal to the source (1 missing, 2 different): npx tributary verify",
-      "plains is not equal to the source (1 surplus): npx tributary sync",
+      "things is not equal to the source (1 missing, 2 different): tributary verify",
+      "plains is not equal to the source (1 surplus): tributary sync",
       "others could not be compared with the source: no answer",
-      "2 resources were not read after the period's end (things, plains): npx tributary sync",
-      "2 records of things are in quarantine: npx tributary status",
+      "2 resources were not read after the period's end (things, plains): tributary sync",
+      "2 records of things are in quarantine: tributary status",
       "the invariant own cannot be evaluated: no such column",
       "3 violations of adds_up: Lines add up."
     ])

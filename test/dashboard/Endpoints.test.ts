@@ -31,7 +31,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       const all = yield* ask(routes, [], "/endpoints")
       assert.match(all.read, /app active none 0 0 3 never https:\/\/app\.example\.com/)
       assert.match(all.read, /slow failing since 5 min ago 20, 10 min 1 1 To send them again/)
-      assert.include(all.read, "npx tributary changes endpoints replay slow")
+      assert.include(all.read, "tributary changes endpoints replay slow")
       assert.match(all.read, /chg_99_5 slow failed 503 1 250 ms 0 ms ago HTTP 503/)
       assert.isFalse(holdsHostile(all.text))
       const one = yield* ask(routes, [], "/endpoints?endpoint=app")

@@ -84,7 +84,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       assert.isTrue(one.isLive)
       assert.include(one.read, "Records given 130, 10 of them pushed before")
       assert.match(one.read, /waiting 7 unchanged 6 refused 1/)
-      assert.include(one.read, `npx tributary push retry ${push}`)
+      assert.include(one.read, `tributary push retry ${push}`)
       // The state has the same words and colour on the page as in the list, and each refused row is a link.
       const badge = '<span class="badge bad">unfinished, some refused</span>'
       assert.include(text, badge)
@@ -127,7 +127,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
         ]
       )
       const refused = yield* ask(routes, companies, `/outbox/refused?push=${push}`)
-      assert.include(refused.read, `npx tributary push retry ${push} --refused`)
+      assert.include(refused.read, `tributary push retry ${push} --refused`)
       assert.include(refused.read, "2 records were refused: invalid")
       assert.include(refused.text, `href="/confirm/push-retry?push=${push}"`)
       assert.deepInclude(

@@ -274,7 +274,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
           needsOf(text),
           [
             {
-              words: `unresolved 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: npx tributary push retry ${push!.id}`,
+              words: `unresolved 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: tributary push retry ${push!.id}`,
               to: "/outbox#calls"
             }
           ],
@@ -284,7 +284,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       assert.deepStrictEqual(needsOf((yield* ask(`${url}/companies/calm`)).text), [])
       const outbox = (yield* ask(`${url}/outbox`)).text
       assert.match(outbox, /<h2 id="calls">/)
-      assert.include(plain(outbox), `continue the push: npx tributary push retry ${push!.id}`)
+      assert.include(plain(outbox), `continue the push: tributary push retry ${push!.id}`)
 
       yield* run("update tributary.installation set pause_reason = 'the source is a new one'")
       for (const path of ["/", "/companies/pushing"]) {

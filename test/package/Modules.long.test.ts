@@ -68,7 +68,7 @@ console.log(JSON.stringify({ files: files.length, bytes, packages: [...packages]
  * several, one after the other.
  */
 const timeStart = `
-import { start } from "tributary/reference-server"
+import { start } from "tributary-sync/reference-server"
 const work = () => {
   let text = ""
   for (let round = 0; round < 40; round++) {
@@ -187,7 +187,7 @@ describe("the modules of the package", () => {
       Object.keys(importMsMax)
     )
     for (const [name, filesMax, bytesMax] of limits) {
-      const loaded = await run("--input-type=module", "--eval", countFiles, `tributary/${name}`)
+      const loaded = await run("--input-type=module", "--eval", countFiles, `tributary-sync/${name}`)
       assert.strictEqual(loaded.code, 0, loaded.stderr)
       const { files, bytes, packages } = JSON.parse(loaded.stdout) as {
         readonly files: number
@@ -196,13 +196,13 @@ describe("the modules of the package", () => {
       }
       const options = { cwd: installation.project, env: process.env }
       const bound = boundAt(node, options, importMsMax[name]! + 30)
-      const load = ["--input-type=module", "--eval", `await import("tributary/${name}")`]
+      const load = ["--input-type=module", "--eval", `await import("tributary-sync/${name}")`]
       const time = fastest(node, load, options, bound)
-      console.log(`tributary/${name}: ${files} files, ${bytes} bytes; ${describeStart(time, bound)} with Node`)
+      console.log(`tributary-sync/${name}: ${files} files, ${bytes} bytes; ${describeStart(time, bound)} with Node`)
       assert.isAtMost(files, filesMax)
       assert.isAtMost(bytes, bytesMax)
       assert.isAtMost(time.ms, bound)
-      assert.deepStrictEqual(packages, ["tributary"])
+      assert.deepStrictEqual(packages, ["tributary-sync"])
       for (const unneeded of ["pg", "kysely", "pdfkit", "@duckdb"]) assert.notInclude(packages, unneeded)
     }
   })
@@ -262,7 +262,7 @@ describe("the modules of the package", () => {
     const names = modules.map((name) => name.replace("-", "_"))
     file(
       "plain.ts",
-      modules.map((name, index) => `import type * as ${names[index]} from "tributary/${name}"\n`).join("") +
+      modules.map((name, index) => `import type * as ${names[index]} from "tributary-sync/${name}"\n`).join("") +
         `export type All = [${names.map((name) => `keyof typeof ${name}`).join(", ")}]\n`
     )
     for (const compiler of Object.keys(compilers) as ReadonlyArray<keyof typeof compilers>) {
@@ -282,7 +282,7 @@ describe("the modules of the package", () => {
   it("has types and schemas that every record of the server fits", { timeout: 240_000 }, async () => {
     await using server = await start({ data: "demo" })
     const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
-    let program = 'import type { Records } from "tributary/records"\n'
+    let program = 'import type { Records } from "tributary-sync/records"\n'
     let count = 0
     for (const name of serviceV2.resources.keys()) {
       const records = await server.records(name as "invoices")
@@ -298,7 +298,7 @@ describe("the modules of the package", () => {
     assert.isAbove(count, 1000)
     file("fits.ts", program)
     await compile("TypeScript 7", ["fits.ts"], { module: "nodenext", moduleResolution: "nodenext" })
-    file("misfit.ts", typed("wrong", 'import("tributary/records").Records["salesmen"]', { id: "1" }))
+    file("misfit.ts", typed("wrong", 'import("tributary-sync/records").Records["salesmen"]', { id: "1" }))
     const misfit = await compile("TypeScript 7", ["misfit.ts"], {
       module: "nodenext",
       moduleResolution: "nodenext"

@@ -74,7 +74,7 @@ const tableProgram = (tables: ReadonlyArray<TableColumns>): string => {
   })
   const names = tables.map(({ dataset, name }) => JSON.stringify(`${dataset}.${name}`)).join(" | ")
   return (
-    'import type { Database } from "tributary/warehouse"\n' +
+    'import type { Database } from "tributary-sync/warehouse"\n' +
     "type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : never\n" +
     `export const same: ReadonlyArray<true> = [${["keyof Database", ...checks]
       .map((check, index) => (index === 0 ? `true as Same<${check}, ${names}>` : `true as ${check}`))

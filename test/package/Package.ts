@@ -57,7 +57,7 @@ export const install = async (): Promise<Installation> => {
   const empty = join(folder, "empty")
   mkdirSync(empty)
   await npm(["install", "--global", "--prefix", join(folder, "prefix"), tarball], empty)
-  return { ...packed, packageFolder: join(folder, "prefix", "lib", "node_modules", "tributary") }
+  return { ...packed, packageFolder: join(folder, "prefix", "lib", "node_modules", "tributary-sync") }
 }
 
 /** Packs the checkout and installs the tarball into a new project, without the optional packages. */
@@ -67,7 +67,7 @@ export const installInProject = async (): Promise<Installation & { readonly proj
   mkdirSync(project)
   writeFileSync(join(project, "package.json"), '{"type":"module","private":true}\n')
   await npm(["install", "--omit=optional", packed.tarball], project)
-  return { ...packed, project, packageFolder: join(project, "node_modules", "tributary") }
+  return { ...packed, project, packageFolder: join(project, "node_modules", "tributary-sync") }
 }
 
 /** Installs packages of exact versions into a project. */

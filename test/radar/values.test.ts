@@ -70,13 +70,7 @@ describe("the values of records", () => {
         patch.filter(([resource]) => resource === "customers"),
         [
           ["customers", "creditlimit", "scale", "5 decimals or more", null],
-          [
-            "customers",
-            "favourite",
-            "add",
-            "text",
-            "npx tributary schema apply --field customers.favourite --type text"
-          ],
+          ["customers", "favourite", "add", "text", "tributary schema apply --field customers.favourite --type text"],
           ["customers", "name", "length", "145 characters or more", null]
         ]
       )

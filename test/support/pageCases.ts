@@ -171,7 +171,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
     name: "outbox-refused",
     path: async (operator) =>
       `/outbox/refused?push=${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
-    says: [/unknown_value/, /invoiceterm/, pushedExternalId, /npx tributary push retry \d+ --refused/]
+    says: [/unknown_value/, /invoiceterm/, pushedExternalId, /tributary push retry \d+ --refused/]
   },
   {
     name: "outbox-push",
@@ -259,11 +259,11 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "overview-unknown-outcome",
     path: afterKilledPush("/"),
-    says: [/unresolved\s+1 push request of south/, /Next:\s+continue the push: npx tributary push retry \d+/]
+    says: [/unresolved\s+1 push request of south/, /Next:\s+continue the push: tributary push retry \d+/]
   },
   {
     name: "outbox-unknown-outcome",
     path: afterKilledPush("/outbox"),
-    says: [/1 request without a known\s+outcome/, /continue the push: npx tributary push retry \d+/]
+    says: [/1 request without a known\s+outcome/, /continue the push: tributary push retry \d+/]
   }
 ]

@@ -1,5 +1,5 @@
 /**
- * A folder for running the commands of the documents: `tributary` and `npx tributary` there are the checkout's. The
+ * A folder for running the commands of the documents: `tributary` and `tributary` there are the checkout's. The
  * environment names a reference server with a small business as the installation, and an empty database.
  */
 import { type ChildProcess, spawn } from "node:child_process"

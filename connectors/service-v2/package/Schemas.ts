@@ -46,7 +46,7 @@ export interface JsonSchema {
 export declare const schemas: Readonly<Record<ResourceName, JsonSchema>>
 `
 
-/** The module `tributary/schemas`, its declarations, and a file for each resource. */
+/** The module `tributary-sync/schemas`, its declarations, and a file for each resource. */
 export const schemaFiles = (catalogue: Catalogue): ReadonlyArray<readonly [path: string, text: string]> => {
   const schemas = [...catalogue.resources.values()].map((one) => [one.path, schemaOf(catalogue, one)] as const)
   // A text is parsed in less time than the same object as code.

@@ -65,7 +65,7 @@ const typeOf = (sqlType: string): string => {
   return type === "unknown" || sqlType.includes("not null") ? type : `${type} | null`
 }
 
-/** The declarations of `tributary/warehouse`. */
+/** The declarations of `tributary-sync/warehouse`. */
 export const tableTypes = (catalogue: Catalogue): string => {
   const tables = [...catalogue.resources.values()].map((resource) => tableOf(resource))
   return [

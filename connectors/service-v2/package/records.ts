@@ -1,5 +1,5 @@
 /**
- * The types of all records, of the bodies that write them and of the filters of their lists: `tributary/records`.
+ * The types of all records, of the bodies that write them and of the filters of their lists: `tributary-sync/records`.
  *
  * Promise: they are the types of the client. A decimal is a string with the digits of its field, and never a number.
  */

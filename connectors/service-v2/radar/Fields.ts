@@ -262,7 +262,7 @@ const checkMembers = (
         change: "add",
         from: "none",
         to: columnType(raw),
-        command: isColumn ? `npx tributary schema apply --field ${subject} --type ${columnType(raw)}` : null
+        command: isColumn ? `tributary schema apply --field ${subject} --type ${columnType(raw)}` : null
       })
       return
     }

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /**
- * The reference server for programs and tests in JavaScript: `tributary/reference-server`.
+ * The reference server for programs and tests in JavaScript: `tributary-sync/reference-server`.
  *
  * Promise: when {@link start} returns, the server answers on two loopback ports of its own. Servers of one process share
  * nothing. {@link ReferenceServer.close} ends both ports and every connection; the process can end then.

@@ -34,7 +34,7 @@ export const requireKey = ({ companiesKey }: Configuration) =>
 /** An endpoint by its name. */
 export const requireEndpoint = Effect.fnUntraced(function* (name: string) {
   const found = yield* EndpointStore.find(name)
-  return found ?? (yield* refuse(`there is no endpoint ${name}; see them with npx tributary changes endpoints list`))
+  return found ?? (yield* refuse(`there is no endpoint ${name}; see them with tributary changes endpoints list`))
 })
 
 /** Refuses to change what the configuration file states. */

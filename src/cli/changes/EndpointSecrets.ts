@@ -111,7 +111,7 @@ export const addCommand = Command.make(
         )
         if (!isAdded) {
           return yield* refuse(
-            `there is an endpoint ${name} already; remove it first: npx tributary changes endpoints remove ${name}`
+            `there is an endpoint ${name} already; remove it first: tributary changes endpoints remove ${name}`
           )
         }
         return {
@@ -125,7 +125,7 @@ export const addCommand = Command.make(
     yield* Output.printResult(flags.json, result, ({ url, from, secret }) => [
       `Added endpoint ${name}: ${url} gets the changes after position ${Output.count(from)}`,
       ...secretLines(secret),
-      `  running processes of serve send to it within seconds; to try it: npx tributary changes endpoints test ${name}`
+      `  running processes of serve send to it within seconds; to try it: tributary changes endpoints test ${name}`
     ])
   })
 ).pipe(

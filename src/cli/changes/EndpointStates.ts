@@ -22,7 +22,7 @@ export const pauseCommand = Command.make(
     )
     yield* Output.printResult(flags.json, { endpoint: name, changed }, () => [
       changed
-        ? `Paused endpoint ${name}: its changes wait in the feed; to resume it: npx tributary changes endpoints resume ${name}`
+        ? `Paused endpoint ${name}: its changes wait in the feed; to resume it: tributary changes endpoints resume ${name}`
         : `Endpoint ${name} was paused before`
     ])
   })

@@ -27,7 +27,7 @@ export const listCommand = Command.make(
     const endpoints = yield* onWarehouse(flags, () => EndpointStore.list)
     yield* Output.printResult(flags.json, { endpoints }, () =>
       endpoints.length === 0
-        ? ["there is no endpoint; add one: npx tributary changes endpoints add NAME --url ADDRESS"]
+        ? ["there is no endpoint; add one: tributary changes endpoints add NAME --url ADDRESS"]
         : [
             Output.table(
               ["endpoint", "from", "state", "changes", "behind", "waiting", "dead", "address"],
@@ -67,7 +67,7 @@ export const testCommand = Command.make(
         const secrets = row === undefined ? [] : EndpointSecrets.secretsOf(EndpointSecrets.keysOf(settings), row)
         if (secrets.length === 0) {
           return yield* refuse(
-            `the secret of endpoint ${name} cannot be opened with this key; npx tributary changes endpoints rotate ${name} makes another`
+            `the secret of endpoint ${name} cannot be opened with this key; tributary changes endpoints rotate ${name} makes another`
           )
         }
         const nowMs = yield* Clock.currentTimeMillis

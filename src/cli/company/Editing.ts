@@ -69,7 +69,7 @@ export const readRows = Effect.fnUntraced(function* (key: Redacted.Redacted) {
       `${companiesKeyVariable} opens no token of the warehouse (${Output.firstOf(
         sealed.map(({ company }) => company),
         3
-      )}): set the key with which they were added; where it is lost, store each token again: npx tributary company ` +
+      )}): set the key with which they were added; where it is lost, store each token again: tributary company ` +
         "rotate-token NAME --token-stdin --new-key"
     )
   }
@@ -82,7 +82,7 @@ export const requireRow = Effect.fnUntraced(function* (settings: Configuration, 
   if (row !== undefined) return row
   return yield* settings.companies.some((one) => one.name === name)
     ? refuse(`company ${name} is in the configuration file: change it there, and restart tributary serve`)
-    : refuse(`the warehouse has no company ${name}; see them with npx tributary company list`)
+    : refuse(`the warehouse has no company ${name}; see them with tributary company list`)
 })
 
 /** Identifies the company by its token. Nothing is written. */

@@ -63,7 +63,7 @@ export const addCommand = Command.make(
         const rows = yield* readRows(key)
         if (rows.some(({ company }) => company === name)) {
           return yield* refuse(
-            `the warehouse has a company ${name}; to replace its token: npx tributary company rotate-token ${name}`
+            `the warehouse has a company ${name}; to replace its token: tributary company rotate-token ${name}`
           )
         }
         if (settings.companies.some((one) => one.name === name)) {
@@ -100,7 +100,7 @@ export const addCommand = Command.make(
     )
     yield* Output.printResult(flags.json, result, ({ companyId, url, user }) => [
       `Added company ${name}: number ${companyId} at ${url}${user === null ? "" : `, user ${Output.shown(user)}`}`,
-      `  running processes of serve sync it within seconds; without them: npx tributary sync --company ${name}`
+      `  running processes of serve sync it within seconds; without them: tributary sync --company ${name}`
     ])
   })
 ).pipe(

@@ -52,7 +52,7 @@ export const listCommand = Command.make(
     )
     yield* Output.printResult(flags.json, { companies }, () =>
       companies.length === 0
-        ? ["no company is configured; add one: npx tributary company add NAME"]
+        ? ["no company is configured; add one: tributary company add NAME"]
         : [
             Output.table(
               ["company", "from", "state", "resources", "address"],
@@ -92,7 +92,7 @@ export const pauseCommand = Command.make(
     )
     yield* Output.printResult(flags.json, { company: name, changed: paused }, () => [
       paused
-        ? `Paused company ${name}: within seconds, processes only store its deliveries; to resume it: npx tributary company resume ${name}`
+        ? `Paused company ${name}: within seconds, processes only store its deliveries; to resume it: tributary company resume ${name}`
         : `Company ${name} was paused before`
     ])
   })
@@ -154,7 +154,7 @@ export const rotateCommand = Command.make(
     )
     yield* Output.printResult(flags.json, result, ({ companyId, hadToken }) => [
       `Replaced the token of company ${name}, number ${companyId}; running processes use it within seconds`,
-      `  revoke the earlier token once no run uses it; then: npx tributary webhooks ensure --company ${name}`,
+      `  revoke the earlier token once no run uses it; then: tributary webhooks ensure --company ${name}`,
       ...(hadToken
         ? []
         : ["  its earlier token could not be opened: deliveries are refused until webhooks ensure has run"])

@@ -92,7 +92,7 @@ const give = Effect.fnUntraced(function* (
   const { datasets } = settings
   yield* Move.prepareTables(target, yield* catalogueOf(settings), { companyId, datasets })
   const row = yield* Move.begin(name)
-  const again = `company ${name} is stopped; run this again, or undo it: npx tributary company resume ${name}`
+  const again = `company ${name} is stopped; run this again, or undo it: tributary company resume ${name}`
   yield* awaitProcesses(name, companyId, again)
   yield* Output.note(`No process works for company ${name} any more: copying its rows`)
   const token = yield* tokenOf(row)
@@ -179,7 +179,7 @@ const lines = ({ company, isNew, left, receipt, rows, subscriptions }: Effect.Su
   ...(subscriptions === 0
     ? []
     : [
-        `  where the target has another webhooks.public_url, run there: npx tributary webhooks ensure --company ${company}; ` +
+        `  where the target has another webhooks.public_url, run there: tributary webhooks ensure --company ${company}; ` +
           "then delete the subscription to the earlier address (webhooks list, webhooks delete ID)"
       ]),
   ...(Object.keys(left).length === 0

@@ -22,7 +22,7 @@ const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint 
       ? []
       : [
           `${Output.plural(subscriptions, "subscription")} of the source will go on delivering, and be refused ` +
-            `(npx tributary webhooks delete --company ${name} ends them)`
+            `(tributary webhooks delete --company ${name} ends them)`
         ]),
     ...(erases ? ["all its rows and its history are deleted, which cannot be undone"] : [])
   ]
@@ -63,7 +63,7 @@ const lines = ({ action, company, receipt, rows }: Removal.Receipt): ReadonlyArr
           )
         ]
       : []),
-    ...(action === "detach" ? [`  to delete its rows as well: npx tributary company remove ${company} --erase`] : [])
+    ...(action === "detach" ? [`  to delete its rows as well: tributary company remove ${company} --erase`] : [])
   ]
 }
 

@@ -167,8 +167,8 @@ export const budget = Effect.fnUntraced(function* (
         warning(
           `no request is sent for another ${Output.elapsed(row.pausedms)}: ${why}`,
           pausedBy === null || pausedBy.status === 429
-            ? "wait; if it happens again, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
-            : "wait; when the fault is gone: npx tributary budget release"
+            ? "wait; if it happens again, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: tributary budget release"
+            : "wait; when the fault is gone: tributary budget release"
         )
       )
     } else if (row !== undefined && row.effective !== null && allowed !== null && row.effective < allowed - 1) {
@@ -217,7 +217,7 @@ export const freshness = Effect.fnUntraced(function* (
     .map((path) => ({ path, age: ages.get(path) ?? 0, targetMs: Duration.toMillis(settings.freshnessOf(path)) }))
     .filter(({ age, targetMs }) => age > targetMs)
     .sort((a, b) => b.age / b.targetMs - a.age / a.targetMs)
-  if (ages.size === 0) return [warning("nothing was synced yet", "npx tributary sync")]
+  if (ages.size === 0) return [warning("nothing was synced yet", "tributary sync")]
   if (never.length === 0 && late.length === 0)
     return [ok(`${counted(wanted.length, "resource", "resources")} within their freshness targets`)]
   const ofAll = `${late.length} of ${counted(wanted.length, "resource", "resources")}`
@@ -230,7 +230,7 @@ export const freshness = Effect.fnUntraced(function* (
         ...(late.length === 0 ? [] : [`${ofAll} late: ${Output.firstOf(lateNames, shownMax)}`]),
         ...(never.length === 0 ? [] : [`never read: ${Output.firstOf(never, shownMax)}`])
       ].join("; "),
-      "npx tributary sync brings them up to date, npx tributary serve keeps them up to date"
+      "tributary sync brings them up to date, tributary serve keeps them up to date"
     )
   ]
 })

@@ -139,7 +139,7 @@ const checkStored = Effect.fnUntraced(function* (
       : [
           its.warning(
             `paused: ${Output.firstOf(paused, pausedMax)}; nothing of them is synced`,
-            "npx tributary company resume NAME, when they should be synced again"
+            "tributary company resume NAME, when they should be synced again"
           )
         ])
   ]

@@ -47,28 +47,28 @@ const checks: ReadonlyArray<LeftoverCheck> = [
     none: "none was abandoned",
     some: (number, { oldestms }) =>
       `${counted(number, "run is", "runs are")} recorded as running but the process is gone, the oldest for ${Output.elapsed(oldestms ?? 0)}`,
-    remedy: "npx tributary sync ends them and resumes their work"
+    remedy: "tributary sync ends them and resumes their work"
   },
   {
     check: "quarantine",
     count: "quarantined",
     none: "empty",
     some: (number) => `${counted(number, "record", "records")} could not be landed`,
-    remedy: `npx tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
+    remedy: `tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
   },
   {
     check: "events",
     count: "dead",
     none: "no dead letters",
     some: (number) => counted(number, "dead letter", "dead letters"),
-    remedy: "npx tributary status shows why; npx tributary webhooks replay processes them again"
+    remedy: "tributary status shows why; tributary webhooks replay processes them again"
   },
   {
     check: "outbox",
     count: "refused",
     none: "nothing was refused",
     some: (number) => `${counted(number, "pushed record was", "pushed records were")} refused by the source`,
-    remedy: "npx tributary push status shows why"
+    remedy: "tributary push status shows why"
   }
 ]
 

@@ -97,7 +97,7 @@ export const rights = Effect.fnUntraced(function* (
     if (barred > 0) {
       fail(
         `${user} may not write ${barred} of ${tables} tables of ${name}`,
-        `give the tables to ${user}, or use the role that made them; see npx tributary schema grants`
+        `give the tables to ${user}, or use the role that made them; see tributary schema grants`
       )
     }
   }

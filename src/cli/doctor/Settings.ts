@@ -68,7 +68,7 @@ export const loadSettings = Effect.fnUntraced(function* (
   )
   if (result._tag === "Failure") {
     const findings = result.failure.problems.map((problem) =>
-      failed("configuration", problem, "correct it; npx tributary init writes a new configuration")
+      failed("configuration", problem, "correct it; tributary init writes a new configuration")
     )
     return { findings, value: null }
   }
@@ -77,7 +77,7 @@ export const loadSettings = Effect.fnUntraced(function* (
   const noCompany = failed(
     "configuration",
     path === null ? "no source is configured" : `${path} names no company`,
-    "npx tributary init writes a configuration; npx tributary company add adds a company to the warehouse; npx tributary " +
+    "tributary init writes a configuration; tributary company add adds a company to the warehouse; tributary " +
       "demo works without one"
   )
   const value = { ...result.success, noCompany }

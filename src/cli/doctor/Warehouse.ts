@@ -84,7 +84,7 @@ const open = Effect.fnUntraced(function* (
     }
     if (!initialised.success) {
       return unusable(
-        warning(`the embedded Postgres does not exist yet (${root})`, "npx tributary sync creates and fills it"),
+        warning(`the embedded Postgres does not exist yet (${root})`, "tributary sync creates and fills it"),
         "there is no warehouse yet"
       )
     }
@@ -163,7 +163,7 @@ const migrations = Effect.fnUntraced(function* ({
       : pending.length === all
         ? warning(
             "the database is empty: nothing was synced into it yet",
-            "npx tributary sync creates its tables and fills them"
+            "tributary sync creates its tables and fills them"
           )
         : warning(
             `${pending.length} of ${all} are not applied yet (${pending.map(({ file }) => file).join(", ")})`,

@@ -50,7 +50,7 @@ const subscriptionFinding = (
   subscribed: Subscription
 ): Finding => {
   const { id, events, failCount, disabledAt, lastDeliveryAt } = subscribed
-  const remedy = `npx tributary webhooks ensure --company ${name}`
+  const remedy = `tributary webhooks ensure --company ${name}`
   const state = stateOf(subscribed)
   if (state !== "active") {
     return warning(
@@ -63,13 +63,13 @@ const subscriptionFinding = (
   if (failCount !== null && failCount > 0) {
     return warning(
       `${id}: the last ${failCount} ${failCount === 1 ? "delivery" : "deliveries"} failed`,
-      `npx tributary webhooks deliveries --company ${name} shows the answers`
+      `tributary webhooks deliveries --company ${name} shows the answers`
     )
   }
   const delivered = counted(events.length, "kind of event", "kinds of events")
   return lastDeliveryAt === null
     ? skipped(
-        `${id} is active for ${delivered}; nothing was delivered yet, so nothing proves that deliveries arrive: npx tributary webhooks test --company ${name}`
+        `${id} is active for ${delivered}; nothing was delivered yet, so nothing proves that deliveries arrive: tributary webhooks test --company ${name}`
       )
     : ok(`${id} delivers ${delivered}, the last at ${lastDeliveryAt}`)
 }
@@ -87,7 +87,7 @@ const testFinding = Effect.fnUntraced(function* (name: string, source: Subscript
         ? `it did not arrive: ${Output.shown(describeAnswer(sent.success))}`
         : `the answer was ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
     responseCode === 401
-      ? `the secret or a clock is wrong; npx tributary webhooks rotate --company ${name} creates a new secret`
+      ? `the secret or a clock is wrong; tributary webhooks rotate --company ${name} creates a new secret`
       : "check that tributary serve runs, and that the proxy forwards /hooks/ to it"
   )
 })
@@ -123,13 +123,13 @@ export const subscription = Effect.fnUntraced(function* (
   const matching = listed.success.filter(({ url, cancelled }) => HookUrl.isSame(url, address) && !cancelled)
   const [one] = matching
   if (one === undefined) {
-    return [warning(`there is none for ${address}`, `npx tributary webhooks ensure --company ${company.name}`)]
+    return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${company.name}`)]
   }
   return [
     matching.length > 1
       ? warning(
           `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
-          `cancel all but one: npx tributary webhooks delete <number> --company ${company.name}`
+          `cancel all but one: tributary webhooks delete <number> --company ${company.name}`
         )
       : subscriptionFinding(its, company.name, address, wanted, one),
     ...(sendTest ? [yield* testFinding(company.name, source, one.id)] : [])
@@ -150,7 +150,7 @@ export const secrets = Effect.fnUntraced(function* ({ ok, warning, failed }: Abo
   const unreadable = rows.filter(
     ({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null
   )
-  const remedy = `npx tributary webhooks ensure --company ${company.name}`
+  const remedy = `tributary webhooks ensure --company ${company.name}`
   if (unreadable.length > 0) {
     return [
       failed(
@@ -191,7 +191,7 @@ export const gaps = Effect.fnUntraced(function* ({ warning }: About, company: st
     warning(
       `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
         (first.reason === null ? "" : `: ${first.reason}`),
-      "tributary serve reads them again; npx tributary status shows why each is open"
+      "tributary serve reads them again; tributary status shows why each is open"
     )
   ]
 })
@@ -240,7 +240,7 @@ export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, compan
             (lastMs.length === 0
               ? ""
               : ` (the last was seen ${Output.elapsed(lastMs.reduce((least, ms) => Math.min(least, ms)))} ago)`),
-          "npx tributary serve; or run npx tributary sync by cron or systemd"
+          "tributary serve; or run tributary sync by cron or systemd"
         )
   ]
   const paused = yield* Statement.run(troubledStatement, [companies, true])
@@ -260,7 +260,7 @@ export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, compan
     findings.push(
       schedule.warning(
         `${counted(first.total, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
-        first.remedy ?? "npx tributary status shows why"
+        first.remedy ?? "tributary status shows why"
       )
     )
   }

@@ -50,7 +50,7 @@ export const configurationText = (chosen: ConfigurationValues): string =>
   [
     `# yaml-language-server: $schema=./${schemaName}`,
     "# Written by tributary init. A setting that is left out has its default; an editor shows every setting by the schema.",
-    "# After a change: npx tributary doctor",
+    "# After a change: tributary doctor",
     "",
     "companies:",
     ...chosen.companies.flatMap(companyLines),

@@ -51,15 +51,15 @@ export const companyReport = (
 export const nextCommands = ({ options, file }: InitContext, publicUrl: string | null): InitReport["next"] => {
   const suffix = options.config === null ? "" : ` --config ${file}`
   return [
-    { command: `npx tributary doctor${suffix}`, does: "run every check, each with its remedy" },
-    { command: `npx tributary sync${suffix}`, does: "fill the warehouse" },
+    { command: `tributary doctor${suffix}`, does: "run every check, each with its remedy" },
+    { command: `tributary sync${suffix}`, does: "fill the warehouse" },
     {
-      command: `npx tributary serve${suffix}`,
+      command: `tributary serve${suffix}`,
       does: "keep it fresh, receive webhooks, serve the dashboard at http://127.0.0.1:8086"
     },
     ...(publicUrl === null
       ? []
-      : [{ command: `npx tributary webhooks ensure${suffix}`, does: "subscribe to events, while serve runs" }])
+      : [{ command: `tributary webhooks ensure${suffix}`, does: "subscribe to events, while serve runs" }])
   ]
 }
 

@@ -37,7 +37,7 @@ const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Re
   }).pipe(Effect.scoped, Effect.provide(Database.layerUrl(url)))
   if (!mayCreate) {
     context.notes.push(
-      `the database user may not create datasets: grant create on database, or see npx tributary schema grants`
+      `the database user may not create datasets: grant create on database, or see tributary schema grants`
     )
   }
   return description

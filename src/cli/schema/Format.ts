@@ -61,7 +61,7 @@ const damageNotes = ({ damaged }: SchemaReport): ReadonlyArray<string> =>
 const summaryLine = (statements: SchemaReport["statements"], isPlan: boolean): string => {
   const text = Output.plural(statements.length, "statement")
   if (isPlan) {
-    return statements.length === 0 ? "The warehouse is up to date." : `\n${text} to run: npx tributary schema apply`
+    return statements.length === 0 ? "The warehouse is up to date." : `\n${text} to run: tributary schema apply`
   }
   return statements.length === 0 ? "The warehouse was up to date; nothing was changed." : `${text} ran.`
 }

@@ -16,9 +16,7 @@ import { invalid, invalidNames } from "./SchemaChanges.ts"
 export const companyIdOf = Effect.fnUntraced(function* (company: string) {
   const companyId = yield* Removal.readCompanyId(company)
   if (companyId !== null) return companyId
-  return yield* invalid(
-    `the warehouse does not know the number of company ${company}; sync it first: npx tributary sync`
-  )
+  return yield* invalid(`the warehouse does not know the number of company ${company}; sync it first: tributary sync`)
 })
 
 export const grantsCommand = Command.make(

@@ -99,11 +99,11 @@ const lines = ({ dryRun, completed, repaired, failed }: RepairReport): ReadonlyA
   if (repaired.length === 0) return []
   const tables = Output.plural(repaired.length, "table")
   return dryRun
-    ? [...found, "", `${tables} to repair; nothing was changed. To repair: npx tributary schema repair`]
+    ? [...found, "", `${tables} to repair; nothing was changed. To repair: tributary schema repair`]
     : [
         ...found,
         "",
-        `${tables} repaired. Next: npx tributary sync, which reads every record of ${repaired.length === 1 ? "it" : "them"}`
+        `${tables} repaired. Next: tributary sync, which reads every record of ${repaired.length === 1 ? "it" : "them"}`
       ]
 }
 

@@ -109,12 +109,12 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     ...(signs === "" ? [] : [`  ${signs}`]),
     processes > 0
       ? `  processes of serve: ${Output.count(processes)} alive`
-      : "  processes of serve: none alive: nothing runs by schedule and nothing is counted; start one with: npx tributary serve",
+      : "  processes of serve: none alive: nothing runs by schedule and nothing is counted; start one with: tributary serve",
     ...(outdatedMs === null ? [] : [`  counts are up to ${Output.elapsed(outdatedMs)} old`]),
     ...(outbox.waiting + outbox.refused === 0
       ? []
       : [
-          `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with npx tributary push status`
+          `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with tributary push status`
         ]),
     ...unresolvedLines(unresolved.slice(0, listedMax)),
     ...(unresolved.length > listedMax

@@ -36,11 +36,11 @@ const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyA
   ]
   const remedy = {
     active: null,
-    paused: `npx tributary webhooks resume ${id}`,
+    paused: `tributary webhooks resume ${id}`,
     disabled: paused
-      ? `npx tributary webhooks resume ${id}`
-      : "it is enabled again by npx tributary serve as soon as a test delivery arrives",
-    deleted: "npx tributary webhooks ensure"
+      ? `tributary webhooks resume ${id}`
+      : "it is enabled again by tributary serve as soon as a test delivery arrives",
+    deleted: "tributary webhooks ensure"
   }[state]
   return [
     `    subscription ${id}: ${parts.join(", ")}`,
@@ -62,7 +62,7 @@ const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
   return [
     `    inbox: ${Output.count(waiting)} waiting${oldest}, ${resolved}, ${Output.count(dead)} dead`,
     ...deadReasons.map((reason) => `      dead: ${reason}`),
-    ...(dead === 0 ? [] : ["      what to do: npx tributary webhooks replay --dead"])
+    ...(dead === 0 ? [] : ["      what to do: tributary webhooks replay --dead"])
   ]
 }
 
@@ -79,7 +79,7 @@ export const webhookLines = (companies: ReadonlyArray<Webhooks.CompanyStatus>): 
     ...(subscriptions.length === 0 ? ["    no subscription is known"] : subscriptions.flatMap(subscriptionLines)),
     receivers > 0
       ? `    receivers: ${Output.count(receivers)} alive`
-      : `    receivers: none alive (${receiverSeenMs === null ? "none ever ran" : `the last one ${age(receiverSeenMs)}`}); start one with: npx tributary serve`,
+      : `    receivers: none alive (${receiverSeenMs === null ? "none ever ran" : `the last one ${age(receiverSeenMs)}`}); start one with: tributary serve`,
     ...inboxLines(inbox),
     ...gaps.map(gapLine),
     ...closed.map(
@@ -93,7 +93,7 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
   companies.map(({ company, waiting, sending, refused, oldestMs }) => {
     const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
     const open = `${Output.count(waiting + sending)} waiting${oldest}`
-    return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
+    return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with tributary push status`
   })
 
 /** The push requests without a known outcome that no process resolves. */
@@ -175,7 +175,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
   const alive =
     processes > 0
       ? `${Output.count(processes)} alive`
-      : "none alive: nothing runs by schedule; start one with: npx tributary serve"
+      : "none alive: nothing runs by schedule; start one with: tributary serve"
   return companies.flatMap((company, index) => {
     const own = tasks.filter((task) => task.company === company)
     const syncs = own.filter(({ kind, schedule }) => kind === "sync" && schedule !== null)
@@ -214,7 +214,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
 const pauseLines = (pauses: ReadonlyArray<CompanyPause>): ReadonlyArray<string> =>
   pauses.flatMap(({ by, company, until }) => [
     `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer requested a pause" : describePause(by)}`,
-    "    what to do: wait, or when the fault is gone: npx tributary budget release"
+    "    what to do: wait, or when the fault is gone: tributary budget release"
   ])
 
 /** Everything that `status` reads. */
@@ -269,7 +269,7 @@ const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, finding
       ? []
       : [
           `${place}: rows were late: scans begin ${Output.elapsed(overlapMs)} before the cursor, ` +
-            `halved after each week without late rows; to reset it: npx tributary sync ${resource} --reset-overlap`
+            `halved after each week without late rows; to reset it: tributary sync ${resource} --reset-overlap`
         ]),
     ...findings.map((finding) => `\n  company ${companyId}, ${FieldFinding.describeFinding(resource, finding)}`),
     ...(note === null ? [] : [`${place}: ${note}`]),
@@ -295,7 +295,7 @@ export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
     ...unresolvedLines(unresolved),
     ...webhookLines(webhooks)
   ]
-  if (resources.length === 0) return ["Nothing has been synced yet. Start with: npx tributary sync", ...others]
+  if (resources.length === 0) return ["Nothing has been synced yet. Start with: tributary sync", ...others]
   return [
     resourceTable(resources),
     ...resources.flatMap(remarkLines),

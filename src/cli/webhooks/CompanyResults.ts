@@ -42,7 +42,7 @@ export type CommandLine = (command: string) => string
 const commandLineFor =
   ({ companies }: Configuration, name: string): CommandLine =>
   (command) =>
-    `npx tributary webhooks ${command}${companies.length > 1 ? ` --company ${name}` : ""}`
+    `tributary webhooks ${command}${companies.length > 1 ? ` --company ${name}` : ""}`
 
 interface Failure {
   readonly message: string

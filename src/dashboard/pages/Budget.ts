@@ -261,7 +261,7 @@ const head = (
       worst === null || paused + slowed === 0
         ? ""
         : html`The worst: <a href="${address("/budget", { company: worst })}">${visible(worst)}</a>. Next: wait, as it
-            ends by itself; only if the source agrees, end it with <code>npx tributary budget release</code>.`
+            ends by itself; only if the source agrees, end it with <code>tributary budget release</code>.`
     }`,
     actions: null,
     trend: hours === null ? null : pausesTrend(hours, now, budgets)

@@ -24,7 +24,7 @@ const stateOf = ({ state, failingSince, reason, name }: Endpoint, now: Date): Ht
     : html`${badge(tones[state], state)}
         <span class="detail"
           >${reason === null ? "" : `${visible(reason)}. `}To resume it:
-          <code>npx tributary changes endpoints resume ${visible(name)}</code></span
+          <code>tributary changes endpoints resume ${visible(name)}</code></span
         >`
 
 const lagOf = ({ lag, lagMs }: Endpoint): Html | string =>
@@ -35,7 +35,7 @@ const deadOf = ({ dead, name }: Endpoint): Html | string =>
     ? "0"
     : html`${badge("bad", count(dead))}
         <span class="detail"
-          >To send them again: <code>npx tributary changes endpoints replay ${visible(name)}</code></span
+          >To send them again: <code>tributary changes endpoints replay ${visible(name)}</code></span
         >`
 
 const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html => {
@@ -130,7 +130,7 @@ export const routes: ReadonlyArray<Route> = [
           endpoints.length === 0
             ? html`<p>
                 There is none. To add one:
-                <code>npx tributary changes endpoints add NAME --url ADDRESS</code>
+                <code>tributary changes endpoints add NAME --url ADDRESS</code>
               </p>`
             : html`${endpointTable(endpoints, now)}
               ${section(

@@ -87,7 +87,7 @@ const pushState = ({ finishedAt, waiting, sending, refused }: Outbox.PushSummary
 
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
   all.length === 0
-    ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
+    ? html`<p>Nothing was pushed yet. See <code>tributary push --help</code>.</p>`
     : table(
         `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
         "Push, What, Company, -From, Began, #Records, State, Refused",
@@ -281,13 +281,13 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
           ? ""
           : html`<p>
               ${plural(counts.different, "record")} with other values at the source than were given:
-              <code>npx tributary push status ${id}</code> shows them.
+              <code>tributary push status ${id}</code> shows them.
             </p>`
       }
       ${
         counts.waiting + counts.sending === 0
           ? ""
-          : html`<p>To send the waiting rows: <code>npx tributary push retry ${id}</code></p>`
+          : html`<p>To send the waiting rows: <code>tributary push retry ${id}</code></p>`
       }
       ${
         counts.refused === 0

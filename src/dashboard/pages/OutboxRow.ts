@@ -193,8 +193,8 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
           </p>`
       : html`<p>
             <strong>What to do:</strong> export the refused rows, correct and push them:
-            <code>npx tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at
-            the source, send the refused rows of the push again as they are:
+            <code>tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at the
+            source, send the refused rows of the push again as they are:
           </p>
           <p class="buttons">
             ${actionLink("push-retry", { push: String(row.push) }, "Retry", `the refused rows of push ${row.push}`)}
@@ -208,7 +208,7 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
   }
   return row.push === null
     ? html`<p>tributary serve sends it. No action is needed.</p>`
-    : html`<p>To send the waiting rows of the push: <code>npx tributary push retry ${row.push}</code></p>`
+    : html`<p>To send the waiting rows of the push: <code>tributary push retry ${row.push}</code></p>`
 }
 
 const outcomeStep = (row: Row): Step => {

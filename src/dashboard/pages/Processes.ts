@@ -27,7 +27,7 @@ const names = (companies: ReadonlyArray<string>): Html =>
       (name, index) => html`${index === 0 ? "" : ", "}<a href="${companyAddress(name)}">${visible(name)}</a>`
     )}${companies.length > namesMax ? ` and ${count(companies.length - namesMax)} more` : ""}`
 
-const startCommand = html`<code>npx tributary serve</code>`
+const startCommand = html`<code>tributary serve</code>`
 
 interface Totals {
   readonly processes: ReadonlyArray<Processes.ListedProcess>

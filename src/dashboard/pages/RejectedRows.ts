@@ -92,11 +92,11 @@ export const whatToDo = (
         ? html`<ul>
             <li>
               If a record is wrong: write the refused ones to a file with their reasons, correct it and push it:
-              <code>npx tributary push export-refused ${rows.push} --to refused.ndjson</code>
+              <code>tributary push export-refused ${rows.push} --to refused.ndjson</code>
             </li>
             <li>
               If the cause was fixed at the source: send them again as they are, here or with
-              <code>npx tributary push retry ${rows.push} --refused</code>
+              <code>tributary push retry ${rows.push} --refused</code>
             </li>
           </ul>`
         : html`<ul>

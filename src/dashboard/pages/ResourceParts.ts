@@ -318,7 +318,7 @@ export const fieldsPart = (columns: ReadonlyArray<Column>, unknown: ReadonlyArra
     html`<p>
         ${plural(columns.length, "column")}, ${count(unused.length)} of them unused: without a value in any row of any
         company, by the statistics of Postgres.
-        ${fresh.length === 0 ? "No new field is known." : html`${plural(fresh.length, "new field")}: <code>npx tributary schema apply</code> makes columns of them.`}
+        ${fresh.length === 0 ? "No new field is known." : html`${plural(fresh.length, "new field")}: <code>tributary schema apply</code> makes columns of them.`}
       </p>
       ${unknown.length === 0 ? "" : unknownTable(unknown, now)}
       <details id="columns">

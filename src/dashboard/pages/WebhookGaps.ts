@@ -22,7 +22,7 @@ const causes: Readonly<Record<Webhooks.GapStatus["cause"], { readonly happened: 
     },
     missing: {
       happened: "No subscription included the events.",
-      lastsUntil: html`a subscription includes them (<code>npx tributary webhooks ensure</code>)`
+      lastsUntil: html`a subscription includes them (<code>tributary webhooks ensure</code>)`
     },
     unobserved: {
       happened: "The subscription could not be read for so long that events may have been dropped unseen.",

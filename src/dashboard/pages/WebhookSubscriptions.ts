@@ -31,7 +31,7 @@ export const subscriptionCards = (
   if (existing.length === 0) {
     return html`<p>
       No subscription is known${rows.length === 0 ? "" : html`: the last one was deleted`}, so that no event is
-      delivered. Create one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+      delivered. Create one with <code>tributary webhooks ensure --company ${visible(company)}</code>.
     </p>`
   }
   return html`${existing.map((one, index) => {
@@ -51,7 +51,7 @@ export const subscriptionCards = (
           ? ""
           : html`<p class="problem">
               It lacks ${one.missingEvents.map(visible).join(", ")}. Add them with
-              <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+              <code>tributary webhooks ensure --company ${visible(company)}</code>.
             </p>`
       }
       ${

@@ -33,7 +33,7 @@ const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatu
     ? html`${badge("good", `${alive} alive`)}`
     : html`${badge("bad", "none alive")}
         ${receiverSeenMs === null ? "" : html`the last one was seen ${ago(new Date(now.getTime() - receiverSeenMs), now)}.`}
-        Start one with <code>npx tributary serve</code>.`
+        Start one with <code>tributary serve</code>.`
 
 /** Whether each subscription has delivered, and there is one. */
 const isProven = (subscriptions: Webhooks.CompanyStatus["subscriptions"]): boolean =>

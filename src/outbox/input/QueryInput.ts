@@ -27,7 +27,7 @@ const inputErrorOf = (error: DatabaseError): DatabaseError | InputError =>
     ? error
     : new InputError({
         message: `the query failed: ${error.message}${error.code === undefined ? "" : ` (${error.code})`}`,
-        remedy: "correct the query: it must be one statement that only reads; try it with npx tributary query first"
+        remedy: "correct the query: it must be one statement that only reads; try it with tributary query first"
       })
 
 /** Declares the cursor. A statement with a name is prepared, and only one statement can be prepared. */

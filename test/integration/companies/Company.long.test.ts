@@ -170,7 +170,7 @@ describe("a company of the warehouse", () => {
           const named = yield* run(["sync", "--company", "south"])
           assert.strictEqual(named.code, 2)
           assert.include(named.stderr, "company south is paused since")
-          assert.include(named.stderr, "npx tributary company resume south")
+          assert.include(named.stderr, "tributary company resume south")
           const all = succeed(yield* run(["sync", "--json"]))
           assert.deepStrictEqual(
             (JSON.parse(all.stdout) as { companies: Array<{ name: string }> }).companies.map(({ name }) => name),

@@ -295,7 +295,10 @@ describe("an assistant", () => {
     const { tributary } = (
       JSON.parse(block) as { mcpServers: { tributary: { command: string; args: ReadonlyArray<string> } } }
     ).mcpServers
-    assert.deepEqual([tributary.command, ...tributary.args.slice(0, 3)], ["npx", "tributary", "mcp", "--config"])
+    assert.deepEqual(
+      [tributary.command, ...tributary.args.slice(0, 3)],
+      ["node", "/srv/tributary/src/cli/launch.js", "mcp", "--config"]
+    )
     world.configure("{}\n")
     const file = join(world.folder, "config", "tributary.yaml")
     const answered = await Effect.runPromise(

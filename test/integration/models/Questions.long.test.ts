@@ -173,7 +173,7 @@ const sorted = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<stri
   rows.map((row) => JSON.stringify(row.map(canonical))).sort()
 
 test("the README has three of the questions", () => {
-  const asked = [...textOf("README.md").matchAll(/^npx tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
+  const asked = [...textOf("README.md").matchAll(/^tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
   const known = questions.map(({ sql }) => oneLine(sql))
   assert.deepStrictEqual(
     asked.map((sql) => known.includes(sql)),

@@ -50,7 +50,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
         // A living serve sends no row of a push.
         yield* run("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
         yield* run("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
-        const continued = `continue the push: npx tributary push retry ${id}`
+        const continued = `continue the push: tributary push retry ${id}`
         assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
         assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
 
@@ -124,12 +124,12 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
           "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
         )
         assert.deepStrictEqual(yield* steps, [
-          "things: the company is paused; resume it: npx tributary company resume north"
+          "things: the company is paused; resume it: tributary company resume north"
         ])
         yield* run("delete from tributary.company_settings")
         // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
         const toContinue =
-          "things: the push ended before the answer; continue the push: npx tributary push retry things --company north"
+          "things: the push ended before the answer; continue the push: tributary push retry things --company north"
         yield* run("update tributary.tasks set resource = 'others'")
         assert.deepStrictEqual(yield* steps, [toContinue])
         yield* run("update tributary.tasks set resource = 'things'")

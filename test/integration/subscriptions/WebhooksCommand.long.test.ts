@@ -39,7 +39,7 @@ describe("tributary webhooks", () => {
           assert.include((yield* run(0, ["ensure"])).stdout, "nothing to do")
 
           const { stdout: paused } = yield* run(0, ["pause"])
-          assert.match(paused, new RegExp(`npx tributary webhooks resume ${subscription.id}\\n`))
+          assert.match(paused, new RegExp(`tributary webhooks resume ${subscription.id}\\n`))
           const listed = yield* run(0, ["list"])
           assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +stored`))
           assert.match(listed.stdout, new RegExp(`${other} +active +no +unknown +0 +never`))

@@ -33,7 +33,7 @@ const write = () => {
   mkdirSync(folder, { recursive: true })
   const address = join(root, "connectors/service-v2/sdk/index.ts")
   for (const { name, text } of programs) {
-    const program = text.replaceAll('"tributary/client"', JSON.stringify(address))
+    const program = text.replaceAll('"tributary-sync/client"', JSON.stringify(address))
     writeFileSync(join(folder, `${name}.ts`), program)
     // Node does not strip types below `node_modules`.
     writeFileSync(join(folder, `${name}.mjs`), stripTypeScriptTypes(program))
