@@ -308,6 +308,7 @@ describe("the source tree", () => {
       "src/subscriptions/Reseal.ts",
       "src/companies/CompanyStore.ts",
       "src/delivery/EndpointSecrets.ts",
+      "src/dashboard/AccessTokens.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
       "src/web/Times.ts",
