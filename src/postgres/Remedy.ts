@@ -18,8 +18,7 @@ const remedies: Readonly<Record<string, string>> = {
   "2BP01": "drop what depends on it, which the message names, then run this again",
   "3D": "create the database, or correct its name in DATABASE_URL",
   "40": "run this again",
-  "42501":
-    "grant the login the right that the message names (tributary doctor checks the rights), then run this again",
+  "42501": "grant the login the right that the message names (tributary doctor checks the rights), then run this again",
   "53": "the database server lacks a resource, which the message names: provide it, then run this again",
   "53100": "the disk of the database server is full: free space there or enlarge it, then run this again",
   "53200":
