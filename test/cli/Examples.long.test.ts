@@ -279,6 +279,10 @@ const prepared: Readonly<Record<string, Prepared>> = {
     says: /1 refused/
   },
 
+  "tributary serve link": { says: /^http:\/\/\S+\/open\?token=/m },
+  "tributary serve tokens add assistant": { says: /Token assistant reads the dashboard/ },
+  "tributary serve tokens list --json": { says: /"name":"assistant"/ },
+  "tributary serve tokens revoke assistant": { says: /Token assistant is revoked/ },
   "tributary serve": { serves: true, says: /Receiving events at/ },
   "tributary serve --listen 127.0.0.1:9000 --json": {
     as: "tributary serve --listen 127.0.0.1:0 --json",
