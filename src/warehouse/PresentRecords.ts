@@ -18,7 +18,8 @@ import { controlDataset } from "./Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
 import type { Datasets } from "./Table.ts"
 
-const isLocked = `l.pid = pg_backend_pid() and l.locktype = 'relation'
+/** A relation that the transaction has locked; `l` is of pg_locks. */
+export const isLocked = `l.pid = pg_backend_pid() and l.locktype = 'relation'
                   and l.database = (select d.oid from pg_database d where d.datname = current_database())`
 
 export const lockedRelationsStatement = Statement.make({

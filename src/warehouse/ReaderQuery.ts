@@ -2,13 +2,14 @@
  * One SQL statement that a person or a program wrote, in a session of the reader.
  *
  * Promise: every value is Postgres' own text, so that no digit changes. Names without a dataset mean the current records
- * and the models, or those as of a moment; a statement as of a moment never reads the current ones. Rows are passed on in
- * parts, so that memory does not grow with the result.
+ * and the models, or those as of a moment; a statement as of a moment never reads the current ones. A statement that reads
+ * a table without its key is refused. Rows are passed on in parts, so that memory does not grow with the result.
  */
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import { queryNamed } from "../postgres/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as KeylessTables from "./KeylessTables.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
 import * as PresentRecords from "./PresentRecords.ts"
 import * as Reader from "./Reader.ts"
@@ -141,9 +142,10 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
     limits.at === undefined
       ? Effect.void
       : yield* Effect.mapError(PresentRecords.refuseIn(client, declared(statement), datasets), asSentence)
+  const refuseUnreadable = Effect.andThen(refusePresent, KeylessTables.refuse(client, datasets))
   if (!isCursor) {
     const result = yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), asSentence)
-    yield* refusePresent
+    yield* refuseUnreadable
     yield* take(result)
     return
   }
@@ -158,7 +160,7 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
   for (let count = firstRows; ;) {
     yield* Reader.limitTime(client, limits.timeout)
     const part = yield* send(client, `fetch ${count} from statement`, {})
-    yield* refusePresent
+    yield* refuseUnreadable
     const isWanted = yield* take(cut === null ? part : { columns: cut.columns, rows: part.rows })
     if (!isWanted || part.rows.length < count) return
     if (cut === null)

@@ -279,7 +279,10 @@ const prepared: Readonly<Record<string, Prepared>> = {
     says: /1 refused/
   },
 
-  "tributary serve link": { says: /^http:\/\/\S+\/open\?token=/m },
+  "tributary serve link": {
+    as: "tributary serve link --dashboard 127.0.0.1:9001",
+    says: /^http:\/\/\S+\/open\?token=/m
+  },
   "tributary serve tokens add assistant": { says: /Token assistant reads the dashboard/ },
   "tributary serve tokens list --json": { says: /"name":"assistant"/ },
   "tributary serve tokens revoke assistant": { says: /Token assistant is revoked/ },
@@ -420,8 +423,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
   },
   "tributary company move north --to-env OTHER_DATABASE_URL": {
     as: movedTo(
-      "tributary company move north --to-env OTHER_DATABASE_URL && DATABASE_URL=$OTHER_DATABASE_URL " +
-        "tributary company move north --to-env DATABASE_URL"
+      "tributary company move north --to-env OTHER_DATABASE_URL && FIRST_DATABASE_URL=$DATABASE_URL " +
+        "DATABASE_URL=$OTHER_DATABASE_URL tributary company move north --to-env FIRST_DATABASE_URL"
     ),
     says: /Moved company north[^]*Moved company north/
   },

@@ -3,12 +3,14 @@
  *
  * Promise: the query is one statement that only reads; Postgres enforces both. Every value is as Postgres writes it in
  * JSON, numbers with all their digits; null is a value that was not given. A cursor on its own connection reads the
- * rows: memory does not grow with them. They have every change that was committed before.
+ * rows: memory does not grow with them. They have every change that was committed before, and are of no table without its
+ * key.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type pg from "pg"
+import * as KeylessTables from "../../warehouse/KeylessTables.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import * as ReaderMark from "../../warehouse/ReaderMark.ts"
 import { query } from "../../postgres/Connection.ts"
@@ -51,6 +53,7 @@ export const read = (statement: string): Stream.Stream<InputRecord, InputError |
       yield* query(client, "begin to read", "rollback")
       yield* ReaderMark.begin(client, "begin to read", yield* ReaderMark.make)
       yield* Effect.mapError(declare(client, statement), inputErrorOf)
+      yield* KeylessTables.refuse(client, (yield* Reader.ReaderOptions).datasets)
       return Stream.paginate(0, (row) =>
         Effect.andThen(
           Reader.limitTime(client),

@@ -2,6 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as Stream from "effect/Stream"
+import { read } from "../../../src/cli/query.ts"
+import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as TableRepair from "../../../src/warehouse/TableRepair.ts"
@@ -216,6 +219,30 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("a damage
       const failure = yield* Effect.flip(TablePlan.changing("viewed", TableRepair.repair(table)))
       assert.include(failure.message, "mine")
       assert.lengthOf((yield* TablePlan.plan([table])).damaged, 1)
+    })
+  )
+
+  it.effect("is not read by a query, nor by a push from one, under any name", () =>
+    Effect.gen(function* () {
+      yield* filled("keyless")
+      yield* execute(
+        "create table erp.own (note text)",
+        "alter table erp.keyless drop constraint keyless_pkey",
+        "insert into erp.keyless select * from erp.keyless",
+        "create view public.sums as select sum(price) from erp.keyless",
+        "grant select on public.sums to public"
+      )
+      for (const text of [
+        "select count(*) from keyless",
+        "select * from public.sums",
+        "select * from erp_history.keyless"
+      ]) {
+        const failure = yield* Effect.flip(read(text))
+        assert.match(failure.message, /erp\.keyless is damaged: it has no primary key.*tributary schema repair/)
+      }
+      const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select name from erp.keyless")))
+      assert.match(pushed.message, /erp\.keyless is damaged/)
+      assert.deepStrictEqual((yield* read("select count(*) from own")).rows, [["0"]])
     })
   )
 })
