@@ -12,9 +12,31 @@ import { basename, dirname, join, sep } from "node:path"
 export const packageName = "tributary-sync"
 
 const commandNames = [
-  ...["alerts", "backfill", "budget", "changes", "close", "company", "completions", "demo", "doctor", "explain"],
-  ...["export", "init", "mcp", "plan", "processes", "push", "query", "radar", "reference-server", "schema", "serve"],
-  ...["status", "sync", "verify", "webhooks"]
+  "alerts",
+  "backfill",
+  "budget",
+  "changes",
+  "close",
+  "company",
+  "completions",
+  "demo",
+  "doctor",
+  "explain",
+  "export",
+  "init",
+  "mcp",
+  "plan",
+  "processes",
+  "push",
+  "query",
+  "radar",
+  "reference-server",
+  "schema",
+  "serve",
+  "status",
+  "sync",
+  "verify",
+  "webhooks"
 ] as const
 export type CommandName = (typeof commandNames)[number]
 

@@ -1,7 +1,7 @@
 /**
  * Tokens by which programs read the dashboard.
  *
- * Promise: a token is 32 random bytes, so that it needs no limit of attempts, and wrong tokens of strangers refuse nobody.
+ * Promise: a token is 32 random bytes, so that it needs no limit of attempts, and wrong tokens of strangers refuse no one else.
  * The warehouse has only its SHA-256. A revoked token is refused from the next request on, by every process.
  */
 import { createHash } from "node:crypto"
