@@ -25,24 +25,17 @@ export interface NewEvent {
 
 export const keyOf = ({ company, eventId }: InsertedRow): string => `${company}\n${eventId}`
 
-/**
- * A commit that is answered is on disk, also where the operator has turned `synchronous_commit` off. Stronger settings
- * stay. The setting is a part of the statement, so that it holds in every session.
- */
+/** A commit that is answered is on disk: no session of this program has `synchronous_commit` off (`SessionSettings.ts`). */
 export const insertStatement = Statement.make({
   name: "store events",
   params: ["text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "bytea[]"],
   columns: { company: "text", eventId: "text" },
-  text: `with durable as materialized (
-           select case when current_setting('synchronous_commit') = 'off'
-                       then set_config('synchronous_commit', 'on', true) end as setting)
-         insert into tributary.inbox
+  text: `insert into tributary.inbox
            (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
          select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
                 to_timestamp(sent_at::float8), body
            from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
              as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
-          where (select count(*) from durable) = 1
          on conflict (company, event_id) do nothing
          returning company, event_id as "eventId"`
 })

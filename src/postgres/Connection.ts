@@ -2,8 +2,8 @@
  * One dedicated connection through `pg`.
  *
  * Promise: a lost connection fails the query in flight, and is never an uncaught exception. A connection ends with its
- * scope: cleanly after a success, at once after a failure, so that the server rolls back. A session uses UTC, and ends on
- * the server too when this process or its machine is lost.
+ * scope: cleanly after a success, at once after a failure, so that the server rolls back. A session has the settings of
+ * `SessionSettings.ts`, and ends on the server too when this process or its machine is lost.
  */
 import { Socket } from "node:net"
 import type { ConnectionOptions } from "node:tls"
@@ -15,6 +15,7 @@ import type * as Scope from "effect/Scope"
 import { Client, type Connection, type CustomTypesConfig, type QueryResult, type QueryResultRow, types } from "pg"
 import { DatabaseError } from "./DatabaseError.ts"
 import { remedyOf } from "./Remedy.ts"
+import * as SessionSettings from "./SessionSettings.ts"
 import * as Statement from "./Statement.ts"
 
 /** The address of a database, and the login. */
@@ -112,8 +113,8 @@ export const clearTextGuard = (endpoint: Endpoint) => {
   }
 }
 
-/** Connects; the caller ends it with {@link close} or {@link destroy}. */
-export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
+/** Connects, without the settings of a session. */
+const dial = (server: Server): Effect.Effect<Client, DatabaseError> =>
   Effect.callback<Client, DatabaseError>((resume) => {
     const { endpoint } = server
     const guard = clearTextGuard(endpoint)
@@ -141,37 +142,18 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
     return destroy(client)
   })
 
-/**
- * Settings of a session, where the server knows them. During a statement the server checks every other second whether
- * the client still exists: otherwise a statement and its locks would outlive a killed process. It probes a silent
- * client after half a minute: otherwise the locks of a machine that lost power or network would stay for two hours.
- * Each statement sees what is committed by then, whatever the role's default is. The role's limit for one statement is
- * for people: a merge of a large table may take longer.
- */
-const sessionSettings = {
-  client_connection_check_interval: "2s",
-  default_transaction_isolation: "read committed",
-  statement_timeout: "0",
-  tcp_keepalives_idle: "30s",
-  tcp_keepalives_interval: "10s",
-  tcp_keepalives_count: "3"
-}
-
-export const sessionStatement = Statement.make({
-  name: "set the session up",
-  params: ["text"],
-  columns: { pid: "int4", set_config: "text", count: "int8" },
-  text: `select pg_backend_pid() as pid, set_config('TimeZone', 'UTC', false), (
-           select count(set_config(name, wished.value, false))
-             from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`
-})
-
-/** Sets the session up; answers the id of its server process. */
-const session = (client: Client): Effect.Effect<number, DatabaseError> =>
-  Effect.map(queryNamed(client, sessionStatement, [JSON.stringify(sessionSettings)]), ([row]) => row!.pid).pipe(
-    // A server on Windows knows settings that it refuses.
-    Effect.catch(() => Effect.andThen(query(client, "connect", "set time zone 'UTC'"), backendOf(client)))
+/** Connects, and sets the session up; answers the id of its server process too. */
+const openSession = (server: Server) =>
+  Effect.flatMap(dial(server), (client) =>
+    SessionSettings.setUp(client).pipe(
+      Effect.map((pid) => ({ client, pid })),
+      Effect.onError(() => destroy(client))
+    )
   )
+
+/** Connects; the caller ends it with {@link close} or {@link destroy}. */
+export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
+  Effect.map(openSession(server), ({ client }) => client)
 
 /** The server process that the handshake named; a pooler names itself. */
 const namedProcess = (client: Client): number | null =>
@@ -201,7 +183,7 @@ const refuseTransactionPooler = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, DatabaseError> {
   if (namedProcess(client) === pid) return
   yield* Effect.acquireUseRelease(
-    open(server),
+    dial(server),
     (other) =>
       Effect.gen(function* () {
         for (let looks = 0; looks < poolerLooksMax; looks += 1) {
@@ -259,10 +241,13 @@ const lookAtSession = (server: Server, client: Client) =>
 
 /** A dedicated connection, which ends with the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
-  Effect.acquireRelease(open(server), (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)), {
-    interruptible: true
-  }).pipe(
-    Effect.tap((client) => Effect.flatMap(session(client), (pid) => refuseTransactionPooler(server, client, pid))),
+  Effect.acquireRelease(
+    openSession(server),
+    ({ client }, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)),
+    { interruptible: true }
+  ).pipe(
+    Effect.tap(({ client, pid }) => refuseTransactionPooler(server, client, pid)),
+    Effect.map(({ client }) => client),
     Effect.tap((client) => lookAtSession(server, client))
   )
 

@@ -8,9 +8,10 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import {
@@ -25,10 +26,11 @@ import {
 } from "./Connection.ts"
 import * as ConnectionBudget from "./ConnectionBudget.ts"
 import * as ConnectionPool from "./ConnectionPool.ts"
-import type { DatabaseError } from "./DatabaseError.ts"
+import { DatabaseError } from "./DatabaseError.ts"
 import { parseUrl } from "./DatabaseUrl.ts"
 import { type EmbeddedPostgresError, type EmbeddedPostgresOptions, start } from "./EmbeddedPostgres.ts"
 import * as SessionLocks from "./SessionLocks.ts"
+import * as SessionSettings from "./SessionSettings.ts"
 import * as Statement from "./Statement.ts"
 
 export type { Endpoint } from "./Connection.ts"
@@ -111,16 +113,12 @@ const fromServer = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * A pool of connections to a server. Fails at once, with the error of the connection, when the server does not answer.
- */
-export const poolLayer = (
-  server: Server,
-  maxConnections: number
-): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError> => {
-  const { endpoint } = server
-  return PgClient.layerFrom(
-    PgClient.make({
+type Settings = Readonly<Record<string, string>>
+
+/** A pool whose connections have these settings, with what its first connection shows. */
+const makePool = ({ endpoint }: Server, maxConnections: number, startupParameters: Settings) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.make({
       host: endpoint.host,
       port: endpoint.port,
       username: endpoint.user,
@@ -131,21 +129,63 @@ export const poolLayer = (
       applicationName: endpoint.applicationName ?? applicationName,
       startupOptions: endpoint.options,
       stream: clearTextGuard(endpoint)?.connected,
-      startupParameters: { timezone: "UTC" },
+      startupParameters,
       connectTimeout: endpoint.connectTimeout ?? "10 seconds",
       keepAlive: "30 seconds"
-    }).pipe(
-      Effect.flatMap((sql) =>
-        Effect.map(
-          Effect.provideService(Statement.run(sessionAttributesStatement), SqlClient.SqlClient, sql),
-          ([session]) => ({ sql, session })
-        )
-      ),
-      Effect.mapError(connectError(server)),
+    })
+    const look = Effect.all([
+      Statement.run(SessionSettings.differentStatement, [SessionSettings.wanted]),
+      Statement.run(sessionAttributesStatement)
+    ])
+    const [different, [session]] = yield* Effect.provideService(look, SqlClient.SqlClient, sql)
+    return { sql, session, different }
+  })
+
+/** A pooler, such as PgBouncer, names parameters that it does not pass on. */
+const isPooledParameter = (error: unknown) =>
+  /unsupported startup parameter/i.test(DatabaseError.from("connect")(error).message)
+
+/** A pool whose sessions have the settings of the one list. */
+const makeSetPool = Effect.fnUntraced(function* (server: Server, maxConnections: number, own: Settings) {
+  const attempt = (parameters: Settings) => {
+    const scoped = Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const made = yield* Effect.onExit(Scope.provide(makePool(server, maxConnections, parameters), scope), (exit) =>
+        Exit.isSuccess(exit) ? Effect.void : Scope.close(scope, exit)
+      )
+      return { ...made, parameters, close: Scope.close(scope, Exit.void) }
+    })
+    return Effect.acquireRelease(scoped, ({ close }) => close, { interruptible: true })
+  }
+  const first = yield* Effect.catchIf(
+    attempt({ ...SessionSettings.startupParameters, ...own }),
+    isPooledParameter,
+    () => attempt(SessionSettings.pooledParameters)
+  )
+  if (first.different.every(({ name }) => name in own)) return first
+  const rest = Object.fromEntries(first.different.map(({ name, value }) => [name, value]))
+  const isPooled = first.parameters === SessionSettings.pooledParameters
+  if (!isPooled) yield* first.close
+  const last = isPooled ? first : yield* attempt({ ...first.parameters, ...rest, ...own })
+  const names = last.different.map(({ name }) => name).filter(SessionSettings.changesMeaning)
+  return names.length === 0 ? last : yield* SessionSettings.differentError(addressOf(server.endpoint), names)
+})
+
+/**
+ * A pool of connections to a server, with the settings of every session and those of its `own`. Fails at once, with the
+ * error of the connection, when the server does not answer.
+ */
+export const poolLayer = (
+  server: Server,
+  maxConnections: number,
+  own: Settings = {}
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError> =>
+  PgClient.layerFrom(
+    makeSetPool(server, maxConnections, own).pipe(
+      Effect.mapError((error) => (error instanceof DatabaseError ? error : connectError(server)(error))),
       Effect.flatMap(({ sql, session }) => Effect.as(refuseSession(server, session), sql))
     )
   )
-}
 
 /** The pool for ordinary queries. */
 export const sqlLayer: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, DatabaseError, Database> = Layer.unwrap(

@@ -28,6 +28,7 @@ const usual = [
   "test/integration/postgres/LockWait.test.ts",
   "test/integration/postgres/Migrations.test.ts",
   "test/integration/postgres/SessionSettings.long.test.ts",
+  "test/integration/postgres/SessionSettings.test.ts",
   "test/integration/verify"
 ]
 

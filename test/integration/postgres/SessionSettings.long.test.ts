@@ -1,43 +1,21 @@
 /** Settings of a database or a role. With each of them rows are correct, or an error names the setting. */
-import { randomUUID } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
+import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
-import { query } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Grants from "../../../src/warehouse/Grants.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { overStdio } from "../../support/assistant.ts"
+import { makeHostile } from "../../support/hostileRole.ts"
 import { makeWorld } from "../../support/world.ts"
 
 const resources = ["customers", "items", "invoices", "invoicelines"]
-
-/** Settings that change how values are read or written, how a transaction behaves, or how names are resolved. */
-const odd: Readonly<Record<string, string>> = {
-  default_transaction_isolation: "serializable",
-  default_transaction_deferrable: "on",
-  synchronous_commit: "off",
-  statement_timeout: "2min",
-  lock_timeout: "1min",
-  idle_in_transaction_session_timeout: "30s",
-  search_path: "nowhere",
-  timezone: "Asia/Kathmandu",
-  datestyle: "SQL, DMY",
-  intervalstyle: "sql_standard",
-  bytea_output: "escape",
-  extra_float_digits: "-15",
-  standard_conforming_strings: "off",
-  escape_string_warning: "off",
-  backslash_quote: "off",
-  array_nulls: "off",
-  transform_null_equals: "on",
-  row_security: "off",
-  quote_all_identifiers: "on",
-  client_encoding: "LATIN1",
-  client_min_messages: "debug1",
-  plan_cache_mode: "force_generic_plan",
-  jit: "on",
-  jit_above_cost: "0"
-}
 
 const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
@@ -57,70 +35,126 @@ const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, 
 
 describe("a database with unusual default settings", () => {
   it.live(
-    "has correct rows after a sync",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* prepared(odd)
-          const first = yield* world.run(["sync", ...resources])
-          assert.strictEqual(first.code, 0, first.stderr)
-          const [session] = yield* Effect.scoped(
-            Effect.flatMap(Database, ({ connect }) => connect).pipe(
-              Effect.flatMap((client) =>
-                query(
-                  client,
-                  "look",
-                  "select current_setting('statement_timeout') as timeout, current_setting('transaction_isolation') as isolation"
-                )
-              ),
-              Effect.provide(Database.layerUrl(Redacted.make(world.databaseUrl)))
-            )
-          )
-          assert.deepStrictEqual(session, { timeout: "0", isolation: "read committed" })
-          const verified = yield* world.run(["verify", ...resources])
-          assert.strictEqual(verified.code, 0, verified.stdout + verified.stderr)
-        })
-      ),
-    120_000
-  )
-
-  it.live(
-    "has correct rows when the settings belong to a role without superuser rights",
+    "gives the bytes of a plain role, by sync, verify, close, export, queries as of a moment, and MCP",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* prepared({})
           const role = `odd_${randomUUID().slice(0, 8)}`
+          const names = { owner: role, loader: role, reader: `${role}_reader` }
+          const all = {
+            ...datasetsDefault,
+            models: modelsDatasetDefault,
+            asOfModels: asOfModelsDataset,
+            control: Grants.controlDataset
+          }
+          const roles = [role, names.reader]
           yield* Effect.acquireRelease(
             world.administer((sql) =>
               Effect.gen(function* () {
-                yield* sql.unsafe(`create role ${role} login password 'not-a-secret'`)
+                for (const one of roles) yield* sql.unsafe(`create role ${one} login password 'not-a-secret'`)
                 yield* sql.unsafe(`grant create, temporary on database ${world.database} to ${role}`)
-                for (const [name, value] of Object.entries(odd)) {
-                  yield* sql.unsafe(`alter role ${role} set ${name} = ${name === "search_path" ? value : `'${value}'`}`)
-                }
+                yield* makeHostile(sql, roles)
               })
             ),
             () =>
               Effect.orDie(
                 world.administer((sql) =>
-                  Effect.andThen(sql.unsafe(`drop owned by ${role} cascade`), sql.unsafe(`drop role ${role}`))
+                  Effect.forEach([...roles].reverse(), (one) =>
+                    Effect.andThen(sql.unsafe(`drop owned by ${one} cascade`), sql.unsafe(`drop role ${one}`))
+                  )
                 )
               )
           )
-          const url = new URL(world.databaseUrl)
-          url.username = role
-          url.password = "not-a-secret"
-          const env = { DATABASE_URL: url.href }
-          const first = yield* world.run(["sync", ...resources], env)
-          assert.strictEqual(first.code, 0, first.stderr)
-          const again = yield* world.run(["sync", "--full", ...resources], env)
-          assert.strictEqual(again.code, 0, again.stderr)
-          const verified = yield* world.run(["verify", ...resources], env)
-          assert.strictEqual(verified.code, 0, verified.stdout + verified.stderr)
+          const urlOf = (user: string) => {
+            const url = new URL(world.databaseUrl)
+            url.username = user
+            url.password = "not-a-secret"
+            return url.href
+          }
+          const hostile = { DATABASE_URL: urlOf(role), DATABASE_READER_URL: urlOf(names.reader) }
+          const succeeds = Effect.fnUntraced(function* (args: ReadonlyArray<string>, env = {}, codes = [0]) {
+            const done = yield* world.run(args, env)
+            assert.include(codes, done.code, `${args.join(" ")}\n${done.stdout}${done.stderr}`)
+            return done.stdout
+          })
+          yield* succeeds(["sync"], hostile)
+          yield* succeeds(["sync", "--full", ...resources], hostile)
+          yield* world.administer((sql) =>
+            Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement))
+          )
+          // The plain roles: the superuser, which makes a reader of its own.
+          const [now] = yield* world.query<{ now: string }>("select now()::text as now")
+          const everything =
+            "select c.*, '{null}'::text[] as list, interval '26 hours' as span, 'a\\b' as slash, 0.1::float8 * 3 as float, " +
+            "'61ff'::bytea as bytes, lower('ABC') as lower, count(1::int8) over () as counted from customers c order by c.id"
+          const reads: ReadonlyArray<ReadonlyArray<string>> = [
+            ["query", "--json", everything],
+            ["query", "--json", "--as-of", now!.now, everything],
+            ["query", "--json", "--as-of", now!.now, "--mode", "source", "select * from invoices order by id"],
+            ["query", "--json", "select * from receivables_rollforward order by 1, 2, 3"],
+            ["query", "--json", "select * from erp_history.customers order by id, _version"],
+            ["verify", ...resources]
+          ]
+          for (const args of reads) {
+            assert.strictEqual(yield* succeeds(args, hostile), yield* succeeds(args), args.join(" "))
+          }
+          const digests = Effect.fnUntraced(function* (name: string, env: Readonly<Record<string, string>>) {
+            const to = join(world.folder, name)
+            yield* succeeds(["export", "--format", "csv", "--history", "--to", to], env)
+            return readdirSync(to, { recursive: true, withFileTypes: true })
+              .filter((file) => file.isFile() && file.name !== "manifest.json")
+              .map((file) => [
+                file.name.replace(/-?\d{4}.*$/, ""),
+                createHash("md5")
+                  .update(readFileSync(join(file.parentPath, file.name)))
+                  .digest("hex")
+              ])
+              .sort()
+          })
+          const exported = yield* digests("hostile", hostile)
+          assert.isAbove(exported.length, 100)
+          assert.deepStrictEqual(exported, yield* digests("plain", {}))
+          const closed = Effect.fnUntraced(function* (name: string, env: Readonly<Record<string, string>>) {
+            const to = join(world.folder, name)
+            mkdirSync(to)
+            // Code 4: the draft has differences, which the file lists.
+            yield* succeeds(["close", "2026-10", "--draft", "--to", to], env, [0, 4])
+            const [file] = readdirSync(to).filter((one) => one.endsWith(".json"))
+            const {
+              resources: figures,
+              models,
+              state,
+              verification
+            } = JSON.parse(readFileSync(join(to, file!), "utf8")) as Record<string, unknown>
+            assert.isNotEmpty(figures)
+            return { figures, models, state, verified: (verification as { readonly resources: unknown }).resources }
+          })
+          assert.deepStrictEqual(yield* closed("close-hostile", hostile), yield* closed("close-plain", {}))
+          const asked = (env: Readonly<Record<string, string>>) =>
+            Effect.scoped(
+              Effect.flatMap(
+                overStdio(world.folder, {
+                  SERVICE_API_URL: world.reference.baseUrl,
+                  SERVICE_API_TOKEN: "not-used",
+                  DATABASE_URL: world.databaseUrl,
+                  ...env
+                }),
+                ({ call }) =>
+                  Effect.promise(async () => [
+                    (await call("query", { sql: everything })).data,
+                    (await call("query", { sql: everything, as_of: now!.now })).data,
+                    (await call("freshness", { resources })).data
+                  ])
+              )
+            )
+          const answers = yield* asked(hostile)
+          assert.isDefined(answers[0])
+          assert.deepStrictEqual(answers.slice(0, 2), (yield* asked({})).slice(0, 2))
+          assert.notInclude(JSON.stringify(answers[2]), '"fresh_at":null')
         })
       ),
-    120_000
+    600_000
   )
 
   it.live(

@@ -360,7 +360,7 @@ export class Supervisor {
     if (!this.faults || owner.state !== "running") return
     const life = [...this.alive].find((one) => one.owner === owner)
     if (life === undefined) return
-    if (drawn.on.has("R2") && what.startsWith("with durable as materialized") && chance.chance(0.05)) {
+    if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox") && chance.chance(0.05)) {
       kernel.after(chance.integer(0, 200), null, () => this.kill(life, "R2 killed after storing"))
       return
     }
