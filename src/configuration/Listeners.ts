@@ -1,6 +1,7 @@
 /** The listeners of `serve`: deliveries, dashboard, health and metrics. */
 import { resolve } from "node:path"
 import * as Redacted from "effect/Redacted"
+import { hasControlCharacter } from "../delivery/Endpoint.ts"
 import { type Inputs, secretVariable } from "./Inputs.ts"
 import { listenPattern, type Webhooks } from "./ListenerSettings.ts"
 
@@ -67,6 +68,7 @@ const checkPort = (port: number, wrong: Wrong): void => {
 
 /** The mistake in the address that the source delivers to, or undefined. */
 const wrongPublicUrl = (text: string): string | undefined => {
+  if (hasControlCharacter(text)) return "has a space, a line break or another control character"
   if (!URL.canParse(text)) return "is no address"
   const url = new URL(text)
   if (url.protocol !== "https:") return "is not https, and the service delivers to nothing else"

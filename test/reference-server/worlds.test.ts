@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
 import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import { snapshotsMax, worldsMax } from "../../connectors/service-v2/reference-server/worlds/Worlds.ts"
 import type { Json, Server } from "./support.ts"
 import { codeOf, dataOf, order, server } from "./support.ts"
 
@@ -145,6 +146,23 @@ describe("a world", () => {
     }
     assert.strictEqual(main.control("POST", "/worlds/short/worlds", {}).status, 404)
     assert.strictEqual(main.control("POST", "/worlds", { from: "none" }).status, 400)
+  })
+})
+
+describe("worlds and snapshots", () => {
+  it("have a maximum each, and one that is deleted makes room", () => {
+    const main = server()
+    const { worlds, world } = main.served
+    for (let number = 0; number < snapshotsMax; number += 1) worlds.save(world, `s${number}`)
+    const refused = main.control("POST", "/snapshots", { name: "more" })
+    assert.strictEqual(refused.status, 400)
+    assert.match(refused.text, /1000 snapshots already.*delete some/)
+    assert.strictEqual(main.control("DELETE", "/snapshots/s1").status, 200)
+    assert.strictEqual(main.control("POST", "/snapshots", { name: "more" }).status, 201)
+    for (let number = 0; number < worldsMax; number += 1) worlds.create(null, "s0")
+    assert.match(main.control("POST", "/worlds", {}).text, /1000 worlds already.*delete some/)
+    assert.strictEqual(main.control("DELETE", "/worlds/world-7").status, 200)
+    assert.strictEqual(main.control("POST", "/worlds", {}).status, 201)
   })
 })
 

@@ -13,6 +13,10 @@ import type { World, WorldState } from "../World.ts"
 /** Names of worlds and snapshots, as they stand in addresses. */
 export const nameGrammar = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
+/** A program that never deletes its worlds or snapshots fails, before it fills the memory of the server. */
+export const worldsMax = 1_000
+export const snapshotsMax = 1_000
+
 /** The path of a world before the paths of its API and its control plane; empty for the main world. */
 export const pathOf = (name: string | null): string => (name === null ? "" : `/worlds/${name}`)
 
@@ -69,6 +73,8 @@ export class Worlds {
     const chosen = name ?? freeName("world", this.named)
     if (this.named.has(chosen))
       throw new ControlError(`there is a world ${chosen} already: delete it, or choose another name`)
+    if (this.named.size >= worldsMax)
+      throw new ControlError(`there are ${worldsMax} worlds already, the most that a server has: delete some`)
     this.named.set(chosen, this.make(from === null ? this.main.state() : this.snapshot(from)))
     return chosen
   }
@@ -90,6 +96,8 @@ export class Worlds {
     if (this.snapshots.has(name)) {
       throw new ControlError(`there is a snapshot ${name} already: delete it, or choose another name`)
     }
+    if (this.snapshots.size >= snapshotsMax)
+      throw new ControlError(`there are ${snapshotsMax} snapshots already, the most that a server keeps: delete some`)
     this.snapshots.set(name, state)
     return name
   }
