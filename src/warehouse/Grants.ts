@@ -1,15 +1,17 @@
 /**
- * The rights of the three roles of a warehouse, as statements for the owner.
+ * The rights of the three roles of a warehouse, as statements for the owner or an administrator.
  *
- * Promise: three roles. The owner runs these statements, owns the tables and alone alters them: migrations, `tributary
+ * Promise: three roles. The statements mean the same for each role that runs them, before the first sync and after it: they name the
+ * owner ({@link RoleNames.owner}), and end with an error where a dataset belongs to another role. The owner owns the tables and alone alters them: migrations, `tributary
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
  * and can create nothing but temporary tables. The reader reads the current records, the history, the models, and both as of a moment, in
  * read-only transactions with a time limit, and the control plane without its secrets. Objects that the owner creates
  * later are granted the same way, except the control plane's tables to the reader. A role that is created here may log
- * in but has no password yet: the owner sets one (`\password` in psql), or uses certificates. The owner needs the right
- * to create roles. Statements can be run again; names reach them through {@link identifier} alone.
+ * in but has no password yet: the owner sets one (`\password` in psql), or uses certificates. The role that runs them needs
+ * the right to create roles, and a superuser also closes the functions of `ReaderFunctions.ts`. Statements can be run again; names reach them through {@link identifier} alone.
  */
 import { identifier, literal } from "./Identifier.ts"
+import { restrict } from "./ReaderFunctions.ts"
 import type { Datasets } from "./Table.ts"
 
 /** Every dataset of a warehouse. */
@@ -21,6 +23,8 @@ export interface AllDatasets extends Datasets {
 }
 
 export interface RoleNames {
+  /** The role that owns the datasets; default: the role that runs the statements. Any name of Postgres. */
+  readonly owner?: string
   readonly loader: string
   readonly reader: string
 }
@@ -92,6 +96,30 @@ export const createRole = (role: string): string =>
     `begin if not exists (select from pg_roles where rolname = ${literal(role)}) then create role ${identifier(role)} login; end if; end`
   )}`
 
+/** A role as a statement names it. */
+export const ownerName = (owner: string | undefined): string =>
+  owner === undefined ? "current_user" : `"${owner.replaceAll('"', '""')}"`
+
+/** Ends with an error where a dataset belongs to another role than the owner, who could not make tables in it. */
+const requireOwner = (datasets: ReadonlyArray<string>, owner: string): string =>
+  `do ${literal(`
+declare one record;
+begin
+  for one in select n.nspname, r.rolname, c.owner from pg_namespace n join pg_roles r on r.oid = n.nspowner,
+       (select ${literal(owner)} as owner) c
+     where n.nspname in ${inList(datasets)} and r.rolname <> c.owner
+  loop
+    raise exception 'the dataset % belongs to %, not to %', one.nspname, one.rolname, one.owner using hint = format(
+      'Run first: alter schema %I owner to %I; or print the statements for its owner: npx tributary schema grants --owner %s',
+      one.nspname, one.owner, one.rolname);
+  end loop;
+end`)}`
+
+export const createSchemas = (datasets: ReadonlyArray<string>, owner: string | undefined): ReadonlyArray<string> => [
+  ...(owner === undefined ? [] : [requireOwner(datasets, owner)]),
+  ...datasets.map((dataset) => `create schema if not exists ${identifier(dataset)} authorization ${ownerName(owner)}`)
+]
+
 /** The name of the database is known to the session only. */
 export const grantDatabase = (privileges: string, role: string): string =>
   `do ${literal(`begin execute format(${literal(`grant ${privileges} on database %I to ${identifier(role)}`)}, current_database()); end`)}`
@@ -109,8 +137,10 @@ export const readerSettings = (role: string): ReadonlyArray<string> =>
     `idle_in_transaction_session_timeout = ${literal(statementTimeout)}`
   ].map((setting) => `alter role ${identifier(role)} set ${setting}`)
 
-/** To be run by the owner of the datasets, in this order, after a first sync or `tributary schema apply`. */
+/** To be run in this order, by the owner of the datasets or by an administrator. */
 export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDefault): ReadonlyArray<string> => {
+  const owner = ownerName(names.owner)
+  const defaults = `alter default privileges for role ${owner} in schema`
   const loader = identifier(names.loader)
   const reader = identifier(names.reader)
   const control = identifier(datasets.control)
@@ -118,21 +148,21 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
   const models = [datasets.models, datasets.asOfModels].map(identifier)
   const read = [...[datasets.current, datasets.history, datasets.asOf].map(identifier), ...models]
   return [
-    ...read.map((dataset) => `create schema if not exists ${dataset}`),
     createRole(names.loader),
     createRole(names.reader),
+    ...createSchemas(Object.values(datasets), names.owner),
     closePublic,
     grantDatabase("connect, temporary", names.loader),
     grantDatabase("connect", names.reader),
     ...loaded.flatMap((dataset) => [
       `grant usage on schema ${dataset} to ${loader}`,
       `grant select, insert, update, delete on all tables in schema ${dataset} to ${loader}`,
-      `alter default privileges in schema ${dataset} grant select, insert, update, delete on tables to ${loader}`
+      `${defaults} ${dataset} grant select, insert, update, delete on tables to ${loader}`
     ]),
     `grant usage, select on all sequences in schema ${control} to ${loader}`,
-    `alter default privileges in schema ${control} grant usage, select on sequences to ${loader}`,
+    `${defaults} ${control} grant usage, select on sequences to ${loader}`,
     `grant execute on all functions in schema ${control} to ${loader}`,
-    `alter default privileges in schema ${control} grant execute on functions to ${loader}`,
+    `${defaults} ${control} grant execute on functions to ${loader}`,
     `revoke all on schema ${control} from public, ${reader}`,
     `revoke all on all tables in schema ${control} from public, ${reader}`,
     `grant usage on schema ${control} to ${reader}`,
@@ -140,12 +170,13 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
     ...read.flatMap((dataset) => [
       `grant usage on schema ${dataset} to ${reader}`,
       `grant select on all tables in schema ${dataset} to ${reader}`,
-      `alter default privileges in schema ${dataset} grant select on tables to ${reader}`
+      `${defaults} ${dataset} grant select on tables to ${reader}`
     ]),
     ...models.flatMap((dataset) => [
       `grant execute on all functions in schema ${dataset} to ${reader}`,
-      `alter default privileges in schema ${dataset} grant execute on functions to ${reader}`
+      `${defaults} ${dataset} grant execute on functions to ${reader}`
     ]),
-    ...readerSettings(names.reader)
+    ...readerSettings(names.reader),
+    restrict(names.reader, [loader, owner])
   ]
 }

@@ -31,6 +31,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "./Grants.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
+import * as ReaderFunctions from "./ReaderFunctions.ts"
 import { datasetsDefault, type Datasets } from "./Table.ts"
 
 export interface ReaderOptions {
@@ -244,7 +245,9 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     if (asOwner !== null) return { ...owner, asOwner }
     if (login._tag === "Role") return { ...owner, role, asOwner }
     const reader = login._tag === "Url" ? yield* serverOf(login.url) : ownReader(database)
-    const pool = yield* Layer.build(poolLayer(reader, (yield* database.budget).pages))
+    const pool = yield* Layer.build(
+      poolLayer(reader, (yield* database.budget).pages, { statement_timeout: statementTimeout })
+    )
     return {
       sql: Context.get(pool, SqlClient.SqlClient),
       role: null,
@@ -323,6 +326,9 @@ const setPassword = (owner: pg.Client, password: string) =>
      commit`
   )
 
+/** Some of the role's own settings, as its catalogue row has them. */
+const readerConfig = `array['default_transaction_read_only=on', 'temp_file_limit=${ReaderFunctions.tempFileLimit}']`
+
 /** Creates the role, and grants what it lacks; an up-to-date warehouse costs one read of its catalogue. */
 const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) {
   const { datasets } = yield* ReaderOptions
@@ -342,9 +348,10 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
         comment on role ${name} is ${literal(mark)};
       end if;
       if not exists (select from pg_roles where rolname = ${literal(role)}
-                      and 'default_transaction_read_only=on' = any (rolconfig)) then
+                      and rolconfig @> ${readerConfig}) then
         alter role ${name} set default_transaction_read_only = on;
         alter role ${name} set statement_timeout = ${literal(statementTimeout)};
+        alter role ${name} set temp_file_limit = ${literal(ReaderFunctions.tempFileLimit)};
       end if;
       for lacking in
         select nspname from pg_namespace
@@ -367,7 +374,7 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
       loop
         ${Grants.grantControlRow(Grants.controlDataset, role, "lacking")}
       end loop;
-      ${embedded ? closeAdvisoryLocks : ""}
+      ${embedded ? ReaderFunctions.close("lacking", []) : ""}
     end`
   yield* query(owner, "grant the reader its rights", `do ${literal(body)}`)
 })
@@ -379,13 +386,3 @@ const identifierText = (name: string): string => {
 
 /** Any constant will do. */
 const grantLock = "7305881479"
-
-/** A reader's session could block a sync by advisory locks. On the embedded server only the superuser needs them. */
-const closeAdvisoryLocks = `
-      for lacking in
-        select p.oid::regprocedure as signature from pg_proc p
-         where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '^pg_(try_)?advisory_'
-           and has_function_privilege(${literal(role)}, p.oid, 'execute')
-      loop
-        execute format('revoke execute on function %s from public', lacking.signature);
-      end loop;`

@@ -6,6 +6,8 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
+import { openFunctionsStatement } from "../../warehouse/ReaderFunctions.ts"
+import { Database } from "../../postgres/Database.ts"
 import { about, type About, type Finding, type Findings } from "./Finding.ts"
 import { DatabaseError } from "../../postgres/DatabaseError.ts"
 import * as Remedy from "../../postgres/Remedy.ts"
@@ -106,9 +108,11 @@ export const rights = Effect.fnUntraced(function* (
 
 /** The role of SQL that a person writes, and the role of the dashboard. */
 export const reader = (its: About, { readerUrl: url, datasets }: Configuration) =>
-  Effect.flatMap(Reader.loginOf, (login) =>
-    Effect.map(dashboard(about("dashboard reader"), login), (finding) => [queries(its, login), finding])
-  ).pipe(
+  Effect.gen(function* () {
+    const login = yield* Reader.loginOf
+    const finding = yield* dashboard(about("dashboard reader"), login)
+    return [queries(its, login), finding, ...(yield* functions(about("reader functions")))]
+  }).pipe(
     Effect.provideService(Reader.ReaderOptions, { url, datasets }),
     Effect.catch((error) =>
       Effect.succeed([its.warning(error.message, Remedy.remedyOf(DatabaseError.from("ask")(error)) ?? Remedy.readLog)])
@@ -125,6 +129,22 @@ const dashboard = ({ ok, warning }: About, login: Reader.Login) =>
           skipped.remedy
         )
   )
+
+/** What every role may execute on a server that this program does not close by itself. */
+const functions = Effect.fnUntraced(function* ({ ok, warning }: About) {
+  const { embedded } = yield* Database
+  if (embedded) return []
+  const [row] = yield* Statement.runNamed(openFunctionsStatement)
+  const names = row?.names ?? []
+  if (names.length === 0) return [ok("a reader may execute no function that writes or locks")]
+  const shown = ["pg_logical_emit_message", "pg_advisory_lock", "pg_notify"].filter((name) => names.includes(name))
+  return [
+    warning(
+      `a reader may execute ${names.length} functions that write WAL, lock or end sessions (${[...shown, "…"].join(", ")})`,
+      "run npx tributary schema grants | psql as a superuser, which closes them"
+    )
+  ]
+})
 
 const queries = ({ ok, warning }: About, login: Reader.Login): Finding => {
   const role = Grants.roleNamesDefault.reader

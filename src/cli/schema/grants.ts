@@ -3,7 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import * as Removal from "../../companies/Removal.ts"
+import { parseUrl } from "../../postgres/DatabaseUrl.ts"
+import { superuser } from "../../postgres/embedded/Postmaster.ts"
 import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
@@ -19,6 +22,8 @@ export const companyIdOf = Effect.fnUntraced(function* (company: string) {
   return yield* invalid(`the warehouse does not know the number of company ${company}; sync it first: tributary sync`)
 })
 
+const userOf = (url: Redacted.Redacted) => Effect.map(parseUrl(url), ({ user }) => user)
+
 export const grantsCommand = Command.make(
   "grants",
   {
@@ -32,6 +37,7 @@ export const grantsCommand = Command.make(
       "ROLE",
       `The role that queries (default: ${Grants.roleNamesDefault.reader}; with --company, followed by its number)`
     ),
+    owner: textFlag("owner", "ROLE", "The role that owns the tables (default: the user of DATABASE_URL)"),
     company: textFlag(
       "company",
       "NAME",
@@ -59,21 +65,25 @@ export const grantsCommand = Command.make(
           asOfModels: asOfModelsDataset,
           control: Grants.controlDataset
         }
-        if (companyId === null) return Grants.statements(datasets, { loader, reader })
+        const user = settings.databaseUrl === null ? superuser : yield* userOf(settings.databaseUrl)
+        const owner = Option.getOrElse(flags.owner, () => user)
+        if (companyId === null) return Grants.statements(datasets, { loader, reader, owner })
         if (reader === loader || reader === Grants.roleNamesDefault.reader) {
           return yield* invalid(`the role ${reader} has the rows of every company; choose another --reader`)
         }
-        return CompanyGrants.statements(datasets, companyId, reader)
+        return CompanyGrants.statements(datasets, companyId, reader, owner)
       })
     )
     yield* Output.printResult(flags.json, { statements }, () => statements.map((statement) => `${statement};`))
   })
 ).pipe(
   Command.withDescription(
-    "Print the statements that give the loader and the reader their rights, for the owner to run"
+    "Print the statements that give the loader and the reader their rights, for the owner or an administrator to run"
   ),
   withExamples({
     "tributary schema grants | psql": "Create both roles with their rights",
+    "tributary schema grants --owner etl | sudo -u postgres psql":
+      "As an administrator, where the role etl owns the tables",
     "tributary schema grants --company north | psql": "A role that reads the rows of one company only"
   })
 )

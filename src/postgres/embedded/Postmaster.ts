@@ -4,7 +4,7 @@
  * Promise: a start or a stop that is interrupted or killed does not prevent the next one.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { closeSync, mkdirSync, openSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { basename, join } from "node:path"
 import * as Clock from "effect/Clock"
@@ -22,14 +22,23 @@ export const superuser = "tributary"
 export const startTimeoutMs = 120_000
 const stopTimeout = Duration.seconds(30)
 
-const settings = (durable: boolean): ReadonlyArray<string> => [
+/** WAL between two checkpoints: at most 4 GB, and an eighth of the free space, which a fast load would fill otherwise. */
+export const walSizeMaxMb = (freeBytes: number): number =>
+  Math.max(96, Math.min(4096, Math.floor(freeBytes / 8 / 1024 / 1024)))
+
+const freeBytesAt = (folder: string): number => {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+const settings = (place: DataDirectory, durable: boolean): ReadonlyArray<string> => [
   "listen_addresses=127.0.0.1",
   "unix_socket_directories=",
   "logging_collector=off",
   "log_line_prefix=%m [%p] ",
   "log_checkpoints=off",
   "shared_buffers=256MB",
-  "max_wal_size=4GB",
+  `max_wal_size=${walSizeMaxMb(freeBytesAt(place.dataDir))}MB`,
   // Filling a new WAL segment with zeros delays every commit, by about 80 ms for each 16 MB that are written.
   "wal_init_zero=off",
   "idle_in_transaction_session_timeout=10min",
@@ -300,7 +309,7 @@ const spawnPostgres = (
         ownFolder(place, place.dataDir),
         "-p",
         String(port),
-        ...settings(durable).flatMap((setting) => ["-c", setting])
+        ...settings(place, durable).flatMap((setting) => ["-c", setting])
       ],
       // A session of its own: Ctrl-C in the terminal must not reach the server before our finalizers have run.
       { ...spawnOptions(place, place.dataDir), detached: true, stdio: ["ignore", log, log] }

@@ -88,7 +88,7 @@ const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
   ["select pg_ls_dir('.')", /permission denied/],
   ["select pg_reload_conf()", /permission denied/],
   ["select lo_import('/etc/passwd')", /permission denied|read-only/],
-  ["select lo_create(0)", /read-only/],
+  ["select lo_create(0)", /read-only|permission denied/],
   ["select erp.remove()", /read-only|permission denied/],
   ["select erp.lift()", /permission denied/],
   ["select set_config('transaction_read_only', 'off', false)", /read-write mode/],
@@ -237,12 +237,24 @@ describe("SQL of a user", () => {
   layer(embedded, { excludeTestServices: true, timeout: "60 seconds" })("on the embedded server", (it) => {
     behaves(it)
 
-    it.effect("cannot acquire the advisory locks of a sync", () =>
+    it.effect("cannot lock, write WAL, notify, or end sessions, and its temporary files have a limit", () =>
       Effect.gen(function* () {
-        for (const name of ["pg_advisory_lock", "pg_try_advisory_lock", "pg_advisory_xact_lock_shared"]) {
-          const error = yield* Effect.flip(read(`select ${name}(1)`))
-          assert.match(error.message, /permission denied/, name)
+        for (const call of [
+          "pg_advisory_lock(1)",
+          "pg_try_advisory_lock(1)",
+          "pg_advisory_xact_lock_shared(1)",
+          "pg_logical_emit_message(false, 'a', repeat('x', 1000))",
+          "pg_logical_emit_message(true, 'a', 'b'::bytea)",
+          "pg_notify('a', 'b')",
+          "pg_cancel_backend(1)",
+          "pg_terminate_backend(1)",
+          "lo_from_bytea(0, 'a')",
+          "pg_create_physical_replication_slot('a')"
+        ]) {
+          const error = yield* Effect.flip(read(`select ${call}`))
+          assert.match(error.message, /permission denied for function/, call)
         }
+        assert.deepStrictEqual((yield* read("show temp_file_limit")).rows, [["1GB"]])
       })
     )
   })
