@@ -213,6 +213,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
            and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
          group by 1 order by 1`
       assert.deepStrictEqual(shown, [
+        { name: "access_tokens", columns: "name,created_at,created_by,used_at" },
         {
           name: "change_endpoints",
           columns:
