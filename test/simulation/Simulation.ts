@@ -32,6 +32,7 @@ import { Connections } from "./world/Connections.ts"
 import type { CycleOptions, Machine } from "./world/Engine.ts"
 import { FeedReader } from "./world/FeedReader.ts"
 import type { Command } from "./world/Service.ts"
+import { LaggingReader } from "./world/LaggingReader.ts"
 import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
 import { Restores } from "./world/Restores.ts"
@@ -158,6 +159,8 @@ export const simulate = async (
   const losses = new Losses(kernel, bench.monitor, drawn, subjects, trace, fire)
   const restores = new Restores(kernel, bench.monitor, drawn, losses, trace, fire)
   const clock = new WarehouseClock(kernel, drawn, trace, fire)
+  const reader = new LaggingReader(kernel, bench.sessions, drawn, trace, fire)
+  reader.warehouseNow = () => kernel.now + clock.aheadMicros
   const { overBound, excused } = writers
   let isRestoreAccepted = false
   const setting: Setting = {
@@ -307,6 +310,7 @@ export const simulate = async (
   }
   losses.changed = () => {
     connections.hasChanged = true
+    reader.lost()
   }
   losses.struck = (company, path) => {
     // The network returns a false empty list only where the warehouse can detect it.
@@ -319,6 +323,13 @@ export const simulate = async (
     for (const checker of watching) {
       const what = checker.doubled?.({ company, by: by.name }) ?? null
       if (what !== null) kernel.work(() => Promise.reject(new Objection(checker, what)))
+    }
+  }
+
+  reader.decided = (moment) => {
+    for (const checker of watching) {
+      const what = checker.decided?.(moment) ?? null
+      if (what !== null) throw new Objection(checker, what)
     }
   }
 
@@ -338,11 +349,13 @@ export const simulate = async (
     losses.begin()
     restores.begin()
     clock.begin()
+    reader.begin()
     kernel.at(began + safetyEnds(drawn), null, () => {
       writers.stop()
       losses.stop()
       restores.stop()
       clock.heal()
+      reader.stop()
       sender.heal()
       faults.on = false
       network.faults.on = false

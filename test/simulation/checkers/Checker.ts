@@ -224,6 +224,22 @@ export interface SyncMoment {
   readonly attempts: ReadonlyArray<Attempt>
 }
 
+/** The versions of rows, by {@link keyOf}. */
+export type Versions = ReadonlyMap<string, number>
+
+/** A decision was attempted on a session of the reader. */
+export interface DecisionMoment {
+  /** Whether the snapshot is older than the decision's mark. */
+  readonly isBehind: boolean
+  /** Why the session was refused; null when it was not. */
+  readonly refusal: string | null
+  /** The committed rows at the mark, and now. */
+  readonly committed: Versions
+  readonly current: Versions
+  /** What the decision saw; null when it was refused. */
+  readonly shown: Versions | null
+}
+
 export interface Checker {
   readonly name: string
   /** The promise, with its number. */
@@ -234,6 +250,8 @@ export interface Checker {
   readonly disputed?: (final: Final) => string | null
   /** At the end of each sync. */
   readonly reported?: (moment: SyncMoment) => string | null
+  /** After each attempt to decide something on a session of the reader. */
+  readonly decided?: (moment: DecisionMoment) => string | null
   /** For webhooks: each answer, each commit, and the end. */
   readonly answered?: (moment: AnswerMoment) => string | null
   readonly stored?: (moment: InboxMoment) => string | null

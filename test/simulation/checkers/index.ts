@@ -2,6 +2,7 @@
 import { accepted } from "./accepted.ts"
 import { alone } from "./alone.ts"
 import { announced } from "./announced.ts"
+import { behind } from "./behind.ts"
 import { bounded } from "./bounded.ts"
 import type { CheckerOf } from "./Checker.ts"
 import { cursor } from "./cursor.ts"
@@ -49,5 +50,6 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   ledger,
   polite,
   alone,
+  behind,
   bounded
 ]

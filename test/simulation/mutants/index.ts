@@ -5,6 +5,7 @@ import { land } from "./land.ts"
 import type { Mutant } from "./Mutant.ts"
 import { owner } from "./owner.ts"
 import { push } from "./push.ts"
+import { reader } from "./reader.ts"
 import { webhook } from "./webhook.ts"
 
-export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook, ...push, ...owner]
+export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook, ...push, ...owner, ...reader]
