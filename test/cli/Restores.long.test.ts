@@ -209,7 +209,7 @@ for (const version of ["15", "18"]) {
           await sync()
           await assertEqual(place)
         }
-      }, 300_000)
+      }, 600_000)
     }
   })
 }
