@@ -224,8 +224,8 @@ const confirmEmpty = Effect.fnUntraced(function* (
 ) {
   if (!areUnguarded || !resource.operations.includes("R")) return
   const { record, rejected } = yield* connector.get(resource, id)
-  if (record !== null || rejected !== null)
-    yield* broken(`/${resource.path}`, `the list was empty twice, and the source has the record ${id}`)
+  if (record === null && rejected === null) return
+  return yield* broken(`/${resource.path}`, `the list was empty twice, and the source has the record ${id}`)
 })
 
 /** Fails when a page token repeats, and after {@link emptyPagesMax} pages in a row without a new record. */
