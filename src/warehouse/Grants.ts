@@ -110,7 +110,7 @@ begin
      where n.nspname in ${inList(datasets)} and r.rolname <> c.owner
   loop
     raise exception 'the dataset % belongs to %, not to %', one.nspname, one.rolname, one.owner using hint = format(
-      'Run first: alter schema %I owner to %I; or print the statements for its owner: npx tributary schema grants --owner %s',
+      'Run first: alter schema %I owner to %I; or print the statements for its owner: tributary schema grants --owner %s',
       one.nspname, one.owner, one.rolname);
   end loop;
 end`)}`

@@ -141,7 +141,7 @@ const functions = Effect.fnUntraced(function* ({ ok, warning }: About) {
   return [
     warning(
       `a reader may execute ${names.length} functions that write WAL, lock or end sessions (${[...shown, "…"].join(", ")})`,
-      "run npx tributary schema grants | psql as a superuser, which closes them"
+      "run tributary schema grants | psql as a superuser, which closes them"
     )
   ]
 })
