@@ -199,6 +199,10 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary schema repair --dry-run": { says: /No table is damaged/ },
   "tributary schema repair": { says: /No table is damaged/ },
   "tributary schema grants | psql": { says: /GRANT|done/ },
+  "tributary schema grants --owner etl | sudo -u postgres psql": {
+    as: "tributary schema grants --owner etl",
+    says: /alter default privileges for role "?etl"?/i
+  },
   // The tests' Postgres has no logical replication: the command says so, and ends with 4.
   "tributary schema publication | psql": { code: 4, says: /CREATE PUBLICATION|done/ },
   "tributary schema publication --name north --company north": {
@@ -547,6 +551,6 @@ budget: { requests_per_minute: 100000 }
           assert.strictEqual(problems.join("\n\n"), "")
         })
       ),
-    { timeout: 400_000 }
+    { timeout: 600_000 }
   )
 })
