@@ -36,47 +36,50 @@ const priceOf = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 describe("a replica as the reader", () => {
-  it.live("is waited for; while its replay is paused, marks stay and every decision is refused", () =>
-    Effect.gen(function* () {
-      const settings = ["fsync=off", "shared_buffers=32MB"]
-      const primary = yield* serverOf(settings)
-      const replica = yield* serverOf([...settings, "max_standby_streaming_delay=-1"], primary)
-      yield* Effect.gen(function* () {
-        yield* Migrations.migrate()
-        yield* prepare
-        const role = yield* readerRole
-        const reading = readingFrom(replica.url, role)
-        const atOnce = Effect.provideService(ReaderWait, Duration.zero)
+  it.live(
+    "is waited for; while its replay is paused, marks stay and every decision is refused",
+    () =>
+      Effect.gen(function* () {
+        const settings = ["fsync=off", "shared_buffers=32MB"]
+        const primary = yield* serverOf(settings)
+        const replica = yield* serverOf([...settings, "max_standby_streaming_delay=-1"], primary)
+        yield* Effect.gen(function* () {
+          yield* Migrations.migrate()
+          yield* prepare
+          const role = yield* readerRole
+          const reading = readingFrom(replica.url, role)
+          const atOnce = Effect.provideService(ReaderWait, Duration.zero)
 
-        yield* run("update erp.things set price = -1 where id = 3")
-        yield* evaluate([priced]).pipe(reading)
-        yield* pass(1)
-        yield* scanned([1], ["things"])
-        yield* evaluate([priced]).pipe(reading)
-        const violated = ["price_is_positive of 1: things 3"]
-        assert.deepStrictEqual(yield* current, violated, "the replica is waited for")
+          yield* run("update erp.things set price = -1 where id = 3")
+          yield* evaluate([priced]).pipe(reading)
+          yield* pass(1)
+          yield* scanned([1], ["things"])
+          yield* evaluate([priced]).pipe(reading)
+          const violated = ["price_is_positive of 1: things 3"]
+          assert.deepStrictEqual(yield* current, violated, "the replica is waited for")
 
-        yield* tell(replica.url, "select pg_wal_replay_pause()")
-        // One violation ends and another begins; the replica has neither.
-        yield* run("update erp.things set price = case id when 3 then 3 else -2 end where id in (3, 4)")
-        yield* changed([1], ["things"])
-        assert.strictEqual(yield* evaluate([priced]).pipe(reading, atOnce), 1)
-        assert.deepStrictEqual(yield* current, violated)
-        assert.match((yield* states)[0]!, /: failed \(.*replica that is behind: after 0 s it lacks \d+ bytes/)
-        for (const [use, message] of Object.entries(yield* refusals.pipe(reading, atOnce))) {
-          assert.match(message ?? "", /replica that is behind.*or set DATABASE_READER_URL/, use)
-        }
+          yield* tell(replica.url, "select pg_wal_replay_pause()")
+          // One violation ends and another begins; the replica has neither.
+          yield* run("update erp.things set price = case id when 3 then 3 else -2 end where id in (3, 4)")
+          yield* changed([1], ["things"])
+          assert.strictEqual(yield* evaluate([priced]).pipe(reading, atOnce), 1)
+          assert.deepStrictEqual(yield* current, violated)
+          assert.match((yield* states)[0]!, /: failed \(.*replica that is behind: after 0 s it lacks \d+ bytes/)
+          for (const [use, message] of Object.entries(yield* refusals.pipe(reading, atOnce))) {
+            assert.match(message ?? "", /replica that is behind.*or set DATABASE_READER_URL/, use)
+          }
 
-        yield* tell(replica.url, "select pg_wal_replay_resume()")
-        assert.strictEqual(yield* priceOf.pipe(reading), "3")
-        yield* pass(150)
-        yield* evaluate([priced], { isNow: false }).pipe(reading)
-        assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 4 unconfirmed"])
-        assert.deepStrictEqual(Object.values(yield* refusals.pipe(reading)), [null, null, null, null])
-      }).pipe(
-        Effect.scoped,
-        Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(primary.url)))))
-      )
-    }).pipe(Effect.scoped)
+          yield* tell(replica.url, "select pg_wal_replay_resume()")
+          assert.strictEqual(yield* priceOf.pipe(reading), "3")
+          yield* pass(150)
+          yield* evaluate([priced], { isNow: false }).pipe(reading)
+          assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 4 unconfirmed"])
+          assert.deepStrictEqual(Object.values(yield* refusals.pipe(reading)), [null, null, null, null])
+        }).pipe(
+          Effect.scoped,
+          Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(primary.url)))))
+        )
+      }).pipe(Effect.scoped),
+    { timeout: 120_000 }
   )
 })
