@@ -104,13 +104,11 @@ describe("a database with unusual default settings", () => {
             yield* succeeds(["export", "--format", "csv", "--history", "--to", to], env)
             return readdirSync(to, { recursive: true, withFileTypes: true })
               .filter((file) => file.isFile() && file.name !== "manifest.json")
-              .map((file) => [
-                file.name.replace(/-?\d{4}.*$/, ""),
-                createHash("md5")
-                  .update(readFileSync(join(file.parentPath, file.name)))
-                  .digest("hex")
-              ])
-              .sort(([one], [other]) => (one! < other! ? -1 : 1))
+              .map((file) => {
+                const content = readFileSync(join(file.parentPath, file.name))
+                return `${file.name.replace(/-?\d{4}.*$/, "")} ${createHash("md5").update(content).digest("hex")}`
+              })
+              .sort((one, other) => (one < other ? -1 : 1))
           })
           const exported = yield* digests("hostile", hostile)
           assert.isAbove(exported.length, 100)
@@ -144,14 +142,14 @@ describe("a database with unusual default settings", () => {
                   Effect.promise(async () => [
                     (await call("query", { sql: everything })).data,
                     (await call("query", { sql: everything, as_of: now!.now })).data,
-                    (await call("freshness", { resources })).data
+                    (await call("freshness", { resource: "customers" })).answer
                   ])
               )
             )
           const answers = yield* asked(hostile)
           assert.isDefined(answers[0])
           assert.deepStrictEqual(answers.slice(0, 2), (yield* asked({})).slice(0, 2))
-          assert.notInclude(JSON.stringify(answers[2]), '"fresh_at":null')
+          assert.match(JSON.stringify(answers[2]), /"fresh_at":"\d{4}-/)
         })
       ),
     600_000
