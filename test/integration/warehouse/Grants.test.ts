@@ -77,46 +77,49 @@ const stage = Effect.gen(function* () {
 
 describe("grants that an administrator runs", () => {
   for (const when of ["before the first sync", "after the first sync"]) {
-    it.live(`make later tables and models readable, ${when}`, () =>
-      Effect.gen(function* () {
-        const { administer, names, grant, sync, count } = yield* stage
-        if (when === "after the first sync") yield* sync([things])
-        yield* grant
-        yield* sync([things])
-        // Made later by the owner.
-        yield* sync([things, plain])
-        for (const from of ["erp.plains", "erp.things", "erp_history.plains", "erp_models.names"]) {
-          assert.strictEqual(yield* count(names.reader, from), 0n, from)
-          if (!from.startsWith("erp_models")) assert.strictEqual(yield* count(names.loader, from), 0n, from)
-        }
-        assert.strictEqual(yield* count(names.loader, "tributary.checkpoints"), 0n)
-        const owners = yield* administer((sql) =>
-          sql.unsafe<{ owner: string }>(
-            `select distinct r.rolname::text as owner from pg_namespace n join pg_roles r on r.oid = n.nspowner
+    it.live(
+      `make later tables and models readable, ${when}`,
+      () =>
+        Effect.gen(function* () {
+          const { administer, names, grant, sync, count } = yield* stage
+          if (when === "after the first sync") yield* sync([things])
+          yield* grant
+          yield* sync([things])
+          // Made later by the owner.
+          yield* sync([things, plain])
+          for (const from of ["erp.plains", "erp.things", "erp_history.plains", "erp_models.names"]) {
+            assert.strictEqual(yield* count(names.reader, from), 0n, from)
+            if (!from.startsWith("erp_models")) assert.strictEqual(yield* count(names.loader, from), 0n, from)
+          }
+          assert.strictEqual(yield* count(names.loader, "tributary.checkpoints"), 0n)
+          const owners = yield* administer((sql) =>
+            sql.unsafe<{ owner: string }>(
+              `select distinct r.rolname::text as owner from pg_namespace n join pg_roles r on r.oid = n.nspowner
               where n.nspname = any(array[${Object.values(all)
                 .map((name) => `'${name}'`)
                 .join(", ")}])`
-          )
-        )
-        assert.deepStrictEqual(owners, [{ owner: names.owner }])
-        const company = `company_${names.reader}`
-        const own = CompanyGrants.statements(all, 5n, company, names.owner)
-        yield* Effect.acquireRelease(
-          administer((sql) => Effect.forEach(own, (statement) => sql.unsafe(statement))),
-          () =>
-            Effect.orDie(
-              administer((sql) =>
-                Effect.andThen(sql.unsafe(`drop owned by ${company}`), sql.unsafe(`drop role ${company}`))
-              )
             )
-        )
-        const views = yield* administer((sql) =>
-          sql.unsafe<{ owner: string }>(
-            "select distinct viewowner::text as owner from pg_views where schemaname in ('erp_5', 'erp_asof_5')"
           )
-        )
-        assert.deepStrictEqual(views, [{ owner: names.owner }])
-      }).pipe(Effect.scoped)
+          assert.deepStrictEqual(owners, [{ owner: names.owner }])
+          const company = `company_${names.reader}`
+          const own = CompanyGrants.statements(all, 5n, company, names.owner)
+          yield* Effect.acquireRelease(
+            administer((sql) => Effect.forEach(own, (statement) => sql.unsafe(statement))),
+            () =>
+              Effect.orDie(
+                administer((sql) =>
+                  Effect.andThen(sql.unsafe(`drop owned by ${company}`), sql.unsafe(`drop role ${company}`))
+                )
+              )
+          )
+          const views = yield* administer((sql) =>
+            sql.unsafe<{ owner: string }>(
+              "select distinct viewowner::text as owner from pg_views where schemaname in ('erp_5', 'erp_asof_5')"
+            )
+          )
+          assert.deepStrictEqual(views, [{ owner: names.owner }])
+        }).pipe(Effect.scoped),
+      120_000
     )
   }
 

@@ -52,51 +52,54 @@ const allowed: ReadonlyArray<readonly [statement: string, value: string]> = [
 ]
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a query as of a moment", (it) => {
-  it.effect("is refused where it would read present records, however they are named", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const company = makeCompany(7n)
-      company.put(1, "one")
-      company.put(2, "two")
-      yield* company.sync()
-      const model = modelOf(
-        "names",
-        "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
-      )
-      yield* applyViews({ models: [model], datasets: datasetsDefault })
-      const all = {
-        ...datasetsDefault,
-        models: modelsDatasetDefault,
-        asOfModels: asOfModelsDataset,
-        control: controlDataset
-      }
-      const role = `present_reader_${process.pid}`
-      yield* Effect.acquireRelease(
-        Effect.forEach(CompanyGrants.statements(all, 7n, role), (statement) => sql.unsafe(statement)),
-        () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`)))
-      )
-      for (const statement of [
-        "create view public.mine as select t.* from (select * from erp.things) t",
-        "create materialized view public.copied as select * from erp.things",
-        "create view public.of_the_moment as select name from erp_models_asof.names",
-        "create table public.calendar as select date '2020-01-01' as day",
-        "create function public.counted() returns bigint language sql stable security definer as 'select count(*) from erp.things'",
-        "grant usage on schema public to public",
-        "grant select on all tables in schema public to public",
-        "grant usage on schema erp_7, erp_asof_7 to public",
-        "grant select on all tables in schema erp_7, erp_asof_7 to public"
-      ])
-        yield* sql.unsafe(statement)
-      for (const [statement, problem] of present) {
-        const error = yield* Effect.flip(read(statement, longAgo))
-        assert.match(error.message, problem, statement)
-        assert.strictEqual(error.operation, "query", statement)
-        assert.strictEqual(error._tag === "DatabaseError" ? error.code : "", "TB010", statement)
-      }
-      for (const [statement, value] of allowed) {
-        assert.strictEqual((yield* read(statement, longAgo)).rows[0]?.[0], value, statement)
-      }
-      assert.strictEqual((yield* read("select count(*) from erp.things")).rows[0]?.[0], "2")
-    }).pipe(Effect.scoped)
+  it.effect(
+    "is refused where it would read present records, however they are named",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const company = makeCompany(7n)
+        company.put(1, "one")
+        company.put(2, "two")
+        yield* company.sync()
+        const model = modelOf(
+          "names",
+          "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
+        )
+        yield* applyViews({ models: [model], datasets: datasetsDefault })
+        const all = {
+          ...datasetsDefault,
+          models: modelsDatasetDefault,
+          asOfModels: asOfModelsDataset,
+          control: controlDataset
+        }
+        const role = `present_reader_${process.pid}`
+        yield* Effect.acquireRelease(
+          Effect.forEach(CompanyGrants.statements(all, 7n, role), (statement) => sql.unsafe(statement)),
+          () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`)))
+        )
+        for (const statement of [
+          "create view public.mine as select t.* from (select * from erp.things) t",
+          "create materialized view public.copied as select * from erp.things",
+          "create view public.of_the_moment as select name from erp_models_asof.names",
+          "create table public.calendar as select date '2020-01-01' as day",
+          "create function public.counted() returns bigint language sql stable security definer as 'select count(*) from erp.things'",
+          "grant usage on schema public to public",
+          "grant select on all tables in schema public to public",
+          "grant usage on schema erp_7, erp_asof_7 to public",
+          "grant select on all tables in schema erp_7, erp_asof_7 to public"
+        ])
+          yield* sql.unsafe(statement)
+        for (const [statement, problem] of present) {
+          const error = yield* Effect.flip(read(statement, longAgo))
+          assert.match(error.message, problem, statement)
+          assert.strictEqual(error.operation, "query", statement)
+          assert.strictEqual(error._tag === "DatabaseError" ? error.code : "", "TB010", statement)
+        }
+        for (const [statement, value] of allowed) {
+          assert.strictEqual((yield* read(statement, longAgo)).rows[0]?.[0], value, statement)
+        }
+        assert.strictEqual((yield* read("select count(*) from erp.things")).rows[0]?.[0], "2")
+      }).pipe(Effect.scoped),
+    120_000
   )
 })
