@@ -160,23 +160,3 @@ begin
   return null;
 end $$;
 comment on function tributary.note_removed_versions() is 'Notes that the past is not complete once versions are deleted by hand, and lets the next run read every record.';
-
-create or replace function tributary.delete_company_rows(for_company text, for_company_id bigint, relations text[])
-  returns table (relation text, deleted bigint) language plpgsql as $$
-declare
-  condition text;
-begin
-  perform set_config('tributary.removes_company', 'on', true);
-  foreach relation in array relations loop
-    select string_agg(format('%I = %s', a.attname, case a.attname when 'company' then '$1' else '$2' end), ' or ' order by a.attname)
-      into condition from pg_attribute a
-     where a.attrelid = relation::regclass and a.attname in ('company', 'company_id', '_company_id') and not a.attisdropped;
-    if condition is null then
-      raise exception 'the table % has no column of a company', relation;
-    end if;
-    execute format('delete from %s where %s', relation::regclass, condition) using for_company, for_company_id;
-    get diagnostics deleted = row_count;
-    if deleted > 0 then return next; end if;
-  end loop;
-  perform set_config('tributary.removes_company', '', true);
-end $$;
