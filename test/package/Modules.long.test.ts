@@ -39,7 +39,7 @@ const importMsMax: Readonly<Record<string, number>> = {
 const limitsOf = (page: string): ReadonlyArray<readonly [name: string, files: number, bytes: number]> =>
   [
     ...readFileSync(join(root, page), "utf8").matchAll(
-      /^\| `tributary\/(\S+)` .*\| (\d+) files?, ([\d.]+) ([kM])B +\|$/gm
+      /^\| `tributary-sync\/(\S+)` .*\| (\d+) files?, ([\d.]+) ([kM])B +\|$/gm
     )
   ].map(
     ([, name, files, size, unit]) => [name!, Number(files), Number(size) * (unit === "M" ? 1_000_000 : 1000)] as const
