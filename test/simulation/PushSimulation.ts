@@ -370,6 +370,7 @@ export const simulatePushes = async (
         }))
       )
       return {
+        recollections: [],
         subjects: now,
         runs: await warehouse.runs(),
         fed: (subject) => fed.get(`${subject.company} ${subject.resource.path}`)!,

@@ -14,6 +14,7 @@ import {
   type Entry,
   type Fed,
   type Final,
+  type Recollection,
   keyOf,
   microsOf,
   type Row,
@@ -59,6 +60,10 @@ const drainMax = 6 * 3600 * 1_000_000
 const servedMax = 2400 * 1_000_000
 /** A serving process does not wait for retries that are due later than this beyond the overlap. */
 const waitedMax = 60 * 1_000_000
+
+/** Moments that a seed keeps, and how often. */
+const samplesMax = 24
+const sampleRate = 0.1
 
 export interface Failure {
   readonly checker: string
@@ -227,6 +232,17 @@ export const simulate = async (
     }
   }
 
+  const samples: Array<Pick<Recollection, "company" | "resource" | "position" | "rows" | "time">> = []
+  const sampling = chance(seed, "recollections")
+  /** Keeps what the warehouse shows at this moment, for a query as of it at the end. */
+  const sample = async ({ company, resource, rows }: Subject) => {
+    const position = feed.place
+    if (position === null || samples.length >= samplesMax || !sampling.chance(sampleRate)) return
+    // Until a run has repaired them, damaged rows are not those of the position.
+    if (losses.isOpen(company, resource.path)) return
+    samples.push({ company, resource, position, rows, time: await warehouse.time() })
+  }
+
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
     const { entries, checkpoints, proofs } = hooks
@@ -255,6 +271,7 @@ export const simulate = async (
         const what = checker.landed?.({ now: kernel.now, subject, runs, fed }) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
+      await sample(subject)
     }
   }
 
@@ -455,6 +472,17 @@ export const simulate = async (
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
         fed.set(`${company} ${resource.path}`, await feed.compare(company, resource))
       }
+      const recollections: Array<Recollection> = []
+      for (const one of samples) {
+        const asOf = await warehouse.asOf(one.company, one.resource, one.position)
+        const atTime = await warehouse.asOf(one.company, one.resource, one.time)
+        fire(typeof asOf === "string" ? "past refused" : "past answered")
+        recollections.push({
+          ...one,
+          asOf,
+          idsAtTime: typeof atTime === "string" ? atTime : atTime.map(({ id }) => id)
+        })
+      }
       // The guard stops a scan of a restored source until a person accepts the deletions.
       const isDisputed = writers.wentBack && !full
       const said: ReadonlyArray<ResourceResult> = report?.companies.flatMap((company): ReadonlyArray<ResourceResult> =>
@@ -468,6 +496,7 @@ export const simulate = async (
             }))
       ) ?? [{ resource: "all", company: 0, status: "died", reason: "the process ended with a defect" }]
       return {
+        recollections,
         subjects: now,
         runs: await warehouse.runs(),
         fed: (subject) => fed.get(`${subject.company} ${subject.resource.path}`)!,

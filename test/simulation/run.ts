@@ -171,11 +171,14 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   D6: ["D6 53200", "D6 53100"],
   T1: [
     ...["dropped", "truncated", "recreated", "rows deleted"].map((what) => `T1 ${what}`),
+    "T1 history lost",
     "T1 in the middle of a run",
     "T1 read again"
   ],
   T2: [
-    ...["rows and control plane", "rows", "control plane"].map((what) => `T2 ${what} restored`),
+    ...["rows and control plane", "rows", "current rows", "history", "control plane"].map(
+      (what) => `T2 ${what} restored`
+    ),
     "T2 rows went back",
     "T2 in the middle of a run",
     "T2 ids of runs are used again",

@@ -118,8 +118,23 @@ export interface ResourceResult {
   readonly reason: string | null
 }
 
+/** What an as-of query shows of a moment at which the warehouse was seen; a message where it fails. */
+export interface Recollection {
+  readonly company: number
+  readonly resource: Resource
+  /** The position of the feed, and the rows that the table had then. */
+  readonly position: string
+  readonly rows: ReadonlyMap<string, Row>
+  readonly asOf: ReadonlyArray<Row> | string
+  /** The warehouse's time of that moment, and the ids that a query of it shows. */
+  readonly time: string
+  readonly idsAtTime: ReadonlyArray<string> | string
+}
+
 /** After healing. */
 export interface Final {
+  /** Moments of the safety phase, as an as-of query shows them now. */
+  readonly recollections: ReadonlyArray<Recollection>
   readonly subjects: ReadonlyArray<Subject>
   readonly runs: ReadonlyArray<Run>
   readonly history: (subject: Subject) => ReadonlyArray<RowVersion>
@@ -280,6 +295,8 @@ export interface Loss {
 export interface LossLedger {
   /** Null when the table was never lost. */
   readonly latest: (company: number, resource: string) => Loss | null
+  /** Whether versions of a resource were lost or restored without its rows, or the rows without their versions. */
+  readonly hasHoles: (company: number, resource: string) => boolean
   /** Rows that a person has deleted, by {@link keyOf}. Only a full scan is expected to find them. */
   readonly deletedByHand: ReadonlySet<string>
   /** Number of restores of the ledger of runs and the checkpoints. */
@@ -288,7 +305,13 @@ export interface LossLedger {
   readonly lastRunBefore: bigint
 }
 
-export const noLosses: LossLedger = { latest: () => null, deletedByHand: new Set(), ledgers: 0, lastRunBefore: 0n }
+export const noLosses: LossLedger = {
+  latest: () => null,
+  hasHoles: () => false,
+  deletedByHand: new Set(),
+  ledgers: 0,
+  lastRunBefore: 0n
+}
 
 export interface Setting {
   readonly source: Source

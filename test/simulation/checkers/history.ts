@@ -31,14 +31,16 @@ export const history: CheckerOf = (setting) => ({
         // remaining history. Times, kinds and the source's order are compared only where nothing was lost.
         const isLost = losses.latest(company, resource.path)?.isTorn === true || losses.deletedByHand.has(key)
         if (current === undefined) {
-          if (isLost) continue
+          if (isLost || losses.hasHoles(company, resource.path)) continue
           return `${key} has a history and no row`
         }
         let place = -1
         for (const [index, version] of versions.entries()) {
-          if (version.version !== index + 1) return `${key}: version ${index + 1} is missing in the history`
-          if (isLost) continue
+          if (version.version !== index + 1 && !losses.hasHoles(company, resource.path))
+            return `${key}: version ${index + 1} is missing in the history`
           const before = versions[index - 1]
+          if (before?.version === version.version) return `${key} has version ${version.version} twice`
+          if (isLost || losses.hasHoles(company, resource.path)) continue
           if (before !== undefined) {
             if (isSameRow(before.value, version.value) && before.deleted === version.deleted) {
               return `${key}: version ${version.version} repeats the one before`

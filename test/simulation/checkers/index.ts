@@ -16,6 +16,7 @@ import { genuine } from "./genuine.ts"
 import { history } from "./history.ts"
 import { ledger } from "./ledger.ts"
 import { lively } from "./lively.ts"
+import { past } from "./past.ts"
 import { polite } from "./polite.ts"
 import { progress } from "./progress.ts"
 import { proven } from "./proven.ts"
@@ -46,6 +47,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   equal,
   lively,
   history,
+  past,
   fed,
   ledger,
   polite,

@@ -382,6 +382,36 @@ export const land: ReadonlyArray<Mutant> = [
     options: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
   },
   {
+    name: "restored-row-keeps-its-time",
+    origin: "warehouse restored",
+    story: "a row that is restored was read when it was read",
+    changes: [
+      {
+        file: merge,
+        find: `"_observed_at" = greatest(t."_observed_at", h.ended) `,
+        replace: `"_observed_at" = t."_observed_at" `
+      }
+    ],
+    options: { only: ["T2"], on: ["T2"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
+  },
+  {
+    name: "lost-past-is-forgotten",
+    origin: "warehouse restored",
+    story: "the full scan repairs the table, so that nothing is lost",
+    changes: [
+      {
+        file: confirm,
+        find: "set past_from = 'infinity', past_batch = null, past_until = null",
+        replace: "set past_from = null, past_batch = null, past_until = null"
+      }
+    ],
+    options: {
+      only: ["T1", "T2"],
+      on: ["T1", "T2"],
+      overrides: { later: { ...noneLater, tableLosses: 3, warehouseRestores: 2 } }
+    }
+  },
+  {
     name: "scan-goes-on-after-a-restore",
     origin: "warehouse restored",
     story: "the next full scan begins where the last one ended",

@@ -75,6 +75,11 @@ export class FeedReader {
     }
   }
 
+  /** The position that a query as of it names; null at the beginning, and while changes wait. */
+  get place(): string | null {
+    return this.isBlocked || this.position.token === null ? null : `position ${ChangeFeed.textOf(this.position)}`
+  }
+
   /** What the feed has shown of a table, beside what the table has. */
   async compare(company: number, resource: Resource): Promise<Fed> {
     const { rows, isFed } = await this.warehouse.feedRows(company, resource)

@@ -1,5 +1,5 @@
 /**
- * Lost tables of the warehouse (class T1), and the record of these losses and of restores (T2, Restores.ts).
+ * Lost tables of the warehouse (class T1), of the rows or of their history, and the record of these losses and of restores (T2, Restores.ts).
  *
  * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing uses the
  * table. The simulation knows what was lost and which runs were in the ledger then. A loss is repaired when a run that
@@ -46,6 +46,8 @@ interface LedgerRun {
 export class Losses implements LossLedger {
   private readonly kernel: Kernel
   private readonly chance: Chance
+  /** A stream of its own: it changes no draw of older seeds. */
+  private readonly parts: Chance
   private readonly client: Client
   private readonly drawn: Plan
   private readonly trace: Trace
@@ -54,6 +56,7 @@ export class Losses implements LossLedger {
   private readonly losses = new Map<string, TableLoss>()
   /** Losses that wait for the next read or landing of a process. */
   private readonly armed: Array<() => void> = []
+  private readonly incomplete = new Set<string>()
   private stopped = false
   readonly deletedByHand = new Set<string>()
   ledgers = 0
@@ -73,6 +76,7 @@ export class Losses implements LossLedger {
   ) {
     this.kernel = kernel
     this.chance = chance(drawn.seed, "losses")
+    this.parts = chance(drawn.seed, "lost parts")
     this.client = client
     this.drawn = drawn
     this.subjects = subjects
@@ -86,7 +90,8 @@ export class Losses implements LossLedger {
     for (let left = drawn.later.tableLosses; left > 0; left--) {
       const path = chance.pick(paths)
       const kind = chance.pick(kinds)
-      const strike = () => this.strike(path, kind)
+      const isHistory = this.parts.chance(0.3)
+      const strike = () => this.strike(path, kind, isHistory)
       const isDuringRun = chance.chance(0.6)
       const delay = chance.skewed(100, 200_000)
       kernel.after(momentOf(drawn, 0.1 + 0.85 * chance.next()), null, () => {
@@ -143,18 +148,19 @@ export class Losses implements LossLedger {
     )
   }
 
-  private strike(path: string, kind: (typeof kinds)[number]): void {
+  private strike(path: string, kind: (typeof kinds)[number], isHistory: boolean): void {
     this.kernel.work(async () => {
       if (this.stopped) return
-      const table = `erp."${path}"`
+      const [schema, name] = isHistory ? ["erp_history", `${path}__superseded`] : ["erp", path]
+      const table = `${schema}."${name}"`
       const { client } = this
       await client.query("begin")
       try {
         await client.query(`lock table ${table} in access exclusive mode nowait`)
         // A deletion by hand marks the checkpoints.
         await client.query("select from tributary.checkpoints where resource = $1 for update nowait", [path])
-        const { rows } = await client.query<{ company: string; id: string }>(
-          `select "_company_id"::text as company, id::text from ${table} t order by "_company_id", t.id`
+        const { rows } = await client.query<{ company: string; id: string; version: string }>(
+          `select "_company_id"::text as company, id::text, "_version"::text as version from ${table} t order by "_company_id", t.id, "_version"`
         )
         const { rows: open } = await client.query<{ company: string; id: string; pages: number; status: string }>(
           "select company_id::text as company, id::text, pages::int, status from tributary.runs r where resource = $1 order by r.id",
@@ -164,25 +170,53 @@ export class Losses implements LossLedger {
         if (kind === "dropped") await client.query(`drop table ${table} cascade`)
         else if (kind === "truncated") await client.query(`truncate ${table}`)
         else if (kind === "recreated") {
-          await client.query(`create table public."${path}" (like ${table} including all)`)
+          await client.query(`create table public."${name}" (like ${table} including all)`)
           await client.query(`drop table ${table} cascade`)
-          await client.query(`alter table public."${path}" set schema erp`)
+          await client.query(`alter table public."${name}" set schema ${schema}`)
         } else {
-          for (const { company, id } of deleted)
-            await client.query(`delete from ${table} where "_company_id" = $1 and id = $2`, [company, id])
+          for (const { company, id, version } of deleted)
+            await client.query(`delete from ${table} where "_company_id" = $1 and id = $2 and "_version" = $3`, [
+              company,
+              id,
+              version
+            ])
         }
         const { rows: clock } = await client.query<{ now: Date }>("select tributary.now() as now")
         await client.query("commit")
-        this.note(path, kind, deleted, open, clock[0]!.now.getTime())
+        if (isHistory) this.noteHistory(path, kind, deleted, open, clock[0]!.now.getTime())
+        else this.note(path, kind, deleted, open, clock[0]!.now.getTime())
       } catch (error) {
         await client.query("rollback")
         const { code } = error as { readonly code?: string }
         // It was dropped before and is not created again yet.
         if (code === undefinedTable) return
         if (code !== lockNotAvailable) throw error
-        this.kernel.after(againMicros, null, () => this.strike(path, kind))
+        this.kernel.after(againMicros, null, () => this.strike(path, kind, isHistory))
       }
     })
+  }
+
+  /** The versions of these tables have holes from now on; their rows are complete. */
+  private noteHistory(
+    path: string,
+    kind: string,
+    gone: ReadonlyArray<{ readonly company: string }>,
+    runs: ReadonlyArray<LedgerRun>,
+    warehouseMs: number
+  ): void {
+    this.changed()
+    this.trace.event(this.kernel.now, "db", `! T1 history of ${path} ${kind}: ${gone.length} versions`)
+    this.fired(gone.length > 0 ? "T1 history lost" : "T1 history lost, and it was empty")
+    for (const { company, resource } of this.subjects) {
+      if (resource.path !== path) continue
+      this.lose(company, path, runs, { countedAs: null, hasRows: false, isTorn: true, warehouseMs })
+      this.incomplete.add(`${company} ${path}`)
+    }
+  }
+
+  /** Whether versions of a resource were lost without its rows, or rows without their versions. */
+  hasHoles(company: number, path: string): boolean {
+    return this.incomplete.has(`${company} ${path}`)
   }
 
   private note(
@@ -213,11 +247,14 @@ export class Losses implements LossLedger {
   /** Records a restore (T2) of rows, of the control plane, or of both. `runs` are those of the restored ledger. */
   restored({
     hasRows,
+    isPart,
     isOtherRows,
     lastRun,
     runs
   }: {
     readonly hasRows: boolean
+    /** Whether rows were restored without their history, or the history without the rows. */
+    readonly isPart: boolean
     readonly isOtherRows: boolean
     /** The latest run before the restore; null when the ledger was not restored. */
     readonly lastRun: bigint | null
@@ -233,9 +270,10 @@ export class Losses implements LossLedger {
       this.lose(company, resource.path, own, {
         countedAs: isOtherRows ? "T2" : null,
         hasRows,
-        isTorn: false,
+        isTorn: isPart,
         warehouseMs: null
       })
+      if (isPart) this.incomplete.add(`${company} ${resource.path}`)
       if (hasRows) this.struck(company, resource.path)
     }
   }

@@ -2,7 +2,7 @@
  * Datasets of the warehouse that are restored from an older copy (class T2).
  *
  * Promise: the copy is of one moment, and it is restored in one transaction when no landing is open. Tables of the rows
- * are created anew, or emptied and filled, each with its history. Of `tributary`, the tables of the sync are restored
+ * are created anew, or emptied (by truncate or delete) and filled, with their history or without it, or the history alone. Of `tributary`, the tables of the sync are restored
  * with their sequences, so that ids of runs are used again. The checkpoints are created anew, as pg_restore does. The
  * request budget stays: an earlier budget would allow the same minute's requests twice. {@link Losses} records which
  * runs were in the ledger after the restore. From the first success after it, the checkers require every row.
@@ -15,7 +15,9 @@ import { momentOf, type Plan } from "../Plan.ts"
 import { againMicros, type Losses, lockNotAvailable, undefinedTable } from "./Losses.ts"
 
 const scopes = ["rows and control plane", "rows", "control plane"] as const
-type Scope = (typeof scopes)[number]
+/** Parts of the rows that are restored alone. */
+const parts = ["rows", "rows", "current rows", "history"] as const
+type Scope = (typeof scopes)[number] | (typeof parts)[number]
 
 /** The tables that a sync writes, except the request budget. */
 const controlTables = [
@@ -54,6 +56,8 @@ const sequencesSql = `select q.name, s.last_value::text as value from unnest(arr
 export class Restores {
   private readonly kernel: Kernel
   private readonly chance: Chance
+  /** A stream of its own: it changes no draw of older seeds. */
+  private readonly parts: Chance
   private readonly client: Client
   private readonly drawn: Plan
   private readonly losses: Losses
@@ -72,6 +76,7 @@ export class Restores {
   ) {
     this.kernel = kernel
     this.chance = chance(drawn.seed, "warehouse restores")
+    this.parts = chance(drawn.seed, "restored parts")
     this.client = client
     this.drawn = drawn
     this.losses = losses
@@ -97,14 +102,15 @@ export class Restores {
     // One after the other: a copy is restored before the next one is made.
     const share = 0.95 / drawn.later.warehouseRestores
     for (let place = 0; place < drawn.later.warehouseRestores; place++) {
-      const scope = chance.pick(scopes)
-      const isRefilled = chance.chance(0.4)
+      const all = chance.pick(scopes)
+      const scope = all === "rows" ? this.parts.pick(parts) : all
+      const refill = chance.chance(0.4) ? this.parts.pick(["truncate", "delete from"] as const) : null
       const isDuringRun = chance.chance(0.6)
       const delay = chance.skewed(100, 200_000)
       const copied = 0.03 + share * (place + 0.6 * chance.next())
       const restored = 0.03 + share * (place + 0.7 + 0.3 * chance.next())
       kernel.after(momentOf(drawn, copied), null, () => this.copy(place, scope))
-      const restore = () => this.restore(place, scope, isRefilled)
+      const restore = () => this.restore(place, scope, refill)
       kernel.after(momentOf(drawn, restored), null, () => {
         if (isDuringRun) this.losses.arm(() => kernel.after(delay, null, restore))
         else restore()
@@ -117,7 +123,14 @@ export class Restores {
   }
 
   private tablesOf(scope: Scope): ReadonlyArray<string> {
-    return [...(scope === "control plane" ? [] : this.rowTables), ...(scope === "rows" ? [] : controlTables)]
+    const rowTables = this.rowTables.filter((name) =>
+      scope === "current rows"
+        ? name.startsWith("erp.")
+        : scope === "history"
+          ? name.startsWith("erp_history.")
+          : scope !== "control plane"
+    )
+    return [...rowTables, ...(scope.endsWith("control plane") ? controlTables : [])]
   }
 
   /** Runs the statements in one transaction. While a landing or an earlier loss blocks it, tries again later. */
@@ -152,7 +165,7 @@ export class Restores {
     this.whenFree(body, tables, "access share")
   }
 
-  private restore(place: number, scope: Scope, isRefilled: boolean): void {
+  private restore(place: number, scope: Scope, refill: string | null): void {
     const backup = backupOf(place)
     const tables = this.tablesOf(scope)
     const body = async () => {
@@ -166,8 +179,8 @@ export class Restores {
           `select case when ${measure}${table}) = ${measure}${backup}."${index}") then null else 'other' end as answer`
         )) !== null
       let isOtherRows = false
-      if (scope !== "control plane")
-        for (const [index, table] of this.rowTables.entries()) isOtherRows ||= await isOther(table, index)
+      for (const [index, table] of tables.entries())
+        if (table.startsWith("erp.")) isOtherRows ||= await isOther(table, index)
       const lastRun = BigInt((await ask("select coalesce(max(id), 0)::text as answer from tributary.runs"))!)
       const openRuns = (await ask(
         "select count(*) as answer from tributary.runs where status = 'running' and pages > 0"
@@ -177,15 +190,12 @@ export class Restores {
           where relnamespace = 'tributary'::regnamespace and relkind = 'v' order by relname`
       )
       for (const [index, table] of tables.entries()) {
-        if (
-          table === "tributary.checkpoints" ||
-          (scope !== "control plane" && index < this.rowTables.length && !isRefilled)
-        ) {
+        if (table === "tributary.checkpoints" || (table.startsWith("erp") && refill === null)) {
           const [schema, name] = table.split(".") as [string, string]
           await client.query(
             `create table public.${name} (like ${table} including all); drop table ${table} cascade; alter table public.${name} set schema ${schema}`
           )
-        } else await client.query(`truncate ${table}`)
+        } else await client.query(`${table.startsWith("erp") ? refill : "truncate"} ${table}`)
         const { rows } = await client.query<{ name: string }>(
           `select quote_ident(attname) as name from pg_attribute where attrelid = '${backup}."${index}"'::regclass and attnum > 0`
         )
@@ -199,7 +209,7 @@ export class Restores {
         if ((await ask(`select to_regclass('${name}')::text as answer`)) === null)
           await client.query(`create view ${name} as ${text}`)
       }
-      if (scope !== "rows")
+      if (scope.endsWith("control plane"))
         await client.query(
           `select setval(name::regclass, coalesce(value::bigint, 1), value is not null) from ${backup}.sequences`
         )
@@ -215,16 +225,17 @@ export class Restores {
       this.trace.event(
         this.kernel.now,
         "db",
-        `! T2 ${scope} restored, ${isRefilled ? "refilled" : "made anew"}${isOtherRows ? ", with other rows" : ""}; the last run was ${lastRun}, and is ${runs.at(-1)?.id ?? 0}`
+        `! T2 ${scope} restored, ${refill ?? "made anew"}${isOtherRows ? ", with other rows" : ""}; the last run was ${lastRun}, and is ${runs.at(-1)?.id ?? 0}`
       )
       this.fired(`T2 ${scope} restored`)
       if (isOtherRows) this.fired("T2 rows went back")
       if (Number(openRuns) > 0) this.fired("T2 in the middle of a run")
       if (BigInt(runs.at(-1)?.id ?? 0) < lastRun) this.fired("T2 ids of runs are used again")
       this.losses.restored({
-        hasRows: scope !== "control plane",
+        hasRows: scope !== "control plane" && scope !== "history",
+        isPart: scope === "current rows" || scope === "history",
         isOtherRows,
-        lastRun: scope === "rows" ? null : lastRun,
+        lastRun: scope.endsWith("control plane") ? lastRun : null,
         runs
       })
     }

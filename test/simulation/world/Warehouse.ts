@@ -226,6 +226,26 @@ export class Warehouse {
     })
   }
 
+  /** The rows of a query as of a moment or position; the message of the refusal where it fails. */
+  async asOf(company: number, resource: Resource, moment: string): Promise<ReadonlyArray<Row> | string> {
+    await this.ask("select set_config('tributary.as_of', $1, false)", [moment])
+    try {
+      const rows = rowsOf(rowColumns(resource), `erp_asof.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
+      const [row] = await this.ask(`select ${rows} as rows`, [company])
+      return parsed(row!["rows"]).map((values) => rowOf(resource, values))
+    } catch (error) {
+      const { code, message } = error as { readonly code?: string; readonly message: string }
+      if (code !== "TB001" && code !== "TB002") throw error
+      return message
+    } finally {
+      await this.ask("select set_config('tributary.as_of', '', false)")
+    }
+  }
+
+  async time(): Promise<string> {
+    return (await this.ask("select tributary.now()::text as now"))[0]!["now"]!
+  }
+
   /** Stores the numbers of the companies, as a first sync does. */
   async nameCompanies(companies: ReadonlyArray<number>): Promise<void> {
     for (const company of companies) {
