@@ -1,7 +1,7 @@
 /**
  * Sessions of a reader that may be behind, and decisions that are attempted on them.
  *
- * Promise: the snapshot of a session is a real one, taken at a drawn moment: long before the mark of the decision (a replica
+ * Promise: the snapshot of a session is a real one, made at a drawn moment: long before the mark of the decision (a replica
  * that is behind), between the mark and the decision (one that catches up), or at the decision (the server itself). A
  * decision uses the production code for its mark and its begin, and reads only where that accepts the session. A session
  * that waits for its decision holds a snapshot and no lock of a table. What a snapshot shows after a table was lost or
@@ -133,7 +133,7 @@ export class LaggingReader {
     await this.sessions.takeBack(session)
   }
 
-  /** A session whose snapshot is taken now. */
+  /** A session whose snapshot is made now. */
   private async take(): Promise<Session> {
     const session = await this.lend()
     await session.client.query(snapshot)
