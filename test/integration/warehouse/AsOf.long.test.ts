@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
@@ -107,11 +108,12 @@ describe("the records as of a moment", () => {
           const deletions = [...histories.values()].flat().filter(({ op }) => op === "delete")
           assert.isAbove(deletions.length, resources.length)
 
-          const sql = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl))))
-          const database = new URL(world.databaseUrl).pathname.slice(1)
+          const context = yield* Layer.build(
+            sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl))))
+          )
           const compareAll = Effect.fnUntraced(function* (asOf: string, mode: string, seq: number) {
-            yield* world.query(`alter database ${database} set tributary.as_of = '${asOf}'`)
-            yield* world.query(`alter database ${database} set tributary.as_of_mode = '${mode}'`)
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`select set_config('tributary.as_of', ${asOf}, true), set_config('tributary.as_of_mode', ${mode}, true)`
             const compareOne = Effect.fnUntraced(function* (resource: Resource) {
               const records = recordsAt(histories.get(resource)!, seq)
               const table = tableOf(resource)
@@ -119,15 +121,19 @@ describe("the records as of a moment", () => {
               const equal = { source: records.size, warehouse: records.size, differences: [] }
               assert.deepStrictEqual(comparison, equal, `${resource.path} as of ${asOf} (${mode})`)
             })
-            yield* Effect.forEach(resources, compareOne, { discard: true }).pipe(Effect.provide(sql), Effect.orDie)
+            yield* Effect.forEach(resources, compareOne, { discard: true })
           })
+          const compareAt = (asOf: string, mode: string, seq: number) =>
+            Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(compareAll(asOf, mode, seq))).pipe(
+              Effect.provideContext(context),
+              Effect.orDie
+            )
           for (const { time, position, seq } of moments) {
-            yield* compareAll(time, "warehouse", seq)
-            yield* compareAll(`position ${position}`, "warehouse", seq)
+            yield* compareAt(time, "warehouse", seq)
+            yield* compareAt(`position ${position}`, "warehouse", seq)
           }
           // Each step read every change before the next one, so that the source's times choose the same records.
-          for (const { time, seq } of moments.filter((_, step) => step % 3 === 0))
-            yield* compareAll(time, "source", seq)
+          for (const { time, seq } of moments.filter((_, step) => step % 3 === 0)) yield* compareAt(time, "source", seq)
         })
       ),
     { timeout: 600_000 }
@@ -139,7 +145,7 @@ describe("the records as of a moment", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          const sync = world.run(["sync", "salesmen", "customers", "invoices", "invoiceterms"])
+          const sync = world.run(["sync", "salesmen", "customers", "invoices", "invoiceterms", "payments"])
           assert.strictEqual((yield* sync).code, 0)
           const [before] = yield* world.query<{ time: string; position: string }>(
             "select clock_timestamp()::text as time, last_position::text as position from tributary.change_feed"
