@@ -425,7 +425,7 @@ describe("the record page", () => {
 
 describe("the dashboard without JavaScript", () => {
   it("works the same by loading pages", async () => {
-    const plain = await visit(browser, served.link, { javaScriptEnabled: false })
+    const plain = await visit(browser, await served.link(), { javaScriptEnabled: false })
     for (const path of [
       "/",
       "/resources",

@@ -120,7 +120,7 @@ describe("the pages with every resource of three companies and 10,000 runs", () 
       return (seconds * 1000) / (performance.now() - from)
     }
     const closed = await shareOfCore()
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     await look.go("/")
     await new Promise((resolve) => setTimeout(resolve, settleMs))
     const share = await best(async () => (await shareOfCore()) - closed, openShareMax)

@@ -30,7 +30,7 @@ describe("times", () => {
     ["Asia/Kolkata", "Asia/Calcutta"],
     ["America/St_Johns", "America/St_Johns"]
   ])("are in the zone of the reader, from the first page on: %s", async (timezoneId, name) => {
-    const look = await visit(browser, served.link, { timezoneId })
+    const look = await visit(browser, await served.link(), { timezoneId })
     const { page, go } = look
     const { id, at } = await run()
     await go(`/runs/${id}`)
@@ -66,7 +66,7 @@ describe("times", () => {
   })
 
   it("are in UTC without a script, with the exact instant as a title", async () => {
-    const look = await visit(browser, served.link, { timezoneId: "Asia/Kolkata", javaScriptEnabled: false })
+    const look = await visit(browser, await served.link(), { timezoneId: "Asia/Kolkata", javaScriptEnabled: false })
     const { page, go } = look
     const { id, at } = await run()
     await go(`/runs/${id}`)
@@ -87,7 +87,7 @@ describe("times", () => {
     })()`)
 
   it("show the exact instant on keyboard focus, and arrow keys move between the times of a table", async () => {
-    const look = await visit(browser, served.link, { timezoneId: "Europe/Berlin" })
+    const look = await visit(browser, await served.link(), { timezoneId: "Europe/Berlin" })
     const { page, go } = look
     await go("/runs")
     await until(
@@ -120,7 +120,7 @@ describe("times", () => {
   })
 
   it("show the exact instant on touch", async () => {
-    const look = await visit(browser, served.link, { viewport: phone, hasTouch: true, isMobile: true })
+    const look = await visit(browser, await served.link(), { viewport: phone, hasTouch: true, isMobile: true })
     const { page, go } = look
     await go(`/runs/${(await run()).id}`)
     await page.locator("main time").first().tap()
@@ -131,7 +131,7 @@ describe("times", () => {
 
 describe("an open page", () => {
   it("is unchanged for the server while only ages change, and keeps them moving", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     const { id } = await run()
     await go(`/runs/${id}`)
@@ -160,7 +160,7 @@ describe("an open page", () => {
   })
 
   it("is requested no sooner than the server says", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     const times: Array<number> = []
     await page.route("**/quarantine", async (route) => {
@@ -196,7 +196,7 @@ describe("a first view", () => {
   it.each(["/", "/runs", "/webhooks", "/budget", "/companies/north/customers"])(
     "transfers less than 200 kB with an empty cache: %s",
     async (path) => {
-      const look = await visit(browser, served.link)
+      const look = await visit(browser, await served.link())
       // Another browser with the same session.
       const context = await browser.newContext({ storageState: await look.context.storageState() })
       const other = await context.newPage()
@@ -221,7 +221,7 @@ describe("a first view", () => {
 
 describe("a text", () => {
   it("is no column of letters: the check of each page finds one", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     await go("/quarantine")
     assert.deepStrictEqual(await narrow(page), [])
@@ -242,7 +242,7 @@ describe("the header", () => {
     ["phone", phone, 60],
     ["small phone", smallPhone, 60]
   ] as const)("takes little of a %s", async (_, viewport, heightMax) => {
-    const look = await visit(browser, served.link, { viewport })
+    const look = await visit(browser, await served.link(), { viewport })
     const { page, go } = look
     await go("/records")
     const box = await page.getByRole("banner").boundingBox()
@@ -263,7 +263,7 @@ describe("the header", () => {
 
 describe("a page on paper", () => {
   it("has tables that fit, charts, and no controls", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     await page.emulateMedia({ media: "print", colorScheme: "dark" })
     // The printable width of A4 at 96 dots an inch, less the margins.
@@ -292,7 +292,7 @@ describe("a small screen", () => {
   const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
   it("is not exceeded by the longest name of a company, nor by the text spacing of a reader", async () => {
-    const look = await visit(browser, served.link, { viewport: { width: 320, height: 640 } })
+    const look = await visit(browser, await served.link(), { viewport: { width: 320, height: 640 } })
     const { page, go } = look
     for (const path of ["/webhooks", "/webhooks/events", "/outbox/rows", "/quarantine", "/resources"]) {
       await go(path)
@@ -314,7 +314,7 @@ describe("a small screen", () => {
   })
 
   it("shows with forced colours which choice and which page is the current one", async () => {
-    const look = await visit(browser, served.link, { forcedColors: "active" })
+    const look = await visit(browser, await served.link(), { forcedColors: "active" })
     const { page, go } = look
     await go("/webhooks/events")
     const styles = (selector: string, property: string) =>

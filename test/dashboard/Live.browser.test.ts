@@ -27,7 +27,7 @@ const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocume
 
 describe("a live page", { timeout }, () => {
   it("updates automatically, and keeps focus, selection and scroll position", async () => {
-    const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
+    const look = await visit(browser, await served.link(), { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
     await go("/resources")
     await mark(look)
@@ -65,7 +65,7 @@ describe("a live page", { timeout }, () => {
   })
 
   it("shows a change at the source soon after its event", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     await look.go("/webhooks")
     await mark(look)
     const name = `evt of ${await operator.customer("Seen live")}`
@@ -92,7 +92,7 @@ describe("a live page", { timeout }, () => {
   })
 
   it("follows a run to its end", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const newest = async () => {
       const [row] = await operator.query<{ id: string; status: string }>(
         "select r.id::text, r.status from tributary.runs r where company_id = 1 and resource = 'orders' and lane = 'live' order by r.id desc limit 1"
@@ -121,7 +121,7 @@ describe("a live page", { timeout }, () => {
   })
 
   it("keeps opened details and a form that is being filled in", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     await go("/budget?company=north")
     // Beside it, figures of a pause can appear.
@@ -155,7 +155,7 @@ describe("a live page", { timeout }, () => {
   })
 
   it("sends no request while its tab is hidden", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     await go("/")
     // Simulates a hidden tab. A real window would hide it behind another tab.
@@ -170,7 +170,7 @@ describe("a live page", { timeout }, () => {
   })
 
   it("reports that a script could not be loaded", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     look.expect(/Failed to load resource/)
     await look.page.route("**/idiomorph.js", (route) => route.abort())
     await look.go("/resources")
@@ -180,7 +180,7 @@ describe("a live page", { timeout }, () => {
 
   it("reports that the server is unreachable, and resumes afterwards", async () => {
     const { port } = new URL(served.url)
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     look.expect(/Failed to load resource|ERR_CONNECTION|status of 503|htmx:/)
     const { page, go } = look
     await go("/resources")
@@ -217,7 +217,7 @@ describe("a live page", { timeout }, () => {
 
 describe("the dashboard by keyboard", () => {
   it("skips to the content, moves in order, and pauses a resource", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     await go("/resources")
     await page.keyboard.press("Tab")
@@ -273,7 +273,7 @@ describe("the dashboard by keyboard", () => {
   })
 
   it("moves focus through the whole page and out of it", async () => {
-    const look = await visit(browser, served.link)
+    const look = await visit(browser, await served.link())
     const { page, go } = look
     for (const path of ["/resources", "/companies/north/customers", "/quarantine", "/records", "/budget"]) {
       await go(path)
@@ -298,7 +298,7 @@ describe("the dashboard by keyboard", () => {
 
 describe("the dashboard on a phone", () => {
   it("offers every page and action by touch", async () => {
-    const look = await visit(browser, served.link, { viewport: phone, hasTouch: true, isMobile: true })
+    const look = await visit(browser, await served.link(), { viewport: phone, hasTouch: true, isMobile: true })
     const { page, go } = look
     await go("/")
     await page.getByRole("button", { name: "Menu" }).tap()

@@ -192,7 +192,7 @@ describe("every page", () => {
   })
 
   it.each([true, false])("filters and sorts the resources by keyboard, with scripts: %s", async (hasScripts) => {
-    const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
+    const found = await visit(browser, await served.link(), { javaScriptEnabled: hasScripts })
     const { page, go } = found
     await go("/resources")
     const names = () => page.locator("tbody th > a:first-child").allInnerTexts()
@@ -236,7 +236,7 @@ describe("the search for a record", () => {
   it.each([true, false])(
     "leads from any page to the record and to related ones, with scripts: %s",
     async (hasScripts) => {
-      const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
+      const found = await visit(browser, await served.link(), { javaScriptEnabled: hasScripts })
       const { page, go } = found
       const [invoice] = await operator.query<{ id: string; invoicenumber: string; orderid: string }>(
         "select id, invoicenumber, orderid from erp.invoices where _company_id = 1 and orderid is not null and id in (select invoiceid from erp.payments) and invoicenumber not in (select invoicenumber from erp.invoices where _company_id <> 1) order by id limit 1"

@@ -42,7 +42,7 @@ describe("the screenshots of README.md", () => {
     try {
       mkdirSync(join(root, folder), { recursive: true })
       for (const { name, path, height, scale } of shots) {
-        const look = await visit(browser, served.link, {
+        const look = await visit(browser, await served.link(), {
           viewport: { width: 1280, height },
           deviceScaleFactor: scale,
           colorScheme: "light"

@@ -21,8 +21,8 @@ import { type CommandRun, firstLine, type ReferenceProcess, startCommand, startR
 export interface ServeProcess {
   /** The page's address. */
   readonly url: string
-  /** Opens a session when there is no password; otherwise the page's address. */
-  readonly link: string
+  /** Makes an address that opens a session, for twelve hours of the clock; the page's address where there is a password. */
+  readonly link: () => Promise<string>
   /** The address that receives deliveries, and the CA of its certificate. */
   readonly hooks: string
   readonly ca: string
@@ -233,14 +233,15 @@ const open = async (
       readonly dashboard?: string
     }
     if (ready.dashboard === undefined) throw new Error(`serve shows no page: ${line}`)
-    const hasPassword = more["TRIBUTARY_DASHBOARD_PASSWORD"] !== undefined
-    const linked = hasPassword
-      ? null
-      : await command(["serve", "link", "--json", "--dashboard", new URL(ready.dashboard).host], more).done
+    const url = ready.dashboard
     const whole = {
       ...one,
-      url: ready.dashboard,
-      link: linked === null ? ready.dashboard : (JSON.parse(linked.stdout) as { readonly link: string }).link,
+      url,
+      link: async () => {
+        if (more["TRIBUTARY_DASHBOARD_PASSWORD"] !== undefined) return url
+        const { stdout } = await command(["serve", "link", "--json", "--dashboard", new URL(url).host], more).done
+        return (JSON.parse(stdout) as { readonly link: string }).link
+      },
       hooks: ready.listening,
       ca: cert
     }

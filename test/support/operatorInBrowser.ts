@@ -27,7 +27,7 @@ export const openInBrowser = async (
     }
   })
   const openVisit = async () => {
-    const one = await visit(browser, served.link)
+    const one = await visit(browser, await served.link())
     visits.push(one)
     return one
   }
