@@ -17,6 +17,7 @@
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY config/node/package.json config/node/
 # The compiler comes as an optional dependency of its own, so that nothing is left out here.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
@@ -25,6 +26,7 @@ RUN npm run build
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY config/node/package.json config/node/
 # Optional is the embedded Postgres, which a container has no use for.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 

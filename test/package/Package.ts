@@ -74,12 +74,13 @@ export const installInProject = async (): Promise<Installation & { readonly proj
 export const addPackages = (project: string, ...packages: ReadonlyArray<string>) =>
   npm(["install", "--omit=optional", ...packages], project)
 
-/** The folder of a Node of exactly this version, from the registry's package `node`. */
+/** The folder of a Node of exactly this version, from the registry's package for this platform. */
 export const nodeOf = async (installation: Installation, version: string): Promise<string> => {
   const folder = join(installation.folder, `node-${version}`)
   mkdirSync(folder)
-  await npm(["install", "--prefix", folder, `node@${version}`], folder)
-  return join(folder, "node_modules", "node", "bin")
+  const name = `node-${process.platform}-${process.arch}`
+  await npm(["install", "--prefix", folder, `${name}@${version}`], folder)
+  return join(folder, "node_modules", name, "bin")
 }
 
 /** The folder of the Node that runs this process. */

@@ -11,8 +11,8 @@ import type { Answer, Job } from "./Job.ts"
 
 const program = fileURLToPath(new URL("./worker.ts", import.meta.url))
 
-/** The Node of the `node` package. It runs TypeScript and can patch modules while they are loaded. */
-const brought = fileURLToPath(new URL("../../node_modules/node/bin/node", import.meta.url))
+/** The Node that `npm ci` installs. It runs TypeScript and can patch modules while they are loaded. */
+const brought = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url))
 
 export class Worker {
   private readonly child: ChildProcess
