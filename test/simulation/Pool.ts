@@ -59,25 +59,50 @@ export class Worker {
   }
 }
 
-/** Runs jobs on several workers, in no fixed order. `next` returns null when none are left. */
-export const onWorkers = async (
+/** A place in which one seed after another runs: a worker without a planted bug, and workers with one. */
+export class Lane {
+  private readonly url: string
+  private readonly name: string
+  private worker: Worker | null = null
+
+  constructor(url: string, name: string) {
+    this.url = url
+    this.name = name
+  }
+
+  run(job: Job): Promise<Answer> {
+    this.worker ??= new Worker(this.url, this.name)
+    return this.worker.run(job)
+  }
+
+  async planted<A>(mutant: string, use: (worker: Worker) => Promise<A>): Promise<A> {
+    const worker = new Worker(this.url, `${this.name}_planted`, mutant)
+    try {
+      return await use(worker)
+    } finally {
+      worker.close()
+    }
+  }
+
+  close(): void {
+    this.worker?.close()
+  }
+}
+
+/** Runs tasks in several lanes. `next` returns null when none is left. */
+export const onLanes = async (
   url: string,
   count: number,
-  next: () => Job | null,
-  answered: (answer: Answer, job: Job, worker: Worker) => Promise<void> | void,
-  options: { readonly mutant?: string; readonly prefix?: string } = {}
+  next: () => ((lane: Lane) => Promise<void>) | null
 ): Promise<void> => {
-  const workers = Array.from(
-    { length: count },
-    (_, index) => new Worker(url, `simulation_${options.prefix ?? "w"}${index}`, options.mutant)
-  )
+  const lanes = Array.from({ length: count }, (_, index) => new Lane(url, `simulation_w${index}`))
   try {
     await Promise.all(
-      workers.map(async (worker) => {
-        for (let job = next(); job !== null; job = next()) await answered(await worker.run(job), job, worker)
+      lanes.map(async (lane) => {
+        for (let task = next(); task !== null; task = next()) await task(lane)
       })
     )
   } finally {
-    for (const worker of workers) worker.close()
+    for (const lane of lanes) lane.close()
   }
 }

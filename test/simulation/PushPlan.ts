@@ -9,6 +9,7 @@ import {
   classNames,
   type FaultClass,
   later,
+  plan,
   type Plan,
   type Pushes,
   type PlanOptions,
@@ -264,4 +265,10 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
     },
     ...options.overrides
   }
+}
+
+/** The plan of a seed with or without pushes. */
+export const planOf = (seed: number, options: PlanOptions): Plan => {
+  const pushes = options.overrides?.pushes ?? "off"
+  return pushes === "off" ? plan(seed, options) : pushPlan(seed, options, pushes)
 }

@@ -5,11 +5,10 @@
  *   --seed S              one seed, with its whole trace
  *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) have run
  *   --mutant NAME[,NAME]  some of them
- *   --part K/N            each N-th planted bug, from the (K mod N)-th on; K / N selects the first of them
  *   --minutes M           no new seed begins after M minutes
- *   --at-least N          fails when fewer seeds or planted bugs were run by then (1)
  *   --plain               planted bugs without the classes that suit them: how soon a plain seed catches each
- *   --regressions         every seed that ever failed
+ *   --gate                what every change must pass: every seed that ever failed, the seeds and planted bugs of `gate.ts`
+ *   --regressions         every seed that ever failed; with --seed S the trace of that one
  *   --workers N           processes (2); --report FILE.json writes a report
  *   --reduce              also finds the classes that the first red seed needs (as --seed does)
  *   --hooks off|beside|only   whether rows come by webhooks, in every seed
@@ -17,11 +16,12 @@
  *   --only A,B --on A,B --off A,B   classes of faults
  *
  * Exit code 1: a violation, two traces of one seed, a planted bug that all seeds missed, a class of faults that never
- * struck (in 200 seeds or more, and 60 more seeds that have it), fewer seeds or planted bugs than `--at-least`. A planted
- * bug whose seeds were cut short by `--minutes` is listed as not tried.
+ * struck (in 200 seeds or more, and 60 more seeds that have it). A planted bug whose seeds were cut short by `--minutes` is
+ * listed as not tried.
  */
 import { writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { gateBugs, gateBugSeedsMax, gateSeeds, overridesOf } from "./gate.ts"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
@@ -35,7 +35,7 @@ import {
   type Pushes,
   type PlanOptions
 } from "./Plan.ts"
-import { onWorkers, Worker } from "./Pool.ts"
+import { Lane, onLanes, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
 import { type Regression, regressions } from "./regressions.ts"
@@ -49,9 +49,8 @@ const { values } = parseArgs({
     seed: { type: "string" },
     mutants: { type: "boolean" },
     mutant: { type: "string" },
-    part: { type: "string" },
     minutes: { type: "string" },
-    "at-least": { type: "string" },
+    gate: { type: "boolean" },
     plain: { type: "boolean" },
     regressions: { type: "boolean" },
     limit: { type: "string" },
@@ -85,16 +84,13 @@ const from = number(values.from, 1)
 const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes)
 if (!(minutes > 0)) throw new Error(`--minutes must be a positive number, not ${values.minutes}`)
 const isTimeUp = () => performance.now() >= minutes * 60_000
-const atLeast = number(values["at-least"], 1)
 const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
-const hooks = ((mode = values.hooks): Hooks | undefined => {
+const modeOf = (flag: "hooks" | "pushes"): (Hooks & Pushes) | undefined => {
+  const mode = values[flag]
   if (mode === undefined || mode === "off" || mode === "beside" || mode === "only") return mode
-  throw new Error(`--hooks must be off, beside or only, not ${mode}`)
-})()
-const pushes = ((mode = values.pushes): Pushes | undefined => {
-  if (mode === undefined || mode === "off" || mode === "beside" || mode === "only") return mode
-  throw new Error(`--pushes must be off, beside or only, not ${mode}`)
-})()
+  throw new Error(`--${flag} must be off, beside or only, not ${mode}`)
+}
+const [hooks, pushes] = [modeOf("hooks"), modeOf("pushes")]
 /** Whether planted bugs run with plain seeds, without the classes that suit them. */
 const isPlain = values.plain === true
 const withPushes = pushes !== undefined && pushes !== "off"
@@ -111,7 +107,7 @@ const objection = ({ failure, defect }: Answer): string | null =>
   defect !== null ? `the simulation failed: ${defect}` : failure === null ? null : `${failure.checker}: ${failure.what}`
 
 /** The classes that a red seed needs: without one of them it is green. */
-const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<FaultClass>> => {
+const reduce = async (worker: Pick<Worker, "run">, answer: Answer): Promise<ReadonlyArray<FaultClass>> => {
   const without: Array<FaultClass> = []
   for (const name of answer.on) {
     const again = await worker.run({
@@ -230,11 +226,11 @@ const campaign = async (url: string): Promise<boolean> => {
     for (const [what, times] of answer.fired) fired.set(what, (fired.get(what) ?? 0) + times)
     for (const name of answer.on) seen.set(name, (seen.get(name) ?? 0) + 1)
   }
-  await onWorkers(
-    url,
-    workers,
-    () => (next < from + seeds && !isTimeUp() ? { seed: next++, options: planOptions, keep: false } : null),
-    async (answer, _job, worker) => {
+  await onLanes(url, workers, () => {
+    if (next >= from + seeds || isTimeUp()) return null
+    const seed = next++
+    return async (worker) => {
+      const answer = await worker.run({ seed, options: planOptions, keep: false })
       add(answer)
       if (objection(answer) !== null) {
         red.push(answer)
@@ -256,7 +252,7 @@ const campaign = async (url: string): Promise<boolean> => {
           `${done} of ${seeds} seeds, ${red.length} red, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
         )
     }
-  )
+  })
   const drawnSeeds = done
   const notStruck = () => {
     const struck = new Set([...fired.keys()].map(classOf))
@@ -273,24 +269,21 @@ const campaign = async (url: string): Promise<boolean> => {
   const isLarge = drawnSeeds >= largeCampaign
   let sought = 0
   const soughtClass = new Map<number, FaultClass>()
-  await onWorkers(
-    url,
-    workers,
-    () => {
-      const missing = notStruck()
-      const missingClass = missing[sought % Math.max(1, missing.length)]
-      if (!isLarge || missingClass === undefined || sought >= soughtSeeds) return null
-      const seed = from + seeds + sought++
-      soughtClass.set(seed, missingClass.name)
-      return { seed, options: { ...planOptions, on: [...(planOptions.on ?? []), missingClass.name] }, keep: false }
-    },
-    (answer) => {
+  await onLanes(url, workers, () => {
+    const missing = notStruck()
+    const missingClass = missing[sought % Math.max(1, missing.length)]
+    if (!isLarge || missingClass === undefined || sought >= soughtSeeds) return null
+    const seed = from + seeds + sought++
+    soughtClass.set(seed, missingClass.name)
+    const required = { ...planOptions, on: [...(planOptions.on ?? []), missingClass.name] }
+    return async (worker) => {
+      const answer = await worker.run({ seed, options: required, keep: false })
       add(answer)
       if (objection(answer) === null) return
       red.push(answer)
-      tell(answer, null, soughtClass.get(answer.seed))
+      tell(answer, null, missingClass.name)
     }
-  )
+  })
   if (sought > 0)
     print(
       `\n${sought} additional seeds with ${[...new Set(soughtClass.values())].join(" ")}: no drawn seed had struck them`
@@ -320,11 +313,7 @@ const campaign = async (url: string): Promise<boolean> => {
     `${done} seeds from ${from}, ${steps} steps, ${kills} kills, ${red.length} red, ${unequal.length} not deterministic, ` +
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
   )
-  const isEnough = drawnSeeds >= Math.min(atLeast, seeds)
-  if (drawnSeeds < seeds)
-    print(
-      `${isEnough ? "" : "TOO FEW: "}${drawnSeeds} of ${seeds} seeds in ${minutes} minutes, at least ${atLeast} must be`
-    )
+  if (drawnSeeds < seeds) print(`${drawnSeeds} of ${seeds} seeds in ${minutes} minutes`)
   print(`the slowest seed is ${slowest.seed} with ${(slowest.milliseconds / 1000).toFixed(1)} s`)
   if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
   report.campaign = {
@@ -338,10 +327,16 @@ const campaign = async (url: string): Promise<boolean> => {
     notDeterministic: unequal,
     fired: Object.fromEntries(fired)
   }
-  return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge) && isEnough
+  return red.length === 0 && unequal.length === 0 && (dead.length === 0 || !isLarge)
 }
 
 const report: Record<string, unknown> = {}
+
+/** Runs tasks on all workers. */
+const onTasks = async (url: string, tasks: ReadonlyArray<(lane: Lane) => Promise<void>>): Promise<void> => {
+  const queue = [...tasks]
+  await onLanes(url, workers, () => queue.shift() ?? null)
+}
 
 /** Webhooks would repair what a bug of a sync loses. They are off unless the bug concerns webhooks. */
 const optionsOf = (mutant: Mutant): PlanOptions => {
@@ -363,61 +358,47 @@ interface Hunt {
   readonly by: string
 }
 
-/** Runs seeds until a checker reports a violation. */
-const hunt = async (url: string, mutant: Mutant, place: number, limit: number): Promise<Hunt> => {
+/** Runs seeds until a checker reports a violation. Without the bug, that seed must be green, unless it is `known`. */
+const hunt = async (lane: Lane, mutant: Mutant, seeds: ReadonlyArray<number>, known: number | null): Promise<Hunt> => {
   const missed = (by: string): Hunt => ({ end: "missed", seeds: null, by })
-  const cutShort = (seeds: number): Hunt => ({
-    end: "not tried",
-    seeds: null,
-    by: `the time was over after ${seeds} of ${limit} seeds`
-  })
-  if (isTimeUp()) return cutShort(0)
-  const worker = new Worker(url, `simulation_m${place}`, mutant.name)
-  try {
-    for (let seed = from; seed < from + limit; seed++) {
-      if (isTimeUp()) return cutShort(seed - from)
+  const problem = misfit(mutant)
+  if (problem !== null) return missed(`it cannot be planted: ${problem}`)
+  const search = async (worker: Worker): Promise<Hunt> => {
+    for (const [before, seed] of seeds.entries()) {
+      if (isTimeUp())
+        return { end: "not tried", seeds: null, by: `the time was over after ${before} of ${seeds.length} seeds` }
       const job: Job = { seed, options: optionsOf(mutant), keep: false }
       const answer = await worker.run(job)
       if (answer.defect !== null || answer.failure?.checker === "simulation")
         return missed(`the simulation failed: ${answer.defect ?? answer.failure?.what}`)
-      if (answer.failure !== null) {
-        // Without the bug the seed must be green. Otherwise something else was caught.
-        const clean = new Worker(url, `simulation_clean${place}`)
-        const without = await clean.run(job).finally(() => clean.close())
-        if (objection(without) !== null) {
-          print(`\nRED without any planted bug: seed ${seed} with the plan of ${mutant.name}: ${objection(without)}`)
-          return missed("the seed is red without the bug")
-        }
-        return { end: "caught", seeds: seed - from + 1, by: `${answer.failure.checker}: ${answer.failure.what}` }
+      if (answer.failure === null) continue
+      const without = seed === known ? null : objection(await lane.run(job))
+      if (without !== null) {
+        print(`\nRED without any planted bug: seed ${seed} with the plan of ${mutant.name}: ${without}`)
+        return missed("the seed is red without the bug")
       }
+      return { end: "caught", seeds: before + 1, by: `seed ${seed}: ${answer.failure.checker}: ${answer.failure.what}` }
     }
-    return missed(`${limit} seeds without a violation`)
-  } catch (error) {
-    return missed(String(error))
-  } finally {
-    worker.close()
+    return missed(`${seeds.length} seeds without a violation`)
   }
+  return lane.planted(mutant.name, search).catch((error: unknown) => missed(String(error)))
 }
 
+/** `count` seeds, from `first` on. */
+const seedsFrom = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index)
+
 const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<boolean> => {
-  const limit = number(values.limit, 1000)
-  const misfits = selected.map(misfit).filter((problem) => problem !== null)
-  for (const problem of misfits) print(`NEEDS CARE ${problem}`)
-  const queue = selected.filter((mutant) => misfit(mutant) === null)
-  let missed = misfits.length
-  const notTried: Array<string> = []
-  const results: Array<Record<string, unknown>> = []
-  await Promise.all(
-    Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
-      for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-        const { end, seeds, by } = await hunt(url, mutant, place, limit)
-        if (end === "missed") missed++
-        if (end === "not tried") notTried.push(mutant.name)
-        results.push({ name: mutant.name, origin: mutant.origin, end, seeds, by })
-        print(
-          `${end === "missed" ? "MISSED" : end} ${mutant.name.padEnd(32)} ${mutant.origin.padEnd(44)} ${seeds === null ? "" : `${seeds} seeds`} ${by.slice(0, 160)}`
-        )
-      }
+  const seeds = seedsFrom(from, number(values.limit, 1000))
+  const results: Array<Hunt & Pick<Mutant, "name" | "origin">> = []
+  await onTasks(
+    url,
+    selected.map((mutant) => async (lane) => {
+      const { name, origin } = mutant
+      const found = await hunt(lane, mutant, seeds, null)
+      results.push({ name, origin, ...found })
+      print(
+        `${found.end === "missed" ? "MISSED" : found.end} ${name.padEnd(32)} ${origin.padEnd(44)} ${found.seeds === null ? "" : `${found.seeds} seeds`} ${found.by.slice(0, 160)}`
+      )
     })
   )
   const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
@@ -425,23 +406,12 @@ const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<bool
     `\n${counts.length} of ${selected.length} planted bugs caught${isPlain ? " by plain seeds, without the classes that suit them" : ""}; ` +
       `median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
   )
-  const tried = results.length - notTried.length
-  const isEnough = tried >= Math.min(atLeast, selected.length)
-  if (notTried.length > 0) {
-    print(`${isEnough ? "" : "TOO FEW: "}${tried} tried in ${minutes} minutes, at least ${atLeast} must be`)
-    print(`not tried: ${notTried.join(" ")}`)
-  }
+  const notTried = results.filter(({ end }) => end === "not tried")
+  if (notTried.length > 0) print(`not tried in ${minutes} minutes: ${notTried.map(({ name }) => name).join(" ")}`)
   report[isPlain ? "plainMutants" : "mutants"] = results
   // The result with plain seeds is a figure, not a promise.
-  return (missed === 0 && isEnough) || isPlain
+  return isPlain || results.every(({ end }) => end !== "missed")
 }
-
-const overridesOf = {
-  "webhooks only": { hooks: "only" },
-  "webhooks beside": { hooks: "beside" },
-  "pushes only": { pushes: "only" },
-  "pushes beside": { pushes: "beside" }
-} as const
 
 /** The plan that the seed had when it failed. */
 const optionsOfRegression = ({ kind, on: required = [], later: existing = [], planOf }: Regression): PlanOptions => {
@@ -454,61 +424,103 @@ const optionsOfRegression = ({ kind, on: required = [], later: existing = [], pl
     // The classes that it had when it failed.
     off: [...later, "S2h" as const].filter((name) => !existing.includes(name) && !required.includes(name)),
     on: required,
-    ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
+    overrides: overridesOf[kind]
   }
 }
 
-/** Runs every seed that ever failed. */
-const repeatRegressions = async (url: string): Promise<boolean> => {
-  const queue = [...regressions]
-  const startedAt = performance.now()
-  let red = 0
-  await Promise.all(
-    Array.from({ length: Math.min(workers, queue.length) }, async (_, place) => {
-      const worker = new Worker(url, `simulation_r${place}`)
-      try {
-        for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-          const { kind, seed, cause } = one
-          const answer = await worker.run({ seed, options: optionsOfRegression(one), keep: false })
-          const what = objection(answer)
-          if (what === null) continue
-          red += 1
-          print(`RED again: ${kind} seed ${seed} (${cause}): ${what}`)
-        }
-      } finally {
-        worker.close()
-      }
-    })
-  )
-  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-  print(`${regressions.length} seeds that failed before, ${red} red, ${seconds} s`)
-  return red === 0
+interface Tally {
+  seeds: number
+  steps: number
+  red: number
 }
 
-/** Each N-th planted bug. K moves the first one, so that each run of limited time begins elsewhere. */
-const partOf = (all: ReadonlyArray<Mutant>): ReadonlyArray<Mutant> => {
-  if (values.part === undefined) return all
-  const match = /^(\d+)\/([1-9]\d*)$/.exec(values.part)
-  if (match === null) throw new Error(`--part must be K/N, not ${values.part}`)
-  const [which, every] = [Number(match[1]), Number(match[2])]
-  const part = all.filter((_, place) => place % every === which % every)
-  const first = Math.floor(which / every) % Math.max(1, part.length)
-  return [...part.slice(first), ...part.slice(0, first)]
+const tally = (): Tally => ({ seeds: 0, steps: 0, red: 0 })
+
+/** A task that runs one seed and counts it. A seed that is `repeated` must have the same trace again. */
+const checked =
+  (counts: Tally, name: string, job: Job, isRepeated: boolean) =>
+  async (lane: Lane): Promise<void> => {
+    const answer = await lane.run(job)
+    counts.seeds += 1
+    counts.steps += answer.steps
+    let what = objection(answer)
+    if (what === null && isRepeated) {
+      const again = await lane.run(job)
+      if (again.hash !== answer.hash) what = `two traces: ${answer.hash} and ${again.hash}`
+    }
+    if (what === null) return
+    counts.red += 1
+    print(`RED ${name}: ${what}`)
+  }
+
+const ofRegressions = (counts: Tally) =>
+  regressions.map((one) =>
+    checked(
+      counts,
+      `again: --regressions --seed ${one.seed} (${one.kind}; ${one.cause})`,
+      { seed: one.seed, options: optionsOfRegression(one), keep: false },
+      false
+    )
+  )
+
+const secondsSince = (startedAt: number) => ((performance.now() - startedAt) / 1000).toFixed(1)
+
+/** Runs every seed that ever failed. */
+const repeatRegressions = async (url: string): Promise<boolean> => {
+  const [counts, startedAt] = [tally(), performance.now()]
+  await onTasks(url, ofRegressions(counts))
+  print(`${counts.seeds} seeds that failed before, ${counts.red} red, ${secondsSince(startedAt)} s`)
+  return counts.red === 0
+}
+
+/** Runs what every change must pass. */
+const gate = async (url: string): Promise<boolean> => {
+  const startedAt = performance.now()
+  const [before, fixed] = [tally(), tally()]
+  let missed = 0
+  const kinds = Object.entries(gateSeeds) as ReadonlyArray<[keyof typeof gateSeeds, ReadonlyArray<number>]>
+  const seeds = kinds.flatMap(([kind, ofKind]) =>
+    ofKind.map((seed, place) => {
+      const flags = Object.entries(overridesOf[kind]).map(([flag, mode]) => `--${flag} ${String(mode)} `)
+      const job = { seed, options: { overrides: overridesOf[kind] }, keep: false }
+      return checked(fixed, `${flags.join("")}--seed ${seed}`, job, place === 0)
+    })
+  )
+  const bugs = Object.entries(gateBugs).map(([name, known]) => async (lane: Lane) => {
+    const mutant = mutants.find((one) => one.name === name)
+    if (mutant === undefined) throw new Error(`there is no planted bug ${name}`)
+    const others = seedsFrom(1, gateBugSeedsMax).filter((seed) => seed !== known)
+    const found = await hunt(lane, mutant, [known, ...others], known)
+    if (found.end === "caught" && found.seeds === 1) return
+    if (found.end !== "caught") missed += 1
+    print(`${found.end === "caught" ? "caught, but not by its seed:" : "MISSED"} ${name}: ${found.by}`)
+  })
+  await onTasks(url, [...bugs, ...ofRegressions(before), ...seeds])
+  print(
+    `${before.seeds} seeds that failed before, ${before.red} red; ${fixed.seeds} fixed seeds, ${fixed.red} red; ` +
+      `${bugs.length} planted bugs, ${missed} missed; ${before.steps + fixed.steps} steps, ${secondsSince(startedAt)} s`
+  )
+  const failed = before.red + fixed.red + missed
+  print(`\n${before.seeds + fixed.seeds + bugs.length - failed} passed, ${failed} failed`)
+  return failed === 0
 }
 
 const replay = async (url: string, seed: number): Promise<boolean> => {
   const mutant = values.mutant
   const worker = new Worker(url, "simulation_replay", mutant)
   const planted = mutants.find(({ name }) => name === mutant)
+  const before = values.regressions === true ? regressions.find((one) => one.seed === seed) : undefined
+  if (before === undefined && values.regressions === true) throw new Error(`seed ${seed} is not in regressions.ts`)
+  const options =
+    before !== undefined ? optionsOfRegression(before) : planted === undefined ? planOptions : optionsOf(planted)
   try {
-    const answer = await worker.run({
-      seed,
-      options: planted === undefined ? planOptions : optionsOf(planted),
-      keep: true
-    })
+    const answer = await worker.run({ seed, options, keep: true })
     for (const line of answer.lines) print(line)
     if (objection(answer) !== null)
-      tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
+      tell(
+        answer,
+        answer.defect === null && planted === undefined && before === undefined ? await reduce(worker, answer) : null
+      )
     else print(`seed ${seed}: no violation; ${answer.steps} steps, trace ${answer.hash}`)
     return objection(answer) === null
   } finally {
@@ -532,7 +544,8 @@ try {
         `there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`
       )
     isGood = await hunts(server.url, selected)
-  } else if (values.mutants === true) isGood = await hunts(server.url, partOf(mutants))
+  } else if (values.mutants === true) isGood = await hunts(server.url, mutants)
+  else if (values.gate === true) isGood = await gate(server.url)
   else if (values.regressions === true) isGood = await repeatRegressions(server.url)
   else isGood = await campaign(server.url)
   if (values.report !== undefined) writeFileSync(values.report, `${JSON.stringify(report, null, 2)}\n`)

@@ -1,0 +1,60 @@
+/**
+ * The seeds and planted bugs of the gate (`npm run simulate -- --gate`), beside every seed of `regressions.ts`.
+ *
+ * Promise: the list is the same for each commit. Together its seeds have every class of faults (`simulation.test.ts`).
+ */
+import type { PlanOptions } from "./Plan.ts"
+import type { Regression } from "./regressions.ts"
+
+export const overridesOf: Readonly<Record<Regression["kind"], PlanOptions["overrides"] & object>> = {
+  syncs: {},
+  "webhooks only": { hooks: "only" },
+  "webhooks beside": { hooks: "beside" },
+  "pushes only": { pushes: "only" },
+  "pushes beside": { pushes: "beside" }
+}
+
+/** 60 seeds. The first seed of each kind runs twice and must have the same trace. */
+export const gateSeeds: Readonly<Record<Regression["kind"], ReadonlyArray<number>>> = {
+  syncs: [
+    1312, 1389, 1475, 1525, 1583, 1753, 1909, 1911, 1913, 2000, 2034, 2083, 2337, 2368, 2373, 2423, 2447, 2483, 2499,
+    2683, 2708, 2793, 2816, 3144, 3356, 3551, 3631, 3869, 3912, 3955
+  ],
+  "webhooks only": [4008, 4328, 4362, 4489, 4993, 5081, 5324, 5895, 5906],
+  "webhooks beside": [6798, 7326, 7422, 7661, 7870],
+  "pushes only": [8082, 8359, 8399, 8402, 8793, 8881, 8957, 9254, 9515, 9809, 9886, 9990],
+  "pushes beside": [10488, 10783, 11272, 11712]
+}
+
+/** Planted bugs, each with the seed that catches it: one or two for each area of the code. */
+export const gateBugs: Readonly<Record<string, number>> = {
+  "retry-on-4xx": 1,
+  "cancelled-records-forgotten": 1,
+  "one-refusal-stops-all": 1,
+  "null-stamps-excluded": 1,
+  "empty-page-is-the-end": 1,
+  "checkpoint-before-rows": 1,
+  "unchanged-rows-rewritten": 1,
+  "deletions-ignored": 1,
+  "lost-table-not-noticed": 1,
+  "refilled-table-is-the-same": 1,
+  "rows-of-the-future-stay": 1,
+  "history-dropped": 1,
+  "quarantine-dropped": 1,
+  "ack-before-insert": 1,
+  "no-window": 1,
+  "settled-before-landed": 1,
+  "delivered-not-compared": 1,
+  "proven-at-the-check": 1,
+  "push-key-not-stored": 1,
+  "push-by-position": 1,
+  "push-adopted-unseen": 1,
+  "push-not-landed": 1,
+  "push-stale-merged-blindly": 1,
+  "owner-resolves-first": 1,
+  "owner-sends-its-own-key": 1,
+  "reader-is-not-behind": 1
+}
+
+/** How many other seeds try a planted bug that its seed does not catch. */
+export const gateBugSeedsMax = 12
