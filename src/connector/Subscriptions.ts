@@ -66,6 +66,9 @@ export const describeAnswer = ({ responseCode, isSilent, raw }: TestResult): str
       ? "no answer arrived"
       : `the source names no status: ${raw.slice(0, rawMax)}`
 
+/** Why a test delivery did not arrive, for people; null where it arrived. */
+export const testErrorOf = (result: TestResult): string | null => (result.delivered ? null : describeAnswer(result))
+
 /** One entry of the delivery log. */
 export interface Attempt {
   readonly eventId: string

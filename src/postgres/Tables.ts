@@ -686,6 +686,9 @@ export interface ControlTables {
     readonly reenable_last_attempt_at: Date | null
     readonly reenable_next_attempt_at: Date | null
     readonly delayed_at: Date | null
+    readonly tested_at: Date | null
+    readonly test_error: string | null
+    readonly tested_after: Date | null
   }
   readonly "tributary.tasks": {
     readonly company: string

@@ -71,13 +71,17 @@ export const reenable = Effect.fnUntraced(function* (company: string, subscripti
   const tested = yield* Effect.result(subscriptions.test(id))
   if (tested._tag === "Failure") return `it cannot be tested: ${tested.failure.message}; ${tested.failure.remedy}`
   const { eventId, delivered } = tested.success
+  const record = (error: string | null) => SubscriptionStore.recordTest(company, { id, lastDeliveryAt: null }, error)
   // The stored event is the proof, however the source describes the answer.
   const events = eventId === null && !delivered ? [] : yield* Statement.run(findEvent, [company, eventId, since])
   if (events.length === 0) {
-    return delivered
+    const error = delivered
       ? "a test delivery was acknowledged, but did not arrive here: its address leads to another receiver"
       : describeTest(tested.success)
+    yield* record(error)
+    return error
   }
+  yield* record(null)
   const updated = yield* Effect.result(subscriptions.update(id, { enabled: true }))
   return updated._tag === "Success"
     ? null

@@ -37,12 +37,16 @@ export const subscriptionsStatement = Statement.make({
     /** Time since the last check at the source. */
     checkedMs: "float8",
     /** Time since its delivery log was last read; null when it never was. */
-    logReadMs: "float8?"
+    logReadMs: "float8?",
+    testedAt: "text?",
+    testError: "text?",
+    testedAfter: "text?"
   },
   // A deleted subscription is shown only where there is no other: then nothing is delivered.
   text: `select company, subscription_id as id, url, state, paused, last_error as problem, remedy, failure_count::float8 as "failCount",
                 to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
-                ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs"
+                ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs",
+                to_json(tested_at) #>> '{}' as "testedAt", test_error as "testError", to_json(tested_after) #>> '{}' as "testedAfter"
            from tributary.subscriptions s
           where ${isOf("company")} and (state <> 'deleted' or (
             not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted')

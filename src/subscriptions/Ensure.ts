@@ -129,7 +129,7 @@ const updateKept = Effect.fnUntraced(function* (
   source: Subscriptions,
   kept: Subscription,
   stored: StoredSecrets | undefined
-): Effect.fn.Return<EnsureResult, SourceError | SqlError | SubscriptionError, SigningSecrets> {
+): Effect.fn.Return<EnsureResult, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
   const { id } = kept
   const isUnauthorized = yield* isLastUnauthorized(source, kept)
   let change: SubscriptionChange = {}

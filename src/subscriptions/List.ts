@@ -23,6 +23,8 @@ export interface Listing {
   readonly missingEvents: ReadonlyArray<string>
   /** It dropped no event that fired before this; null when it was never healthy, or is not ours. */
   readonly healthyAt: string | null
+  /** The last test delivery that was stored. */
+  readonly lastTest: SubscriptionStore.LastTest
 }
 
 export const list = Effect.fn("Subscriptions.list")(function* (
@@ -41,15 +43,18 @@ export const list = Effect.fn("Subscriptions.list")(function* (
     const isAtOurAddress = HookUrl.isOurs(company.name, wanted.url, subscription.url)
     const ours = isAtOurAddress && (isReadable || isConfigured)
     const state = SubscriptionStore.stateOf(subscription)
+    const { testedAt = null, testError = null, testedAfter = null } = row ?? {}
+    const lastTest = { testedAt, testError, testedAfter }
     return {
       subscription,
       state,
-      delivery: SubscriptionStore.deliveryStateOf({ ...subscription, state }),
+      delivery: SubscriptionStore.deliveryStateOf({ ...lastTest, ...subscription, state }),
       isAtOurAddress,
       ours,
       secret: isReadable ? "stored" : ours ? "configured" : stored === undefined ? "none" : "unreadable",
       missingEvents: ours ? (row?.missingEvents ?? []) : [],
-      healthyAt: ours ? (row?.healthyAt ?? null) : null
+      healthyAt: ours ? (row?.healthyAt ?? null) : null,
+      lastTest
     }
   })
 })

@@ -1,8 +1,10 @@
 /** Changes of one subscription by a person: pause, resume, remove, test. */
 import * as Effect from "effect/Effect"
+import { testErrorOf } from "../connector/Subscriptions.ts"
 import { changeSubscription, changeTo, findSubscription, webhooksOf } from "./ChangeSubscription.ts"
 import { SigningSecrets } from "./SigningSecrets.ts"
 import type { DesiredSubscription, Subscriber } from "./SubscriptionError.ts"
+import * as SubscriptionStore from "./SubscriptionStore.ts"
 
 /** Pauses a subscription: the source drops the events that fire from now on. */
 export const pause = (company: Subscriber, wanted: DesiredSubscription, id: string | null) =>
@@ -28,7 +30,7 @@ export const remove = (company: Subscriber, wanted: DesiredSubscription, id: str
     })
   ).pipe(Effect.withSpan("Subscriptions.remove"))
 
-/** Makes the source send a test event. */
+/** Makes the source send a test event, and stores the result. */
 export const test = Effect.fn("Subscriptions.test")(function* (
   company: Subscriber,
   wanted: DesiredSubscription,
@@ -36,5 +38,7 @@ export const test = Effect.fn("Subscriptions.test")(function* (
 ) {
   const source = yield* webhooksOf(company)
   const subscription = yield* findSubscription(company, source, wanted, id)
-  return { subscription, result: yield* source.test(subscription.id) }
+  const result = yield* source.test(subscription.id)
+  yield* SubscriptionStore.recordTest(company.name, subscription, testErrorOf(result))
+  return { subscription, result }
 })

@@ -7,15 +7,17 @@
  */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { SourceError } from "../connector/SourceError.ts"
-import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import { type Subscription, type Subscriptions, testErrorOf } from "../connector/Subscriptions.ts"
 import { changeSubscription } from "./ChangeSubscription.ts"
 import { descriptionOf } from "./Create.ts"
 import * as HookUrl from "./HookUrl.ts"
 import { acceptedHoursOf } from "./SecretRows.ts"
 import { type StoredSecrets, SigningSecrets } from "./SigningSecrets.ts"
 import { commandFor, type DesiredSubscription, type Subscriber, SubscriptionError } from "./SubscriptionError.ts"
+import * as SubscriptionStore from "./SubscriptionStore.ts"
 
 /** Whether the source rejected the request for good. */
 export const isFinal = ({ reason: { _tag } }: SourceError): boolean =>
@@ -148,10 +150,11 @@ export interface SecretRepair {
 export const repairSecret = Effect.fnUntraced(function* (
   company: string,
   source: Subscriptions,
-  { id, description }: Subscription,
+  subscription: Subscription,
   stored: StoredSecrets | undefined,
   isUnauthorized: boolean
-): Effect.fn.Return<SecretRepair, SourceError | SqlError | SubscriptionError, SigningSecrets> {
+): Effect.fn.Return<SecretRepair, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
+  const { id, description } = subscription
   const warnings: Array<string> = []
   const next = stored?.next ?? null
   if (next !== null) {
@@ -183,6 +186,9 @@ export const repairSecret = Effect.fnUntraced(function* (
   yield* rotateTo(company, source, id, null)
   // The test is an entry in the log, which the next check reads.
   const tested = yield* Effect.result(source.test(id))
+  if (tested._tag === "Success") {
+    yield* SubscriptionStore.recordTest(company, subscription, testErrorOf(tested.success))
+  }
   if (tested._tag === "Success" && tested.success.responseCode === 401) {
     warnings.push(
       `a test delivery of subscription ${id} is still answered 401: check the clocks with tributary doctor; ` +

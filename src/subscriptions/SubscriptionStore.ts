@@ -25,21 +25,40 @@ export type UnhealthyReason = "paused" | "disabled" | "missing"
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SubscriptionState =>
   cancelled ? "deleted" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
 
-/** What is proved about the deliveries of a subscription. `unproven`: it is active, and nothing was delivered yet. */
-export type DeliveryState = Exclude<SubscriptionState, "active"> | "failing" | "unproven" | "delivers"
+/**
+ * What is proved about the deliveries of a subscription. `unproven`: it is active, and nothing was delivered yet.
+ * `test_failed`: nothing was delivered since a test delivery that did not arrive.
+ */
+export type DeliveryState = Exclude<SubscriptionState, "active"> | "failing" | "test_failed" | "unproven" | "delivers"
 
-export const deliveryStateOf = ({
-  state,
-  failCount,
-  lastDeliveryAt
-}: {
-  readonly state: SubscriptionState
-  readonly failCount: number | bigint | null
-  readonly lastDeliveryAt: string | null
-}): DeliveryState => {
+/** The last test delivery of a subscription, as stored. */
+export interface LastTest {
+  /** Null before the first. */
+  readonly testedAt: string | null
+  /** Why it did not arrive; null where it arrived. */
+  readonly testError: string | null
+  /** The last delivery before it. */
+  readonly testedAfter: string | null
+}
+
+/** Whether a failed test is newer than every delivery. */
+const isTestFailed = ({ testError, testedAfter }: LastTest, lastDeliveryAt: string | null): boolean =>
+  testError !== null &&
+  (lastDeliveryAt === null || (testedAfter !== null && Date.parse(lastDeliveryAt) <= Date.parse(testedAfter)))
+
+export const deliveryStateOf = (
+  one: LastTest & {
+    readonly state: SubscriptionState
+    readonly failCount: number | bigint | null
+    readonly lastDeliveryAt: string | null
+  }
+): DeliveryState => {
+  const { state, failCount, lastDeliveryAt, testedAt, testError } = one
   if (state !== "active") return state
   if (failCount !== null && failCount > 0) return "failing"
-  return lastDeliveryAt === null ? "unproven" : "delivers"
+  if (isTestFailed(one, lastDeliveryAt)) return "test_failed"
+  const isProven = lastDeliveryAt !== null || (testedAt !== null && testError === null)
+  return isProven ? "delivers" : "unproven"
 }
 
 const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
@@ -73,6 +92,9 @@ export const readStatement = Statement.make({
     healthyAt: "text?",
     /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
     unhealthyReason: Statement.as<UnhealthyReason | null>("text?"),
+    testedAt: "text?",
+    testError: "text?",
+    testedAfter: "text?",
     /** Wanted events that it does not deliver, except those that the source does not know. */
     missingEvents: "text[]"
   },
@@ -80,6 +102,7 @@ export const readStatement = Statement.make({
                 ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
                 ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
                 ${instant("healthy_at")} as "healthyAt", unhealthy_reason as "unhealthyReason",
+                ${instant("tested_at")} as "testedAt", test_error as "testError", ${instant("tested_after")} as "testedAfter",
                 ${missingEvents("events", "unknown_events")} as "missingEvents"
            from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`
 })
@@ -241,6 +264,32 @@ export const recordFailure = (
   subscriptionId: string,
   { message, remedy }: Pick<SourceError, "message" | "remedy">
 ) => Statement.run(failureStatement, [company, subscriptionId, sanitizeText(message), remedy])
+
+export const testStatement = Statement.make({
+  name: "store the result of a test delivery",
+  params: ["text", "text", "text?", "timestamptz?"],
+  text: `update tributary.subscriptions
+            set tested_at = tributary.now(), test_error = $3, tested_after = greatest(last_delivery_at, $4::timestamptz)
+          where company = $1 and subscription_id = $2`
+})
+
+const testErrorMax = 500
+
+/**
+ * Stores the result of a test delivery: null where it arrived, else why it did not. The subscription was read before the
+ * test; one that does not deliver to us has no row.
+ */
+export const recordTest = (
+  company: string,
+  { id, lastDeliveryAt }: Pick<Subscription, "id" | "lastDeliveryAt">,
+  error: string | null
+) =>
+  Statement.run(testStatement, [
+    company,
+    id,
+    error === null ? null : sanitizeText(error).slice(0, testErrorMax),
+    timeOf(lastDeliveryAt)
+  ])
 
 /**
  * Marks a subscription as healthy from $3, the time of the snapshot that showed it. The caller's transaction stores the

@@ -153,15 +153,22 @@ describe("the webhooks page", () => {
         assert.include(yield* shown, `Subscription ${fields.subscription} paused`)
         assert.strictEqual(yield* act("subscription-resume"), `Subscription ${fields.subscription} is active.`)
         assert.include(yield* shown, `Subscription ${fields.subscription} active`)
+        assert.include(yield* shown, "Last test never")
         assert.match(
           (yield* act("subscription-test"))!,
           /^The test event was delivered: the receiver answered 204 after/
         )
+        assert.match(yield* shown, /Last test succeeded/)
         state.status = 500
         assert.match(
           (yield* act("subscription-test"))!,
           /^The test event was not delivered: the receiver answered 500 after/
         )
+        const failed = yield* shown
+        assert.match(failed, /Last test failed .*: the receiver answered 500/)
+        assert.include(failed, `Subscription ${fields.subscription} active, the last test failed`)
+        assert.include(failed, "the last test of 1 subscription failed")
+        assert.include(failed, "events may be missing")
         const unknown = yield* ask(routes, [company], "/do/subscription-pause", { ...fields, subscription: "999" })
         assert.match(unknown.said!, /there is no subscription 999 of this token\. What to do: /)
       })

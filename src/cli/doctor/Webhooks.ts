@@ -1,17 +1,19 @@
 /** The checks of webhooks, their subscriptions, and `serve`. */
 import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
-import { describeAnswer, type Subscription, type Subscriptions } from "../../connector/Subscriptions.ts"
+import { describeAnswer, type Subscription, type Subscriptions, testErrorOf } from "../../connector/Subscriptions.ts"
+import type { Database } from "../../postgres/Database.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
-import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
+import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
-import { about, type About, counted, type Finding, type Findings } from "./Finding.ts"
+import { about, type About, checkTimeout, counted, type Finding, type Findings, Tables } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
@@ -47,11 +49,12 @@ const subscriptionFinding = (
   name: string,
   address: string,
   wanted: ReadonlyArray<string>,
-  subscribed: Subscription
+  subscribed: Subscription,
+  lastTest: SubscriptionStore.LastTest
 ): Finding => {
   const { id, events, failCount, disabledAt, lastDeliveryAt } = subscribed
   const remedy = `tributary webhooks ensure --company ${name}`
-  const state = stateOf(subscribed)
+  const state = SubscriptionStore.stateOf(subscribed)
   if (state !== "active") {
     return warning(
       `${id} to ${address} is ${state}${disabledAt === null ? "" : ` since ${disabledAt}`}: no events are delivered meanwhile`,
@@ -67,17 +70,45 @@ const subscriptionFinding = (
     )
   }
   const delivered = counted(events.length, "kind of event", "kinds of events")
-  return lastDeliveryAt === null
+  const delivery = SubscriptionStore.deliveryStateOf({ ...lastTest, state, failCount, lastDeliveryAt })
+  if (delivery === "test_failed") {
+    return warning(
+      `${id}: the last test failed at ${lastTest.testedAt}: ${Output.shown(lastTest.testError ?? "")}; nothing was delivered since`,
+      `check that tributary serve runs and that the address leads to it, then tributary webhooks test ${id} --company ${name}`
+    )
+  }
+  return delivery === "unproven"
     ? skipped(
         `${id} is active for ${delivered}; nothing was delivered yet, so nothing proves that deliveries arrive: tributary webhooks test --company ${name}`
       )
-    : ok(`${id} delivers ${delivered}, the last at ${lastDeliveryAt}`)
+    : ok(
+        lastDeliveryAt === null
+          ? `${id} is active for ${delivered}; the last test succeeded at ${lastTest.testedAt}`
+          : `${id} delivers ${delivered}, the last at ${lastDeliveryAt}`
+      )
 }
 
-const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, id: string) {
+/** The tables may be those of an earlier version, or absent: then nothing is read or stored. */
+const onTables = Effect.fnUntraced(function* <A>(
+  run: Effect.Effect<A, { readonly message: string }, Database | SqlClient.SqlClient>,
+  otherwise: A
+) {
+  const { context } = yield* Tables
+  if (context === null) return otherwise
+  return yield* run.pipe(
+    Effect.provideContext(context),
+    Effect.timeout(checkTimeout),
+    Effect.orElseSucceed(() => otherwise)
+  )
+})
+
+const neverTested: SubscriptionStore.LastTest = { testedAt: null, testError: null, testedAfter: null }
+
+const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, subscribed: Subscription) {
   const { ok, warning, failed } = about("test delivery", name)
-  const sent = yield* Effect.result(source.test(id))
+  const sent = yield* Effect.result(source.test(subscribed.id))
   if (sent._tag === "Failure") return failed(failureKindOf(sent.failure), sent.failure.message, sent.failure.remedy)
+  yield* onTables(Effect.asVoid(SubscriptionStore.recordTest(name, subscribed, testErrorOf(sent.success))), undefined)
   const { delivered, responseCode, responseBody, isSilent } = sent.success
   if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
   return warning(
@@ -112,7 +143,7 @@ export const subscription = Effect.fnUntraced(function* (
   address: string,
   wanted: ReadonlyArray<string>,
   sendTest: boolean
-): Effect.fn.Return<Findings> {
+): Effect.fn.Return<Findings, never, Tables> {
   const { warning, failed, skipped } = its
   const source = connector.subscriptions
   if (source === undefined) return [skipped("this source has no webhooks")]
@@ -125,14 +156,16 @@ export const subscription = Effect.fnUntraced(function* (
   if (one === undefined) {
     return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${company.name}`)]
   }
+  const rows = yield* onTables(SubscriptionStore.read(company.name, wanted), [])
+  const lastTest = rows.find(({ id }) => id === one.id) ?? neverTested
   return [
     matching.length > 1
       ? warning(
           `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
           `cancel all but one: tributary webhooks delete <number> --company ${company.name}`
         )
-      : subscriptionFinding(its, company.name, address, wanted, one),
-    ...(sendTest ? [yield* testFinding(company.name, source, one.id)] : [])
+      : subscriptionFinding(its, company.name, address, wanted, one, lastTest),
+    ...(sendTest ? [yield* testFinding(company.name, source, one)] : [])
   ]
 })
 

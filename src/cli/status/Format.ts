@@ -7,6 +7,7 @@ import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import type * as Webhooks from "../../status/Webhooks.ts"
+import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
@@ -24,18 +25,27 @@ const staleLogMs = 60_000
 
 const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyArray<string> => {
   const { id, url, state, paused, failCount, lastDeliveryAt, disabledAt, checkedMs, logReadMs, problem } = subscription
+  const { testedAt, testError } = subscription
   const parts = [
     disabledAt === null ? state : `${state} since ${at(disabledAt)}`,
     ...(paused && state === "disabled" ? ["paused as well"] : []),
     ...(failCount === null || failCount === 0 ? [] : [`${Output.count(failCount)} failed in a row`]),
     lastDeliveryAt === null ? "nothing delivered yet" : `last delivery ${at(lastDeliveryAt)}`,
+    ...(testedAt === null
+      ? []
+      : [
+          `last test ${testError === null ? "succeeded" : "failed"} at ${at(testedAt)}${testError === null ? "" : `: ${testError}`}`
+        ]),
     `checked ${age(checkedMs)}`,
     ...(logReadMs !== null && logReadMs - checkedMs < staleLogMs
       ? []
       : [logReadMs === null ? "its log was never read" : `its log was read ${age(logReadMs)}`])
   ]
   const remedy = {
-    active: null,
+    active:
+      SubscriptionStore.deliveryStateOf(subscription) === "test_failed"
+        ? `check the address and tributary serve, then run tributary webhooks test ${id}`
+        : null,
     paused: `tributary webhooks resume ${id}`,
     disabled: paused
       ? `tributary webhooks resume ${id}`

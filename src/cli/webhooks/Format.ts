@@ -37,7 +37,7 @@ const secretStates: Readonly<Record<Subscriptions.Listing["secret"], string>> = 
 }
 
 const remarks = (
-  { subscription, state, delivery, isAtOurAddress, ours, missingEvents, secret }: Subscriptions.Listing,
+  { subscription, state, delivery, isAtOurAddress, ours, missingEvents, secret, lastTest }: Subscriptions.Listing,
   commandLine: CommandLine
 ): ReadonlyArray<string> => {
   const { id, events, disabledAt } = subscription
@@ -53,6 +53,13 @@ const remarks = (
     ...(delivery === "unproven"
       ? [`    nothing was delivered yet; to prove that deliveries arrive: ${commandLine(`test ${shown(id)}`)}`]
       : []),
+    ...(lastTest.testedAt === null
+      ? []
+      : [
+          `    the last test ${lastTest.testError === null ? "succeeded" : "failed"} at ${instantText(lastTest.testedAt)}` +
+            (lastTest.testError === null ? "" : `: ${shown(lastTest.testError)}`) +
+            (delivery === "test_failed" ? `; when that is repaired: ${commandLine(`test ${shown(id)}`)}` : "")
+        ]),
     ...(delivery === "failing" ? [`    its last deliveries failed: ${commandLine("deliveries")}`] : []),
     ...(isAtOurAddress && (secret === "none" || secret === "unreadable")
       ? [
@@ -72,7 +79,7 @@ export const listLines = (
       ["id", "state", "ours", "secret", "failures", "last delivery", "healthy until", "address"],
       listings.map(({ subscription, delivery, ours, secret, healthyAt }) => [
         shown(subscription.id),
-        delivery,
+        delivery.replaceAll("_", " "),
         ours ? "yes" : "no",
         secretStates[secret],
         subscription.failCount === null ? "" : Output.count(subscription.failCount),

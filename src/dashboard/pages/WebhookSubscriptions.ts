@@ -11,6 +11,7 @@ const problemMax = 240
 const subscriptionBadges: Readonly<Record<SubscriptionStore.DeliveryState, readonly [Tone, string]>> = {
   delivers: ["good", "active"],
   unproven: ["warn", "active, no delivery yet"],
+  test_failed: ["warn", "active, the last test failed"],
   failing: ["bad", "active, deliveries fail"],
   paused: ["warn", "paused"],
   disabled: ["bad", "disabled"],
@@ -44,6 +45,14 @@ export const subscriptionCards = (
         ["Last delivery at the time of the check", ago(one.lastDeliveryAt, now)],
         ["Failed deliveries in a row", one.failCount === null ? "unknown" : count(one.failCount)],
         ["Checked", ago(one.checkedAt, now)],
+        [
+          "Last test",
+          one.testedAt === null
+            ? "never"
+            : one.testError === null
+              ? html`succeeded ${ago(one.testedAt, now)}`
+              : html`failed ${ago(one.testedAt, now)}: ${truncated(one.testError, problemMax)}`
+        ],
         ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(one.disabledAt, now)] as const])
       ])}
       ${

@@ -140,6 +140,8 @@ interface Troubles {
   readonly dead: number
   readonly gaps: number
   readonly down: number
+  /** Subscriptions whose last test failed after every delivery; of many companies, 0. */
+  readonly testFailed: number
   /** Whether a delivery of each company proves that nothing known to be missing means complete; null is not known. */
   readonly isProven: boolean | null
   /** The company with the most of them; null where it is not known, or several have as many. */
@@ -151,7 +153,8 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
     company,
     dead: inbox.dead,
     gaps: gaps.length,
-    down: subscriptions.filter(({ state }) => state !== "active").length
+    down: subscriptions.filter(({ state }) => state !== "active").length,
+    testFailed: subscriptions.filter((one) => SubscriptionStore.deliveryStateOf(one) === "test_failed").length
   }))
   const amountOf = ({ dead, gaps, down }: Pick<Troubles, "dead" | "gaps" | "down">) => dead + gaps + down
   const [worst, second] = all.toSorted((a, b) => amountOf(b) - amountOf(a))
@@ -159,6 +162,7 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
     dead: all.reduce((sum, { dead }) => sum + dead, 0),
     gaps: all.reduce((sum, { gaps }) => sum + gaps, 0),
     down: all.reduce((sum, { down }) => sum + down, 0),
+    testFailed: all.reduce((sum, { testFailed }) => sum + testFailed, 0),
     isProven: statuses.every(({ subscriptions, receivers }) => receivers > 0 && isProven(subscriptions)),
     worst: worst === undefined || second === undefined || amountOf(worst) === amountOf(second) ? null : worst.company
   }
@@ -168,18 +172,19 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
 const totalTroubles = Effect.fnUntraced(function* (request: PageRequest) {
   const { amounts } = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
   const { dead_letters: dead, gaps, subscriptions_down: down } = amounts
-  return { dead, gaps, down, isProven: null, worst: null } satisfies Troubles
+  return { dead, gaps, down, testFailed: 0, isProven: null, worst: null } satisfies Troubles
 })
 
-const head = ({ dead, gaps, down, isProven: isComplete, worst }: Troubles, shown: Trends.Trend): Html => {
-  const isWell = dead + gaps + down === 0
+const head = (troubles: Troubles, shown: Trends.Trend): Html => {
+  const { dead, gaps, down, testFailed, isProven: isComplete, worst } = troubles
+  const isWell = dead + gaps + down + testFailed === 0
   return stateHead({
     title: "Webhooks",
     about: "Events that the source delivers, the subscriptions that deliver them, and what may be missing.",
     tone: isWell ? (isComplete === true ? "good" : "quiet") : dead + gaps > 0 ? "bad" : "warn",
     word: isWell ? (isComplete === true ? "complete" : "nothing known to be missing") : "events may be missing",
     sentence: html`${plural(dead, "dead letter")},
-    ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}.
+    ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}${testFailed === 0 ? "" : `, the last test of ${plural(testFailed, "subscription")} failed`}.
     ${isWell && isComplete === false ? "No delivery proves yet that events arrive: send a test, and keep a receiver alive." : ""}
     ${worst === null ? "" : html`The most: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,

@@ -359,6 +359,8 @@ describe("a subscription", () => {
         assert.deepStrictEqual(yield* at.deliver(), [])
         const { result } = yield* Subscriptions.test(at.company, at.desired, null)
         assert.deepStrictEqual([result.responseCode, result.delivered], [204, true])
+        const tested = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
+        assert.deepStrictEqual([tested.testedAt === null, tested.testError], [false, null])
         assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.desired, id))).paused)
         const resumed = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
         assert.deepStrictEqual([resumed.state, resumed.unhealthyReason], ["active", "paused"])
