@@ -3,10 +3,10 @@
  *
  * Promise: the list is the same for each commit. Together its seeds have every class of faults (`simulation.test.ts`).
  */
-import type { PlanOptions } from "./Plan.ts"
+import type { Plan } from "./Plan.ts"
 import type { Regression } from "./regressions.ts"
 
-export const overridesOf: Readonly<Record<Regression["kind"], PlanOptions["overrides"] & object>> = {
+export const overridesOf: Readonly<Record<Regression["kind"], Partial<Pick<Plan, "hooks" | "pushes">>>> = {
   syncs: {},
   "webhooks only": { hooks: "only" },
   "webhooks beside": { hooks: "beside" },

@@ -35,7 +35,7 @@ import {
   type Pushes,
   type PlanOptions
 } from "./Plan.ts"
-import { Lane, onLanes, Worker } from "./Pool.ts"
+import { type Lane, onLanes, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
 import { type Regression, regressions } from "./regressions.ts"
@@ -481,7 +481,7 @@ const gate = async (url: string): Promise<boolean> => {
   const kinds = Object.entries(gateSeeds) as ReadonlyArray<[keyof typeof gateSeeds, ReadonlyArray<number>]>
   const seeds = kinds.flatMap(([kind, ofKind]) =>
     ofKind.map((seed, place) => {
-      const flags = Object.entries(overridesOf[kind]).map(([flag, mode]) => `--${flag} ${String(mode)} `)
+      const flags = Object.entries(overridesOf[kind]).map(([flag, mode]) => `--${flag} ${mode} `)
       const job = { seed, options: { overrides: overridesOf[kind] }, keep: false }
       return checked(fixed, `${flags.join("")}--seed ${seed}`, job, place === 0)
     })
