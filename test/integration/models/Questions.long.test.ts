@@ -14,7 +14,6 @@ import { ServiceClient, Transport } from "../../../connectors/service-v2/client/
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import * as ReferenceServer from "../../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
-import { read } from "../../../src/cli/query.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import type { Company } from "../../../src/sync/Company.ts"
@@ -22,6 +21,8 @@ import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { modelDatasetsOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as Reader from "../../../src/warehouse/Reader.ts"
+import * as ReaderQuery from "../../../src/warehouse/ReaderQuery.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { clockIs, layerWarehouse } from "../../support/postgres.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
@@ -172,8 +173,18 @@ const oneLine = (sql: string) => sql.replace(/\s+/g, " ").replace(/;\s*$/, "")
 const sorted = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<string> =>
   rows.map((row) => JSON.stringify(row.map(canonical))).sort()
 
+/** The rows of a statement in a session of the reader that has set `tributary.as_of`, as the page shows. */
+const readAt = Effect.fnUntraced(function* (text: string, moment: string) {
+  const client = yield* Reader.connect
+  yield* ReaderQuery.setUp(client)
+  yield* Effect.promise(() => client.query("select set_config('tributary.as_of', $1, false)", [moment]))
+  const rows: Array<ReaderQuery.QueryResult["rows"][number]> = []
+  yield* ReaderQuery.readParts(client, text, (part) => Effect.sync(() => rows.push(...part.rows) > -1))
+  return rows
+}, Effect.scoped)
+
 test("the README has three of the questions", () => {
-  const asked = [...textOf("README.md").matchAll(/^tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
+  const asked = [...textOf("README.md").matchAll(/^npx tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
   const known = questions.map(({ sql }) => oneLine(sql))
   assert.deepStrictEqual(
     asked.map((sql) => known.includes(sql)),
@@ -220,7 +231,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
         for (const { title, sql: text, isAsOf } of questions) {
           // A reader of the page may paste it between double quotes of a shell.
           assert.notMatch(text, /["$`\\]/, title)
-          const { rows } = yield* read(text, isAsOf ? { moment: at!.moment, mode: "warehouse" } : undefined)
+          const rows = yield* readAt(text, isAsOf ? at!.moment : "")
           const is = sorted(rows)
           const ought = sorted(answers[title]!(given))
           if (ought.length === 0) wrong.push(`${title}\n  the demo has no row that answers it`)
