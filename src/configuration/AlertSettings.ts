@@ -3,10 +3,10 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { endAfterDefault, kinds, severities } from "../alerts/Kinds.ts"
 import { interval } from "./ScheduleSettings.ts"
-import { required, section, setting, variableName, pattern } from "./SettingValues.ts"
+import { address, required, section, setting, variableName, pattern } from "./SettingValues.ts"
 
 const routeName = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
-const mailAddress = pattern(/^[^\s@<>"]+@[^\s@<>"]+$/u, "Expected an e-mail address")
+const mailAddress = pattern(/^[^\s\p{Cc}@<>"]+@[^\s\p{Cc}@<>"]+$/u, "Expected an e-mail address")
 
 const urlVariable = required(
   "url_env",
@@ -17,7 +17,7 @@ const urlVariable = required(
 const Slack = section({ urlVariable })
 
 const Http = section({
-  url: setting("url", Schema.String, "the address, where it holds no secret; else url_env"),
+  url: setting("url", address, "the address, where it holds no secret; else url_env"),
   urlVariable: setting("url_env", variableName, "the environment variable (or .env entry) that holds the address"),
   secretVariable: setting(
     "secret_env",

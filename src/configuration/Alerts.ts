@@ -4,6 +4,7 @@ import * as Redacted from "effect/Redacted"
 import { type Kind, kindTraits } from "../alerts/Kinds.ts"
 import type { AlertConfiguration, Receiver, Route } from "../alerts/Route.ts"
 import type { AlertRoute } from "./AlertSettings.ts"
+import { controlCharacterProblem, hasControlCharacter } from "../delivery/Endpoint.ts"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import { isLoopback } from "./Listeners.ts"
 
@@ -26,6 +27,7 @@ const hostOf = (url: URL | null): string => url?.hostname.replace(/^\[(.*)\]$/, 
 
 /** Reports an address that cannot be used, without repeating it. */
 const checkAddress = (url: Redacted.Redacted, protocols: ReadonlyArray<string>, allowHttp: boolean, wrong: Wrong) => {
+  if (hasControlCharacter(Redacted.value(url))) return wrong("url_env", controlCharacterProblem)
   const parsed = URL.parse(Redacted.value(url))
   const expected = protocols.map((protocol) => `${protocol}//`).join(" or ")
   if (parsed === null || parsed.hostname === "")

@@ -3,6 +3,7 @@
  * read by src/companies.
  */
 import * as Redacted from "effect/Redacted"
+import { controlCharacterProblem, hasControlCharacter } from "../delivery/Endpoint.ts"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import type { CompanySettings } from "./Settings.ts"
 import type { everyEvent } from "./SettingValues.ts"
@@ -60,6 +61,8 @@ const companyOf = (
   const url = rest.url ?? flags.url ?? variable("SERVICE_API_URL")
   const token = tokenVariable === null ? (written ?? variable("SERVICE_API_TOKEN")) : variable(tokenVariable)
   if (url === undefined) problems.push(`company ${name}: set its url, or SERVICE_API_URL`)
+  else if (hasControlCharacter(url))
+    problems.push(`company ${name}: ${controlCharacterProblem}; correct its url, --url or SERVICE_API_URL`)
   if (token === undefined) {
     problems.push(
       tokenVariable === null

@@ -1,7 +1,7 @@
 /** The Schema of an endpoint of the file, which gets the changes of the warehouse. */
 import * as Schema from "effect/Schema"
 import { batchMaxDefault, batchMaxMax, operations, retryHoursDefault } from "../delivery/Endpoint.ts"
-import { between, pattern, positive, required, section, setting, variableName } from "./SettingValues.ts"
+import { address, between, pattern, positive, required, section, setting, variableName } from "./SettingValues.ts"
 
 export const endpointName = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
 
@@ -9,7 +9,7 @@ const names = Schema.Array(Schema.String).check(Schema.isMinLength(1, { message:
 
 export const ChangeEndpoint = section({
   name: required("name", endpointName, "the name of the endpoint in output"),
-  url: required("url", Schema.String, "the https address that gets the changes"),
+  url: required("url", address, "the https address that gets the changes"),
   secretVariables: required(
     "secrets_env",
     Schema.Array(variableName).check(Schema.isMinLength(1, { message: "Expected at least one variable" })),

@@ -1,6 +1,7 @@
 /** The settings of the listeners of `serve`: deliveries, dashboard, health and metrics. */
 import * as Schema from "effect/Schema"
 import {
+  address,
   between,
   days,
   minutes,
@@ -43,7 +44,7 @@ export const Webhooks = section({
   ),
   publicUrl: setting(
     "public_url",
-    Schema.String,
+    address,
     "the https address at which the service reaches the listener, with the path before /hooks/<company> where the proxy " +
       "has one; needed by tributary webhooks ensure"
   ),
@@ -116,7 +117,7 @@ export const Dashboard = section({
     "the environment variable (or .env entry) that holds the password; " +
       "needed where other machines can reach the dashboard; default: TRIBUTARY_DASHBOARD_PASSWORD where it is set"
   ),
-  publicUrl: setting("public_url", Schema.String, "the address at which people reach the dashboard behind a proxy"),
+  publicUrl: setting("public_url", address, "the address at which people reach the dashboard behind a proxy"),
   ...tlsSettings,
   allowHttp: allowHttp("the dashboard")
 })

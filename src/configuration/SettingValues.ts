@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
+import { addressCharacters } from "../delivery/Endpoint.ts"
 
 /** A form of values. Settings are read and never written. */
 export type Form<A, E = unknown> = Schema.Codec<A, E>
@@ -69,6 +70,12 @@ export const hours = durationOf(Duration.hours)
 export const days = durationOf(Duration.days)
 
 export const pattern = (regex: RegExp, message: string) => Schema.String.check(Schema.isPattern(regex, { message }))
+
+/** An address as it is requested. */
+export const address = pattern(
+  addressCharacters,
+  "Expected an address without spaces, line breaks and other control characters"
+)
 
 export const between = (minimum: number, maximum: number) =>
   Schema.Int.check(

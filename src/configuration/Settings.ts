@@ -13,6 +13,7 @@ import { InvariantRule } from "./InvariantSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
 import {
+  address,
   between,
   days,
   hours,
@@ -35,7 +36,7 @@ const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name 
 /** A company of the file, and of `tributary.company_settings` in the warehouse. */
 export const Company = section({
   name: required("name", name, "the name of the company in output"),
-  url: setting("url", Schema.String, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
+  url: setting("url", address, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
   tokenVariable: setting("token_env", Schema.String, "the environment variable (or .env entry) that holds the token"),
   token: setting("token", Schema.String, "the token itself; prefer token_env, so that this file holds no secret"),
   companyId: setting(

@@ -40,13 +40,18 @@ export const matches = (
   (operations === null || operations.includes(op)) &&
   (fields === null || op !== "update" || changed === null || changed.some((field) => fields.includes(field)))
 
-/** Node's URL leaves out line breaks and tabs, so that what is stored would not be what is requested. */
-// oxlint-disable-next-line no-control-regex -- these characters are what it looks for
-export const hasControlCharacter = (address: string): boolean => /[\u0000-\u0020\u007f]/.test(address)
+/**
+ * The characters of an address: no spaces or control characters. Node's URL leaves out line breaks and tabs, so that what is
+ * stored would not be what is requested.
+ */
+export const addressCharacters = /^[^\s\p{Cc}]+$/u
+export const hasControlCharacter = (address: string): boolean => address !== "" && !addressCharacters.test(address)
+
+export const controlCharacterProblem = "an address has no spaces, line breaks or other control characters"
 
 /** What is wrong with an address; null for a usable one. The network is checked when a message is sent. */
 export const problemOfUrl = (url: string, allowPrivate: boolean): string | null => {
-  if (hasControlCharacter(url)) return "an address has no spaces, line breaks or other control characters"
+  if (hasControlCharacter(url)) return controlCharacterProblem
   if (!URL.canParse(url)) return `${url} is no address`
   const { protocol, username, password } = new URL(url)
   if (username !== "" || password !== "") return "an address must not contain a password: the signature replaces it"

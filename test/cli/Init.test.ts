@@ -57,7 +57,8 @@ describe("the source address in tributary init", () => {
       ["ftp://erp.example.com", "no https address"],
       ["https://erp.example.com/login", "this ends in /login"],
       ["https://erp.example.com/!/api/v20", "expected the address"],
-      ["https://", "no address"]
+      ["https://", "no address"],
+      ["https://erp.exa\r\nmple.com", "no spaces, line breaks"]
     ] as const) {
       const read = Address.read(input)
       assert.isString(read, input)

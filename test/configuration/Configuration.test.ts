@@ -79,6 +79,35 @@ describe("the configuration", () => {
     })
   )
 
+  it.effect("refuses an address with a space, a line break or another control character, where it is written", () =>
+    Effect.gen(function* () {
+      const hidden = ["\\r\\nX-Injected: 1", "\\0", "\\u0085", " "].map((text) => `"https://a.example/${text}"`)
+      const settings = {
+        "companies:\n  - name: a\n    token: t\n    url: ": "companies.0.url",
+        "change_endpoints:\n  - name: a\n    secrets_env: [A]\n    url: ": "change_endpoints.0.url",
+        "alerts:\n  routes:\n    - name: a\n      http:\n        url: ": "alerts.routes.0.http.url",
+        "webhooks:\n  public_url: ": "webhooks.public_url",
+        "dashboard:\n  public_url: ": "dashboard.public_url"
+      }
+      for (const [yaml, place] of Object.entries(settings)) {
+        for (const address of hidden) {
+          const problems = yield* problemsOf(`${yaml}${address}\n`)
+          assert.match(problems.join("\n"), /expected an address without spaces, line breaks/i, `${place} ${address}`)
+        }
+      }
+      const variables = {
+        SERVICE_API_URL: "https://a.exa\tmple",
+        SERVICE_API_TOKEN: "t",
+        HOOK: "https://b.exa\nmple/in"
+      }
+      const [company, route] = yield* problemsOf(
+        "alerts:\n  routes:\n    - name: a\n      slack: { url_env: HOOK }\n",
+        variables
+      )
+      for (const problem of [company, route]) assert.include(problem, "an address has no spaces, line breaks")
+    })
+  )
+
   it.effect("reports invalid YAML", () =>
     Effect.gen(function* () {
       const problems = yield* problemsOf("companies: [\n")

@@ -4,6 +4,7 @@
  * Promise: an obvious mistake is corrected and reported; any other mistake is a sentence with the expected form. An
  * address never becomes less safe: https does not become http, and plain http to another machine is refused.
  */
+import { controlCharacterProblem, hasControlCharacter } from "../../delivery/Endpoint.ts"
 
 /** Up to the API's own path. */
 const apiPath = "/!/api/v2"
@@ -24,6 +25,7 @@ export const read = (given: string): Address | string => {
   const changes: Array<string> = []
   const text = given.trim().replace(/^(["'])(.*)\1$/, "$2")
   if (text === "") return expected
+  if (hasControlCharacter(text)) return controlCharacterProblem
   const hasScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
   const host = /^(\[[^\]]*\]|[^/:?#]*)/.exec(text)?.[1] ?? ""
   const whole = hasScheme ? text : `${isLoopback(host) ? "http" : "https"}://${text}`
