@@ -12,10 +12,14 @@ import pg from "pg"
 import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
 import type { AsOf, QueryResult } from "../warehouse/ReaderQuery.ts"
+import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import * as Views from "../warehouse/Views.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
-import { type CommandFailed, usageError } from "./Exit.ts"
+import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import { Source } from "./Source.ts"
 
 /** The maximum size of a table for people, which is laid out as a whole. */
 const tableBytesMax = 64 * 1024 * 1024
@@ -55,6 +59,31 @@ const tooLarge = new DatabaseError({
   code: undefined,
   message: `the result is larger than ${tableBytesMax / 1024 / 1024} MB; add a limit, or use --json, which prints each row as it arrives`,
   isRetryable: false
+})
+
+/** The SQLSTATE of a relation that does not exist. */
+const undefinedTable = "42P01"
+
+/**
+ * What a query about a model that does not exist says: the resources that the model still needs. Null where the relation is
+ * no model of the connector.
+ */
+export const missingModel = Effect.fnUntraced(function* (
+  { code, message }: Pick<DatabaseError, "code" | "message">,
+  models: ReadonlyArray<Model>,
+  datasets: Datasets
+) {
+  if (code !== undefinedTable) return null
+  const name = /"(?:[^".]+\.)?([^".]+)"/.exec(message)?.[1]
+  const model = models.find((one) => one.name === name)
+  if (model === undefined) return null
+  const where = modelDatasetsOf(datasets)
+  const plans = yield* Effect.forEach(where, (one) => Views.planFor([model], one))
+  const missing = [...new Set(plans.flatMap(({ skipped }) => skipped.flatMap((one) => one.missing)))]
+  return missing.length === 0
+    ? `the model ${model.name} does not exist yet; create it with: tributary sync ${model.resources.join(" ")}`
+    : `the model ${model.name} does not exist yet: it needs ${missing.join(", ")}, which ${missing.length === 1 ? "is" : "are"} not synced; ` +
+        `sync with: tributary sync ${missing.join(" ")}`
 })
 
 const oids = (...names: ReadonlyArray<keyof typeof pg.types.builtins>): ReadonlySet<number> =>
@@ -123,11 +152,15 @@ export const command = Command.make(
       : Effect.flatMap(read(flags.sql, at), (result) =>
           Effect.andThen(Output.print(toTable(result)), Output.note(`  ${Output.plural(result.rows.length, "row")}`))
         )
-    yield* onWarehouse(flags, () =>
-      Effect.catchTag(answered, "DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
-        error.operation === "query" && !error.isRetryable
-          ? Effect.fail(usageError(`${error.message}${error.code === undefined ? "" : ` (${error.code})`}`))
-          : Effect.fail(error)
+    yield* onWarehouse(flags, ({ datasets }) =>
+      Effect.catchTag(
+        answered,
+        "DatabaseError",
+        Effect.fnUntraced(function* (error) {
+          if (error.operation !== "query" || error.isRetryable) return yield* error
+          const about = yield* missingModel(error, yield* (yield* Source).models, datasets)
+          return yield* usageError(about ?? `${error.message}${error.code === undefined ? "" : ` (${error.code})`}`)
+        })
       )
     )
   })

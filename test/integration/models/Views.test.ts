@@ -4,6 +4,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as Tracer from "effect/Tracer"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import { missingModel, read } from "../../../src/cli/query.ts"
+import type { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { indexesOf } from "../../../src/warehouse/Indexes.ts"
 import { modelOf } from "../../../src/warehouse/Model.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
@@ -80,6 +82,31 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
       const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
       assert.strictEqual(elsewhere.length, 0)
+    })
+  )
+
+  it.effect("that do not exist name the resources that they need to the query that reads them", () =>
+    Effect.gen(function* () {
+      const models = readModels()
+      const { resources } = models.find(({ name }) => name === "receivables_aging")!
+      const datasets = { current: "thin", history: "thin_history", asOf: "thin_asof" }
+      yield* TablePlan.apply([tableOf(serviceV2.resources.get("invoices")!, datasets)])
+      const missing = resources.filter((path) => path !== "invoices")
+      assert.isNotEmpty(missing)
+      const inOctober = { moment: "2026-10-31", mode: "warehouse" } as const
+      for (const [name, at] of [
+        ["receivables_aging", undefined],
+        ["erp_models.receivables_aging", undefined],
+        ["receivables_aging", inOctober]
+      ] as const) {
+        const error = yield* Effect.flip(read(`select * from ${name}`, at))
+        assert.strictEqual(error._tag, "DatabaseError")
+        const said = yield* missingModel(error as DatabaseError, models, datasets)
+        assert.include(said, `the model receivables_aging does not exist yet: it needs ${missing.join(", ")}, which`)
+        assert.include(said, `tributary sync ${missing.join(" ")}`)
+      }
+      const other = yield* Effect.flip(read("select * from no_such_table"))
+      assert.isNull(yield* missingModel(other as DatabaseError, models, datasets))
     })
   )
 
