@@ -19,7 +19,7 @@ import { checkAddresses, checkClocks } from "./Address.ts"
 import * as Certificate from "./Certificate.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
 import { checkCompany } from "./Company.ts"
-import { agreement } from "./Agreement.ts"
+import { agreement, historyOf } from "./Agreement.ts"
 import { about, all, check, checkTables, type Findings, groupAlike, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
 import * as Machine from "./Machine.ts"
@@ -178,9 +178,10 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
     )
     const stored = yield* checkStored(loaded, options.companies).pipe(Effect.provideService(Tables, warehouse.tables))
     const settings = stored.value
-    const tables = yield* checkTables("tables", null, (its) => agreement(its, settings), "omitted").pipe(
-      Effect.provideService(Tables, warehouse.tables)
-    )
+    const tables = yield* all([
+      checkTables("tables", null, (its) => agreement(its, settings), "omitted"),
+      checkTables("history", null, (its) => historyOf(its, settings), "omitted")
+    ]).pipe(Effect.provideService(Tables, warehouse.tables))
     const addresses = yield* checkAddresses(settings)
     const [{ findings: choice, found: companyFindings }, serveFindings] = yield* Effect.all([
       Effect.flatMap(companiesToCheck(settings.companies, options.companies.length > 0), (chosen) =>

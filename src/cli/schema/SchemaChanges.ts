@@ -72,11 +72,13 @@ export const warehouseResources = Effect.fnUntraced(function* (settings: Configu
   return syncedResources(yield* WarehouseCatalogue.load(yield* catalogueOf(settings)), settings)
 })
 
-/** The damaged tables of the resources that the companies sync. */
-export const damagedTables = Effect.fnUntraced(function* (settings: Configuration) {
-  const resources = yield* warehouseResources(settings)
-  return (yield* TablePlan.plan(resources.map((one) => tableOf(one, settings.datasets)))).damaged
-})
+/** The tables of the resources that the companies sync. */
+export const warehouseTables = (settings: Configuration) =>
+  Effect.map(warehouseResources(settings), (resources) => resources.map((one) => tableOf(one, settings.datasets)))
+
+/** The damaged ones of them. */
+export const damagedTables = (settings: Configuration) =>
+  Effect.map(Effect.flatMap(warehouseTables(settings), TablePlan.plan), ({ damaged }) => damaged)
 
 /** Fails where one of these resources has a damaged table: its rows would be counted wrong. */
 export const refuseDamaged = Effect.fnUntraced(function* (

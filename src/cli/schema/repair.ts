@@ -16,6 +16,7 @@ import { type Table, tableOf } from "../../warehouse/Table.ts"
 import type { TableDamaged } from "../../warehouse/TableDamage.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as TableRepair from "../../warehouse/TableRepair.ts"
+import * as VersionOverlap from "../../warehouse/VersionOverlap.ts"
 import { commandFailed, config, json, onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import { endWith, type ExitCode, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -38,16 +39,24 @@ class Undone {
   }
 }
 
-const repairOne = (table: Table, dryRun: boolean) => {
+/** Versions that are valid at one moment are no damage of the table: nothing is read again. */
+const repairOverlap = (table: Table) =>
+  Effect.map(VersionOverlap.repair(table), (versions): ReadonlyArray<TableRepair.Repaired> => [
+    {
+      table: `${table.datasets.history}.${table.supersededName}`,
+      done: [`${Output.plural(versions, "version")} ended where the next one begins`]
+    }
+  ])
+
+const repairOne = (table: Table, dryRun: boolean, isOverlapOnly: boolean) => {
+  const change = isOverlapOnly ? repairOverlap(table) : TableRepair.repair(table)
   const repair = TablePlan.changing<
     ReadonlyArray<TableRepair.Repaired>,
     TableDamaged | SqlError | Undone,
     SqlClient.SqlClient
   >(
     `the tables of ${table.resource.path}`,
-    dryRun
-      ? Effect.flatMap(TableRepair.repair(table), (repaired) => Effect.fail(new Undone(repaired)))
-      : TableRepair.repair(table)
+    dryRun ? Effect.flatMap(change, (repaired) => Effect.fail(new Undone(repaired))) : change
   )
   return Effect.catchIf(
     repair,
@@ -71,8 +80,13 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
     repaired: [],
     failed: []
   }
-  for (const table of tables.filter(({ resource }) => resources.has(resource.path))) {
-    const result = yield* Effect.result(repairOne(table, dryRun))
+  const overlapping = new Set(
+    (yield* VersionOverlap.find(tables.filter(({ resource }) => !resources.has(resource.path)))).map(
+      ({ table }) => table
+    )
+  )
+  for (const table of tables.filter((one) => resources.has(one.resource.path) || overlapping.has(one))) {
+    const result = yield* Effect.result(repairOne(table, dryRun, overlapping.has(table)))
     if (result._tag === "Success") report.repaired.push(...result.success)
     else {
       const { message, code } = commandFailed(result.failure)

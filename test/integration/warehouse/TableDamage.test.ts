@@ -3,11 +3,14 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Stream from "effect/Stream"
+import { history } from "../../../src/cli/doctor/Agreement.ts"
+import { about } from "../../../src/cli/doctor/Finding.ts"
 import { read } from "../../../src/cli/query.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as TableRepair from "../../../src/warehouse/TableRepair.ts"
+import * as VersionOverlap from "../../../src/warehouse/VersionOverlap.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
@@ -205,6 +208,27 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("a damage
       assert.include(statements.join("\n"), 'alter table "erp"."copied" add primary key')
       assert.include(statements.join("\n"), 'alter column "_op" set not null')
       assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+    })
+  )
+
+  it.effect("has versions of a record that are valid at one moment, until a repair ends them", () =>
+    Effect.gen(function* () {
+      const [table, other] = [yield* filled("overlapping"), yield* filled("disjoint")]
+      const its = about("history")
+      assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
+      yield* execute("update erp_history.overlapping__superseded set _valid_to = '2999-01-01Z'")
+      const [finding] = yield* history(its, [table, other])
+      assert.deepStrictEqual(
+        [finding?.status, finding?.remedy],
+        ["failed", "tributary schema repair ends each version where the next one begins"]
+      )
+      assert.include(finding?.message, "valid at one moment in erp_history.overlapping__superseded, as of record 1:")
+      assert.strictEqual(yield* VersionOverlap.repair(table), 1)
+      assert.strictEqual(yield* VersionOverlap.repair(table), 0)
+      assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
+      const [version] = yield* select(`select s._valid_to = c._observed_at as ends_at_next
+        from erp_history.overlapping__superseded s join erp.overlapping c using (_company_id, id)`)
+      assert.isTrue(version?.["ends_at_next"])
     })
   )
 
