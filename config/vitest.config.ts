@@ -8,7 +8,8 @@ export default defineConfig({
     // `test/postgres/run.ts` names its files, of both kinds.
     exclude: [
       ...(process.env["TEST_POSTGRES_URL"] === undefined ? ["test/**/*.long.test.ts"] : []),
-      "test/**/*.browser.test.ts"
+      "test/**/*.browser.test.ts",
+      "test/**/*.process.test.ts"
     ],
     pool: "forks",
     // Files that run in one process share its modules: loading them for each file took a fifth of the time. A file

@@ -5,6 +5,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
+import type * as Effect from "effect/Effect"
+import { until } from "./until.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -104,3 +106,10 @@ export const startCommand = (
     })
   }
 }
+
+/** {@link until} without a limit of its own: the timeout of the test ends it. A loaded machine only takes longer. */
+export const untilSeen = <A, R = never>(
+  what: string,
+  question: Effect.Effect<A, never, R>,
+  isExpected: (answer: A) => boolean
+) => until(what, question, isExpected, Infinity)

@@ -1,4 +1,4 @@
-/** Several processes on one embedded Postgres, and kills of the processes and of the server. */
+/** Rare events of an embedded Postgres: stale files, used connections and ports, kills during its creation. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs"
@@ -12,39 +12,7 @@ import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { ask, emptyRoot, eventually, isAlive, program, serverPid, temporaryRoot, user } from "./embedded.ts"
 
-describe("embedded Postgres with several processes", () => {
-  it.live("is stopped by the last process, also when that one adopted it", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      const adopter = yield* user(root, 0)
-      assert.isFalse(owner.entered.adopted)
-      assert.deepStrictEqual(adopter.entered, { ...owner.entered, adopted: true })
-      assert.strictEqual(yield* owner.leave, 0)
-      assert.isTrue(isAlive(owner.entered.pid))
-      assert.strictEqual(yield* adopter.leave, 0)
-      assert.isFalse(isAlive(owner.entered.pid))
-    })
-  )
-
-  it.live("is started once by concurrent processes and stopped by the last", () =>
-    Effect.gen(function* () {
-      const root = yield* emptyRoot
-      const users = yield* Effect.all(
-        Array.from({ length: 4 }, () => user(root, 0)),
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(new Set(users.map(({ entered }) => entered.pid)), 1)
-      assert.lengthOf(
-        users.filter(({ entered }) => !entered.adopted),
-        1
-      )
-      yield* Effect.forEach(users, ({ leave }) => leave, { concurrency: "unbounded" })
-      assert.isFalse(isAlive(users[0]!.entered.pid))
-      assert.isEmpty(readdirSync(root).filter((name) => name.startsWith("init-")))
-    })
-  )
-
+describe("embedded Postgres", () => {
   it.live("is stopped and cleaned up after 30 concurrent starts", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
@@ -72,73 +40,6 @@ describe("embedded Postgres with several processes", () => {
       })
       yield* visitor.leave
       assert.isFalse(isAlive(visitor.entered.pid))
-    })
-  )
-})
-
-describe("embedded Postgres after a kill", () => {
-  it.live("is adopted and stopped by the next process when its owner was killed", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      yield* owner.kill("SIGKILL")
-      assert.isTrue(isAlive(owner.entered.pid))
-      const next = yield* Effect.scoped(start({ root, port: 0, durable: false }))
-      assert.isTrue(next.adopted)
-      assert.strictEqual(next.pid(), owner.entered.pid)
-      assert.isFalse(isAlive(owner.entered.pid))
-    })
-  )
-
-  it.live("is stopped by the remaining adopter when its owner was killed", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      const adopter = yield* user(root, 0)
-      yield* owner.kill("SIGKILL")
-      yield* adopter.leave
-      assert.isFalse(isAlive(owner.entered.pid))
-    })
-  )
-
-  it.live("recovers committed rows when owner and server were killed", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      const pid = owner.entered.pid
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const server = yield* start({ root, port: 0, durable: false })
-          yield* ask(server, "create table kept as select 7 as n")
-        })
-      )
-      yield* owner.kill("SIGKILL")
-      process.kill(pid, "SIGKILL")
-      const rows = yield* Effect.scoped(
-        Effect.flatMap(start({ root, port: 0, durable: false }), (server) => ask(server, "select n from kept"))
-      )
-      assert.deepStrictEqual(rows, [{ n: 7 }])
-      assert.isUndefined(serverPid(root))
-    })
-  )
-
-  it.live("is stopped by the finalizers of a process that gets SIGTERM", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      yield* owner.kill("SIGTERM")
-      assert.isFalse(isAlive(owner.entered.pid))
-    })
-  )
-
-  it.live("is started again on the same port when only the server was killed", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const server = yield* start({ root, port: 0, durable: false })
-      const before = server.pid()
-      process.kill(before, "SIGKILL")
-      yield* eventually("another server process", () => server.pid() !== before)
-      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
     })
   )
 

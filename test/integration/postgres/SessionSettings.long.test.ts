@@ -1,37 +1,13 @@
 /** Settings of a database or a role. With each of them rows are correct, or an error names the setting. */
-import { createHash, randomUUID } from "node:crypto"
+import { createHash } from "node:crypto"
 import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
-import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import * as Grants from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
-import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { overStdio } from "../../support/assistant.ts"
-import { makeHostile } from "../../support/hostileRole.ts"
-import { makeWorld } from "../../support/world.ts"
+import { makeHostileWorld, prepared } from "./hostileWorld.ts"
 
 const resources = ["customers", "items", "invoices", "invoicelines"]
-
-const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
-  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-  world.configure("budget: { requests_per_minute: unlimited }\nsync: { custom_fields: true }\n")
-  const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
-    Effect.flatMap(SqlClient.SqlClient, work).pipe(
-      Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl)))))
-    )
-  const database = new URL(world.databaseUrl).pathname.slice(1)
-  yield* administer((sql) =>
-    Effect.forEach(Object.entries(settings), ([name, value]) =>
-      sql.unsafe(`alter database ${database} set ${name} = ${name === "search_path" ? value : `'${value}'`}`)
-    )
-  )
-  return { ...world, administer, database }
-})
 
 describe("a database with unusual default settings", () => {
   it.live(
@@ -39,50 +15,10 @@ describe("a database with unusual default settings", () => {
     () =>
       Effect.scoped(
         Effect.gen(function* () {
-          const world = yield* prepared({})
-          const role = `odd_${randomUUID().slice(0, 8)}`
-          const names = { owner: role, loader: role, reader: `${role}_reader` }
-          const all = {
-            ...datasetsDefault,
-            models: modelsDatasetDefault,
-            asOfModels: asOfModelsDataset,
-            control: Grants.controlDataset
-          }
-          const roles = [role, names.reader]
-          yield* Effect.acquireRelease(
-            world.administer((sql) =>
-              Effect.gen(function* () {
-                for (const one of roles) yield* sql.unsafe(`create role ${one} login password 'not-a-secret'`)
-                yield* sql.unsafe(`grant create, temporary on database ${world.database} to ${role}`)
-                yield* makeHostile(sql, roles)
-              })
-            ),
-            () =>
-              Effect.orDie(
-                world.administer((sql) =>
-                  Effect.forEach([...roles].reverse(), (one) =>
-                    Effect.andThen(sql.unsafe(`drop owned by ${one} cascade`), sql.unsafe(`drop role ${one}`))
-                  )
-                )
-              )
-          )
-          const urlOf = (user: string) => {
-            const url = new URL(world.databaseUrl)
-            url.username = user
-            url.password = "not-a-secret"
-            return url.href
-          }
-          const hostile = { DATABASE_URL: urlOf(role), DATABASE_READER_URL: urlOf(names.reader) }
-          const succeeds = Effect.fnUntraced(function* (args: ReadonlyArray<string>, env = {}, codes = [0]) {
-            const done = yield* world.run(args, env)
-            assert.include(codes, done.code, `${args.join(" ")}\n${done.stdout}${done.stderr}`)
-            return done.stdout
-          })
+          const { world, hostile, succeeds, grant } = yield* makeHostileWorld
           yield* succeeds(["sync"], hostile)
           yield* succeeds(["sync", "--full", ...resources], hostile)
-          yield* world.administer((sql) =>
-            Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement))
-          )
+          yield* grant
           // The plain roles: the superuser, which makes a reader of its own.
           const [now] = yield* world.query<{ now: string }>("select now()::text as now")
           const everything =
