@@ -5,7 +5,6 @@ import * as Tracer from "effect/Tracer"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import { missingModel, read } from "../../../src/cli/query.ts"
-import type { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { indexesOf } from "../../../src/warehouse/Indexes.ts"
 import { modelOf } from "../../../src/warehouse/Model.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
@@ -101,12 +100,12 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       ] as const) {
         const error = yield* Effect.flip(read(`select * from ${name}`, at))
         assert.strictEqual(error._tag, "DatabaseError")
-        const said = yield* missingModel(error as DatabaseError, models, datasets)
+        const said = yield* missingModel(error, models, datasets)
         assert.include(said, `the model receivables_aging does not exist yet: it needs ${missing.join(", ")}, which`)
         assert.include(said, `tributary sync ${missing.join(" ")}`)
       }
       const other = yield* Effect.flip(read("select * from no_such_table"))
-      assert.isNull(yield* missingModel(other as DatabaseError, models, datasets))
+      assert.isNull(yield* missingModel(other, models, datasets))
     })
   )
 
