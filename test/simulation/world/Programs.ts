@@ -78,13 +78,22 @@ export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }
 
 /** The texts that the release without identity does not have, each with the text that it has instead. */
 const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = [
-  [/identity_fence = c\.identity_fence \+ 1,/, ""],
-  [/select \$1, \$2, \$3, 1, 1, 1, /, "select $1, $2, $3, 1, null, null, "],
-  [/values \(\$1, \$2, 'live', 0, 0, 0, /, "values ($1, $2, 'live', 0, null, null, "],
-  [/feed_fence = c\.feed_fence \+ 1, /, ""],
-  [/feed_fence = feed_fence \+ case when lane = \$3 then 0 else 1 end, /, ""],
+  // A new checkpoint. Each parameter must stay in the statement, or Postgres does not know its type.
+  [/'live', 0, 0, null, /, "'live', 0, null, null, "],
+  [/1, 1, case when \$3 <> 'live'[^]*?is not true then 1 end, /, "1, null, null, "],
+  [
+    /(tributary\.table_identity\([^]*?\)\)), \$(\d), tributary\.now\(\)/,
+    "case when false then $1 end, case when false then $$$2::text end, tributary.now()"
+  ],
+  // A checkpoint that exists.
+  [/identity_fence = c\.identity_fence \+ 1,\s+feed_fence = c\.feed_fence \+ 1, /, ""],
+  [/,\s+identity_fence = identity_fence \+ case [^]*? end,\s+feed_fence = fence \+ case [^]*? end/, ""],
+  [
+    /identity_fence = fence \+ case [^]*? shape = \$5,/,
+    "table_identity = case when false then $$4::text else table_identity end, shape = case when false then $$5::text else shape end,"
+  ],
+  // What is read.
   [/c\.feed_fence is not distinct[^]*? as feeds/, "true as feeds"],
-  [/, \$([45]), tributary\.now\(\)\)/, ", nullif($$$1::text, $$$1::text), tributary.now())"],
   [
     /identity_fence, table_identity, shape(?=, \(| from)/,
     "fence as identity_fence, null as table_identity, null as shape"
