@@ -53,6 +53,10 @@ export const listStatement = Statement.make({
 /** An endpoint with its progress. `lag` counts the changes of the feed after its position, also those of no concern. */
 export type EndpointStatus = Statement.RowOf<typeof listStatement>
 
+/** Whether nothing proves yet that it accepts changes: it is active, and none was delivered. */
+export const isUnproven = ({ state, failingSince, delivered }: EndpointStatus): boolean =>
+  state === "active" && failingSince === null && delivered === 0n
+
 export const list: Query<ReadonlyArray<EndpointStatus>> = Statement.run(listStatement)
 
 export const find = (name: string): Query<EndpointStatus | undefined> =>

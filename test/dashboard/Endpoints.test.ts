@@ -28,7 +28,16 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
         insert into tributary.change_attempts (endpoint, slot, number, message_id, first_position, changes, result, status, error, duration_ms)
         values ('app', 1, 1, 'chg_119_5', 119, 1, 'delivered', 200, null, 12), ('slow', 1, 1, 'chg_99_5', 99, 1, 'failed', 503, 'HTTP 503', 250),
                (${hostile}, 1, 1, ${hostile}, 1, 1, 'failed', null, ${hostile}, 1)`
+      yield* sql`insert into tributary.change_endpoints (name, url, origin, state, last_position)
+        values ('new', 'https://new.example.com/', 'command', 'active', 120)`
       const all = yield* ask(routes, [], "/endpoints")
+      assert.match(all.read, /new active, no delivery yet none/)
+      assert.include(all.read, "1 without a delivery yet")
+      yield* sql`update tributary.change_endpoints set state = 'active', failing_since = null, delivered = 1 where name <> 'new'`
+      yield* sql`update tributary.change_retries set state = 'waiting'`
+      assert.include((yield* ask(routes, [], "/endpoints")).read, "not proved yet")
+      yield* sql`update tributary.change_endpoints set delivered = 1 where name = 'new'`
+      assert.include((yield* ask(routes, [], "/endpoints")).read, "delivering")
       assert.match(all.read, /app active none 0 0 3 never https:\/\/app\.example\.com/)
       assert.match(all.read, /slow failing since 5 min ago 20, 10 min 1 1 To send them again/)
       assert.include(all.read, "tributary changes endpoints replay slow")

@@ -34,7 +34,11 @@ export const listCommand = Command.make(
               endpoints.map((one) => [
                 one.name,
                 one.origin,
-                one.state === "active" && one.failingSince !== null ? "failing" : one.state,
+                one.state === "active" && one.failingSince !== null
+                  ? "failing"
+                  : EndpointStore.isUnproven(one)
+                    ? "active, no delivery yet"
+                    : one.state,
                 filterOf(one),
                 one.lagMs === null
                   ? ""

@@ -16,16 +16,20 @@ type LogEntry = Effect.Success<ReturnType<typeof EndpointStore.readLog>>[number]
 
 const tones: Readonly<Record<EndpointStore.EndpointState, Tone>> = { active: "good", paused: "quiet", dead: "bad" }
 
-const stateOf = ({ state, failingSince, reason, name }: Endpoint, now: Date): Html =>
-  state === "active"
+const stateOf = (endpoint: Endpoint, now: Date): Html => {
+  const { state, failingSince, reason, name } = endpoint
+  return state === "active"
     ? failingSince === null
-      ? badge("good", "active")
+      ? EndpointStore.isUnproven(endpoint)
+        ? badge("warn", "active, no delivery yet")
+        : badge("good", "active")
       : html`${badge("warn", "failing")} <span class="detail">since ${ago(failingSince, now)}</span>`
     : html`${badge(tones[state], state)}
         <span class="detail"
           >${reason === null ? "" : `${visible(reason)}. `}To resume it:
           <code>tributary changes endpoints resume ${visible(name)}</code></span
         >`
+}
 
 const lagOf = ({ lag, lagMs }: Endpoint): Html | string =>
   lagMs === null ? none("none") : `${count(lag ?? 0n)}, ${duration(Math.max(0, lagMs))}`
@@ -41,12 +45,20 @@ const deadOf = ({ dead, name }: Endpoint): Html | string =>
 const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html => {
   const dead = endpoints.filter((one) => one.state === "dead" || (one.dead ?? 0n) > 0n)
   const failing = endpoints.filter((one) => one.state === "active" && one.failingSince !== null)
+  const unproven = endpoints.filter(EndpointStore.isUnproven)
   const [worst] = dead.length > 0 ? dead : failing
   return stateHead({
     title: "Change feed",
     about:
       "Every version that lands, in commit order, and the change endpoints that get it as signed webhooks. A change that was not accepted waits and is sent again.",
-    tone: dead.length > 0 ? "bad" : failing.length > 0 ? "warn" : endpoints.length === 0 ? "quiet" : "good",
+    tone:
+      dead.length > 0
+        ? "bad"
+        : failing.length > 0
+          ? "warn"
+          : endpoints.length === 0 || unproven.length > 0
+            ? "quiet"
+            : "good",
     word:
       dead.length > 0
         ? "changes not delivered"
@@ -54,9 +66,12 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
           ? "failing"
           : endpoints.length === 0
             ? "no change endpoint"
-            : "delivering",
+            : unproven.length > 0
+              ? "not proved yet"
+              : "delivering",
     sentence: html`${plural(endpoints.length, "change endpoint")}: ${count(dead.length)} dead or with dead letters,
-    ${count(failing.length)} failing.
+    ${count(failing.length)}
+    failing${unproven.length === 0 ? "" : `, ${count(unproven.length)} without a delivery yet`}.
     ${
       worst === undefined
         ? ""
