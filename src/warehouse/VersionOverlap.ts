@@ -28,7 +28,7 @@ export const sizesStatement = Statement.make({
   params: ["text"],
   columns: { name: "name", rows: "float8" },
   text: `select c.relname as name, c.reltuples::float8 as rows from pg_class c join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = $1 and c.relkind = 'r'`
+          where n.nspname = $1::text and c.relkind = 'r'`
 })
 
 /** SQL: when the next version of the record begins. A version may be empty: only neighbours are compared. */
