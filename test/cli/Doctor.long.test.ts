@@ -1,10 +1,9 @@
 /** `tributary doctor` on installations with real faults: its findings, remedies and exit codes. */
 import { chmodSync, readdirSync, writeFileSync } from "node:fs"
-import { type AddressInfo, connect, createServer as createSilent, type Socket } from "node:net"
+import { type AddressInfo, connect } from "node:net"
 import { join } from "node:path"
 import { createServer } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { generate } from "selfsigned"
 import type { Finding } from "../../src/cli/doctor/Finding.ts"
@@ -42,26 +41,26 @@ const examine = Effect.fnUntraced(function* (
   return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
 })
 
-/** Asserts that a check has this status, and that its text and its remedy contain these. */
-const assertFinding = (
-  examined: Examined,
-  check: string,
-  status: Finding["status"],
-  text: string,
-  remedy: string | null
+/** A status of a check, and what its text and its remedy contain; null without a remedy. */
+type Expected = readonly [check: string, status: Finding["status"], text: string, remedy: string | null]
+
+/** Asserts the exit code, unless it is null, and that these are among the findings. */
+const assertFindings = (
+  { all, code, of }: Examined,
+  expectedCode: number | null,
+  expected: ReadonlyArray<Expected>
 ) => {
-  const hasFinding = examined
-    .of(check)
-    .some(
-      (finding) =>
-        finding.status === status &&
-        finding.message.includes(text) &&
-        (remedy === null ? finding.remedy === null : finding.remedy?.includes(remedy) === true)
-    )
-  assert.isTrue(
-    hasFinding,
-    `${check} ${status} "${text}" "${remedy}" in ${JSON.stringify(examined.of(check), null, 1)}`
+  if (expectedCode !== null) assert.strictEqual(code, expectedCode, JSON.stringify(all, null, 1))
+  const missing = expected.filter(
+    ([check, status, text, remedy]) =>
+      !of(check).some(
+        (found) =>
+          found.status === status &&
+          found.message.includes(text) &&
+          (remedy === null ? found.remedy === null : found.remedy?.includes(remedy) === true)
+      )
   )
+  assert.deepStrictEqual(missing, [], JSON.stringify(all, null, 1))
 }
 
 const empty = { data: ["--data", "empty"], company: 1 } as const
@@ -83,24 +82,6 @@ const tlsFront = (baseUrl: string, pem: { readonly key: string; readonly cert: s
     }),
     ({ server }) => Effect.sync(() => server.close())
   ).pipe(Effect.map(({ url }) => url))
-
-/** A server that accepts connections and never responds. */
-const silent = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const sockets = new Set<Socket>()
-    const server = createSilent((socket) => {
-      sockets.add(socket)
-      socket.on("error", () => {})
-    })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    return { server, sockets, at: `127.0.0.1:${(server.address() as AddressInfo).port}` }
-  }),
-  ({ server, sockets }) =>
-    Effect.sync(() => {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-    })
-).pipe(Effect.map(({ at }) => at))
 
 const dayMs = 24 * 60 * 60 * 1000
 
@@ -133,17 +114,20 @@ describe("tributary doctor", () => {
           for (const check of [...well, ...far]) {
             assert.isTrue(fresh.of(check).length > 0 && fresh.of(check).every(({ status }) => status === "ok"), check)
           }
-          assertFinding(fresh, "migrations", "warning", "nothing was synced into it yet", "tributary sync")
-          assertFinding(fresh, "freshness", "skipped", "not up to date", null)
-          assertFinding(fresh, "subscription", "skipped", "webhooks.public_url is not set", null)
+          assertFindings(fresh, null, [
+            ["migrations", "warning", "nothing was synced into it yet", "tributary sync"],
+            ["freshness", "skipped", "not up to date", null],
+            ["subscription", "skipped", "webhooks.public_url is not set", null]
+          ])
           assert.deepStrictEqual(
             yield* world.query("select nspname from pg_namespace where nspname in ('tributary', 'erp')"),
             []
           )
           // Doctor does not create an embedded Postgres that does not exist yet.
           const embedded = yield* examine(world, { DATABASE_URL: "" })
-          assert.strictEqual(embedded.code, 0)
-          assertFinding(embedded, "database", "warning", "does not exist yet", "tributary sync creates and fills it")
+          assertFindings(embedded, 0, [
+            ["database", "warning", "does not exist yet", "tributary sync creates and fills it"]
+          ])
           assert.isAbove(embedded.of("disk").length, 0)
           assert.deepStrictEqual(readdirSync(world.folder), [])
 
@@ -168,29 +152,29 @@ describe("tributary doctor", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld(empty)
           const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
-          assert.strictEqual(bare.code, 2)
-          assertFinding(bare, "configuration", "failed", "no source is configured", "tributary init")
+          assertFindings(bare, 2, [["configuration", "failed", "no source is configured", "tributary init"]])
           // Checks that do not need the source run all the same.
-          assertFinding(bare, "rights", "ok", "may create and write", null)
+          assertFindings(bare, null, [["rights", "ok", "may create and write", null]])
 
           const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-is-unknown" })
-          assert.strictEqual(wrong.code, 3)
-          assertFinding(wrong, "token", "failed", "401", "check that it was copied whole")
-          assertFinding(wrong, "scopes", "skipped", "the token was not accepted", null)
+          assertFindings(wrong, 3, [
+            ["token", "failed", "401", "check that it was copied whole"],
+            ["scopes", "skipped", "the token was not accepted", null]
+          ])
           assert.notInclude(JSON.stringify(wrong.all), "a-token-that-is-unknown")
 
           const revoked = yield* Effect.promise(() => world.reference.token(1))
           yield* world.control("POST", "/tokens/revoke", { token: revoked })
-          const gone = yield* examine(world, { SERVICE_API_TOKEN: revoked })
-          assert.strictEqual(gone.code, 3)
-          assertFinding(gone, "token", "failed", "token_revoked", "issue a new one")
+          assertFindings(yield* examine(world, { SERVICE_API_TOKEN: revoked }), 3, [
+            ["token", "failed", "token_revoked", "issue a new one"]
+          ])
 
           const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read", "payroll:read"]))
           yield* world.control("PUT", "/companies/1", { features: { payroll: false } })
-          const skipping = yield* examine(world, { SERVICE_API_TOKEN: poor })
-          assert.strictEqual(skipping.code, 0, "a sync skips resources that the configuration does not name")
-          assertFinding(skipping, "scopes", "warning", "the token lacks the scope orders:read: ", "give the token")
-          assertFinding(skipping, "scopes", "warning", "the module payroll is not licensed: ", "give the token")
+          assertFindings(yield* examine(world, { SERVICE_API_TOKEN: poor }), 0, [
+            ["scopes", "warning", "the token lacks the scope orders:read: ", "give the token"],
+            ["scopes", "warning", "the module payroll is not licensed: ", "give the token"]
+          ])
 
           world.configure(
             [
@@ -205,31 +189,18 @@ describe("tributary doctor", () => {
               "budget: { requests_per_minute: 900 }"
             ].join("\n")
           )
-          const named = yield* examine(world, { NORTH_TOKEN: poor })
-          assert.strictEqual(named.code, 3)
-          assertFinding(
-            named,
-            "scopes",
-            "failed",
-            "the token lacks the scope orders:read: orders, orderlines",
-            "leave the resources out"
-          )
-          assertFinding(
-            named,
-            "configuration",
-            "warning",
-            "freshness.resources names custommers",
-            "correct or remove it"
-          )
-          assertFinding(named, "configuration", "warning", "schedule.resources names ordders", "correct or remove it")
-          assertFinding(
-            named,
-            "token",
-            "warning",
-            "north and twin are tokens of the same company, 1",
-            "leave one of them out"
-          )
-          assertFinding(named, "budget", "warning", "900 requests a minute", "600 or less")
+          assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 3, [
+            [
+              "scopes",
+              "failed",
+              "the token lacks the scope orders:read: orders, orderlines",
+              "leave the resources out"
+            ],
+            ["configuration", "warning", "freshness.resources names custommers", "correct or remove it"],
+            ["configuration", "warning", "schedule.resources names ordders", "correct or remove it"],
+            ["token", "warning", "north and twin are tokens of the same company, 1", "leave one of them out"],
+            ["budget", "warning", "900 requests a minute", "600 or less"]
+          ])
           const one = yield* examine(world, { NORTH_TOKEN: poor }, ["--company", "twin"])
           assert.strictEqual(one.code, 0)
           assert.deepStrictEqual(
@@ -238,44 +209,33 @@ describe("tributary doctor", () => {
           )
 
           world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
-          const unknown = yield* examine(world, { NORTH_TOKEN: poor })
-          assert.strictEqual(unknown.code, 2)
-          assertFinding(
-            unknown,
-            "configuration",
-            "failed",
-            "company a names resources that do not exist: nonsense",
-            "correct"
-          )
+          assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
+            ["configuration", "failed", "company a names resources that do not exist: nonsense", "correct"]
+          ])
           world.configure("freshnes: {}\n")
-          const misspelt = yield* examine(world)
-          assert.strictEqual(misspelt.code, 2)
-          assertFinding(misspelt, "configuration", "failed", "freshnes: there is no such setting", "tributary init")
-          assertFinding(misspelt, "node", "ok", "Node ", null)
+          assertFindings(yield* examine(world), 2, [
+            ["configuration", "failed", "freshnes: there is no such setting", "tributary init"],
+            ["node", "ok", "Node ", null]
+          ])
           world.configure("{}\n")
 
-          const closed = yield* examine(world, { SERVICE_API_URL: "http://127.0.0.1:1/!/api/v2" })
-          assert.strictEqual(closed.code, 5)
-          assertFinding(closed, "address", "failed", "ECONNREFUSED", "whether the service is up")
-          const nowhere = yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" })
-          assert.strictEqual(nowhere.code, 5)
-          assertFinding(
-            nowhere,
-            "address",
-            "failed",
-            "the name erp.invalid is not known",
-            "the spelling of the address"
-          )
-          const elsewhere = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") })
-          assert.strictEqual(elsewhere.code, 2)
-          assertFinding(elsewhere, "token", "failed", "", "")
+          assertFindings(yield* examine(world, { SERVICE_API_URL: "http://127.0.0.1:1/!/api/v2" }), 5, [
+            ["address", "failed", "ECONNREFUSED", "whether the service is up"]
+          ])
+          assertFindings(yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" }), 5, [
+            ["address", "failed", "the name erp.invalid is not known", "the spelling of the address"]
+          ])
+          assertFindings(yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") }), 2, [
+            ["token", "failed", "", ""]
+          ])
 
           writeFileSync(join(world.folder, ".env"), "A=1\n")
           chmodSync(join(world.folder, ".env"), 0o644)
           writeFileSync(join(world.folder, ".gitignore"), "node_modules\n")
-          const open = yield* examine(world)
-          assertFinding(open, ".env", "warning", "mode 644", "chmod 600 .env")
-          assertFinding(open, ".env", "warning", ".gitignore does not name it", "add a line .env")
+          assertFindings(yield* examine(world), null, [
+            [".env", "warning", "mode 644", "chmod 600 .env"],
+            [".env", "warning", ".gitignore does not name it", "add a line .env"]
+          ])
         })
       ),
     { timeout: 180_000 }
@@ -294,42 +254,39 @@ describe("tributary doctor", () => {
           }
           const good = yield* madeFor(-10, 400)
           const url = yield* tlsFront(world.reference.baseUrl, good)
-          const untrusted = yield* examine(world, { SERVICE_API_URL: url })
-          assert.strictEqual(untrusted.code, 5)
-          assertFinding(untrusted, "address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS=")
+          assertFindings(yield* examine(world, { SERVICE_API_URL: url }), 5, [
+            ["address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS="]
+          ])
           const accepted = yield* examine(world, { SERVICE_API_URL: url, NODE_EXTRA_CA_CERTS: trusted(good.cert) })
-          assert.strictEqual(accepted.code, 0)
-          assertFinding(accepted, "certificate", "ok", "valid for 399 more days", null)
-          assertFinding(accepted, "token", "ok", "accepted, company 1", null)
+          assertFindings(accepted, 0, [
+            ["certificate", "ok", "valid for 399 more days", null],
+            ["token", "ok", "accepted, company 1", null]
+          ])
           const other = yield* examine(world, {
             SERVICE_API_URL: url.replace("localhost", "127.0.0.1"),
             NODE_EXTRA_CA_CERTS: trusted(good.cert)
           })
-          assertFinding(
-            other,
-            "address",
-            "failed",
-            "ERR_TLS_CERT_ALTNAME_INVALID",
-            "the name that the certificate is for"
-          )
+          assertFindings(other, null, [
+            ["address", "failed", "ERR_TLS_CERT_ALTNAME_INVALID", "the name that the certificate is for"]
+          ])
 
           const old = yield* madeFor(-20, -3)
           const expired = yield* examine(world, {
             SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, old),
             NODE_EXTRA_CA_CERTS: trusted(old.cert)
           })
-          assert.strictEqual(expired.code, 5)
-          assertFinding(expired, "address", "failed", "CERT_HAS_EXPIRED", "renew the certificate")
+          assertFindings(expired, 5, [["address", "failed", "CERT_HAS_EXPIRED", "renew the certificate"]])
           const short = yield* madeFor(-20, 5)
           const soon = yield* examine(world, {
             SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, short),
             NODE_EXTRA_CA_CERTS: trusted(short.cert)
           })
-          assert.strictEqual(soon.code, 0)
-          assertFinding(soon, "certificate", "warning", "valid for 4 more days", "renew it")
-          const plain = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") })
-          assert.strictEqual(plain.code, 5)
-          assertFinding(plain, "address", "failed", "does not speak TLS", "check the port")
+          assertFindings(soon, 0, [["certificate", "warning", "valid for 4 more days", "renew it"]])
+          assertFindings(
+            yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") }),
+            5,
+            [["address", "failed", "does not speak TLS", "check the port"]]
+          )
 
           // Certificate files of a listener of this process.
           for (const [name, text] of [
@@ -342,26 +299,21 @@ describe("tributary doctor", () => {
           world.configure(
             "webhooks: { certificate: cert.pem, key: key.pem }\ndashboard: { certificate: cert.pem, key: other.pem }\n"
           )
-          const filed = yield* examine(world)
-          assert.strictEqual(filed.code, 2)
-          assertFinding(filed, "webhook certificate", "warning", "valid for 4 more days", "renew it")
-          assertFinding(
-            filed,
-            "page certificate",
-            "failed",
-            "other.pem is not the key of",
-            "the two files of one certificate"
-          )
+          assertFindings(yield* examine(world), 2, [
+            ["webhook certificate", "warning", "valid for 4 more days", "renew it"],
+            ["page certificate", "failed", "other.pem is not the key of", "the two files of one certificate"]
+          ])
 
           world.configure("{}\n")
           yield* world.control("POST", "/clock", { advanceSeconds: 930 })
-          const skewed = yield* examine(world)
-          assert.strictEqual(skewed.code, 0, "nothing is received yet")
-          assertFinding(skewed, "clock", "warning", "the service's clock is 15 min ahead of this machine's", "NTP")
+          assertFindings(yield* examine(world), 0, [
+            ["clock", "warning", "the service's clock is 15 min ahead of this machine's", "NTP"]
+          ])
           world.configure("webhooks: { public_url: 'https://hooks.invalid' }\n")
-          const receiving = yield* examine(world)
-          assertFinding(receiving, "clock", "failed", "webhook deliveries are refused", "NTP")
-          assertFinding(receiving, "webhook address", "failed", "the name hooks.invalid is not known", "spelling")
+          assertFindings(yield* examine(world), null, [
+            ["clock", "failed", "webhook deliveries are refused", "NTP"],
+            ["webhook address", "failed", "the name hooks.invalid is not known", "spelling"]
+          ])
         })
       ),
     { timeout: 180_000 }
@@ -379,26 +331,25 @@ describe("tributary doctor", () => {
             return { DATABASE_URL: url.href }
           }
           const away = yield* examine(world, { DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" })
-          assert.strictEqual(away.code, 5)
-          assertFinding(away, "database", "failed", "cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED)", "start it")
+          assertFindings(away, 5, [
+            ["database", "failed", "cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED)", "start it"]
+          ])
           assert.notInclude(JSON.stringify(away.all), "s3cretword")
           // The checks of the source run all the same.
-          assertFinding(away, "token", "ok", "accepted", null)
+          assertFindings(away, null, [["token", "ok", "accepted", null]])
           const locked = yield* examine(
             world,
             at((url) => (url.password = "not-the-password"))
           )
-          assert.strictEqual(locked.code, 2)
-          assertFinding(locked, "database", "failed", "refused the password", "check DATABASE_URL")
+          assertFindings(locked, 2, [["database", "failed", "refused the password", "check DATABASE_URL"]])
           const absent = yield* examine(
             world,
             at((url) => (url.pathname = "/not_there"))
           )
-          assert.strictEqual(absent.code, 2)
-          assertFinding(absent, "database", "failed", 'has no database "not_there"', "create it")
-          const odd = yield* examine(world, { DATABASE_URL: "mysql://x/y" })
-          assert.strictEqual(odd.code, 2)
-          assertFinding(odd, "database", "failed", "DATABASE_URL must begin with postgres://", "it has the form")
+          assertFindings(absent, 2, [["database", "failed", 'has no database "not_there"', "create it"]])
+          assertFindings(yield* examine(world, { DATABASE_URL: "mysql://x/y" }), 2, [
+            ["database", "failed", "DATABASE_URL must begin with postgres://", "it has the form"]
+          ])
 
           // A user with read permission only.
           const role = `doctor_${process.pid}`
@@ -412,26 +363,20 @@ describe("tributary doctor", () => {
             url.username = role
             url.password = "look"
           })
-          const poor = yield* examine(world, looking)
-          assert.strictEqual(poor.code, 2)
-          assertFinding(
-            poor,
-            "rights",
-            "failed",
-            "may not create the datasets erp, erp_history",
-            "grant create on database"
-          )
-          assertFinding(poor, "rights", "failed", "may not make temporary tables", "grant temporary on database")
-          assertFinding(
-            poor,
-            "dashboard reader",
-            "warning",
-            "but with the rights of DATABASE_URL: there is no reader",
-            "tributary schema grants | psql as an administrator"
-          )
+          assertFindings(yield* examine(world, looking), 2, [
+            ["rights", "failed", "may not create the datasets erp, erp_history", "grant create on database"],
+            ["rights", "failed", "may not make temporary tables", "grant temporary on database"],
+            [
+              "dashboard reader",
+              "warning",
+              "but with the rights of DATABASE_URL: there is no reader",
+              "tributary schema grants | psql as an administrator"
+            ]
+          ])
           yield* world.query(`alter role ${role} connection limit 3`)
-          const narrow = yield* examine(world, looking)
-          assertFinding(narrow, "connections", "warning", "of 3 are free", "raise max_connections")
+          assertFindings(yield* examine(world, looking), null, [
+            ["connections", "warning", "of 3 are free", "raise max_connections"]
+          ])
           // The server may still count the connections of the previous command.
           yield* world.query(`alter role ${role} connection limit -1`)
 
@@ -443,73 +388,34 @@ describe("tributary doctor", () => {
             world,
             at((url) => (url.pathname = `/${latin}`))
           )
-          assert.strictEqual(narrowText.code, 2)
-          assertFinding(narrowText, "encoding", "failed", "encoded as LATIN1", "encoding 'UTF8' template template0")
+          assertFindings(narrowText, 2, [
+            ["encoding", "failed", "encoded as LATIN1", "encoding 'UTF8' template template0"]
+          ])
 
           const synced = yield* world.run(["sync", "customers"])
           assert.strictEqual(synced.code, 0, synced.stderr)
-          const barred = yield* examine(world, looking)
-          assertFinding(
-            barred,
-            "rights",
-            "failed",
-            "may not use the dataset tributary",
-            "grant usage, create on schema"
-          )
-          assertFinding(barred, "rights", "failed", "tables of erp", "tributary schema grants")
-          const well = yield* examine(world)
-          assert.strictEqual(well.code, 0)
-          assertFinding(well, "migrations", "ok", "are applied", null)
+          assertFindings(yield* examine(world, looking), null, [
+            ["rights", "failed", "may not use the dataset tributary", "grant usage, create on schema"],
+            ["rights", "failed", "tables of erp", "tributary schema grants"]
+          ])
+          assertFindings(yield* examine(world), 0, [["migrations", "ok", "are applied", null]])
 
           const [last] = yield* world.query<{ id: number }>("select max(id) as id from tributary.migrations")
           yield* world.query("create table public.kept as select * from tributary.migrations")
           yield* world.query(`delete from tributary.migrations where id = ${last!.id}`)
-          const behind = yield* examine(world)
-          assert.strictEqual(behind.code, 0)
-          assertFinding(behind, "migrations", "warning", "1 of", "applies them")
+          assertFindings(yield* examine(world), 0, [["migrations", "warning", "1 of", "applies them"]])
           yield* world.query("insert into tributary.migrations select * from public.kept on conflict do nothing")
           yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
-          const ahead = yield* examine(world)
-          assert.strictEqual(ahead.code, 2)
-          assertFinding(
-            ahead,
-            "migrations",
-            "failed",
-            "9999_later.sql was applied by a newer version",
-            "upgrade this program"
-          )
+          assertFindings(yield* examine(world), 2, [
+            ["migrations", "failed", "9999_later.sql was applied by a newer version", "upgrade this program"]
+          ])
           yield* world.query("delete from tributary.migrations where id = 9999")
           yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
           const changed = yield* examine(world)
-          assert.strictEqual(changed.code, 2)
-          assertFinding(changed, "migrations", "failed", "was changed after it was applied", "undo the change")
+          assertFindings(changed, 2, [["migrations", "failed", "was changed after it was applied", "undo the change"]])
         })
       ),
     { timeout: 240_000 }
-  )
-
-  it.live(
-    "ends within a time limit when the service and the database never respond",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld(empty)
-          const at = yield* silent
-          const began = yield* Clock.currentTimeMillis
-          const examined = yield* examine(world, {
-            SERVICE_API_URL: `http://${at}/!/api/v2`,
-            DATABASE_URL: `postgres://a:b@${at}/x`
-          })
-          const tookMs = (yield* Clock.currentTimeMillis) - began
-          assert.strictEqual(examined.code, 5)
-          assertFinding(examined, "address", "failed", "no answer within 10 s", "run this again")
-          assertFinding(examined, "token", "failed", "no ", "")
-          assert.strictEqual(examined.of("database")[0]?.status, "failed")
-          assertFinding(examined, "freshness", "skipped", "", null)
-          assert.isBelow(tookMs, 45_000, "two rounds of checks of ten seconds each, on a busy machine")
-        })
-      ),
-    { timeout: 90_000 }
   )
 
   it.live(
@@ -550,50 +456,36 @@ describe("tributary doctor", () => {
                     (1, 'orders', 'name', 'absent', 1, 25, 1, 1, tributary.now())`
           )
           const late = yield* examine(world)
-          assert.strictEqual(late.code, 0, "nothing of it stops a sync")
-          assertFinding(late, "fields", "warning", "customers.age: changed in 40 records", "ignore_fields: [age]")
-          assertFinding(late, "fields", "warning", "orders.name: no record of the last full scan", "ask the operator")
+          assertFindings(late, 0, [
+            ["fields", "warning", "customers.age: changed in 40 records", "ignore_fields: [age]"],
+            ["fields", "warning", "orders.name: no record of the last full scan", "ask the operator"]
+          ])
           assert.lengthOf(late.of("fields"), 2)
-          assertFinding(
-            late,
-            "freshness",
-            "warning",
-            "1 of 3 resources late: customers (3 h, target 15 min)",
-            "tributary serve"
-          )
-          assertFinding(late, "freshness", "warning", "never read: invoices", "tributary sync")
-          assertFinding(late, "runs", "warning", "1 run is recorded as running", "tributary sync ends them")
-          assertFinding(late, "quarantine", "warning", "1 record could not be landed", "tributary.quarantine")
-          assertFinding(late, "events", "warning", "1 dead letter", "webhooks replay")
-          assertFinding(late, "serve", "warning", "no tributary serve runs for main", "tributary serve")
-          assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
-          assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask a person")
+          assertFindings(late, null, [
+            ["freshness", "warning", "1 of 3 resources late: customers (3 h, target 15 min)", "tributary serve"],
+            ["freshness", "warning", "never read: invoices", "tributary sync"],
+            ["runs", "warning", "1 run is recorded as running", "tributary sync ends them"],
+            ["quarantine", "warning", "1 record could not be landed", "tributary.quarantine"],
+            ["events", "warning", "1 dead letter", "webhooks replay"],
+            ["serve", "warning", "no tributary serve runs for main", "tributary serve"],
+            ["schedule", "warning", "1 task is paused: main customers", "resume them"],
+            ["schedule", "warning", "main orders 3 times in a row: it was refused", "ask a person"]
+          ])
 
-          assertFinding(late, "source", "ok", "the warehouse's rows come from this source", null)
+          assertFindings(late, null, [["source", "ok", "the warehouse's rows come from this source", null]])
           const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
           yield* world.query("update tributary.sources set address = 'https://earlier.example.com/!/api/v2'")
-          const other = yield* examine(world)
-          assert.strictEqual(other.code, 2, "every sync would end with this code")
-          assertFinding(other, "source", "failed", "come from https://earlier.example.com", "--accept-new-source")
+          assertFindings(yield* examine(world), 2, [
+            ["source", "failed", "come from https://earlier.example.com", "--accept-new-source"]
+          ])
           yield* world.query(`update tributary.sources set address = '${source!.address}'`)
 
           yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
           const paused = yield* examine(world)
-          assert.strictEqual(paused.code, 0)
-          assertFinding(
-            paused,
-            "budget",
-            "warning",
-            "an answer requested a pause (Retry-After)",
-            "tributary budget release"
-          )
-          assertFinding(
-            paused,
-            "token",
-            "warning",
-            "requests are paused for another",
-            "tributary budget release".slice(4)
-          )
+          assertFindings(paused, 0, [
+            ["budget", "warning", "an answer requested a pause (Retry-After)", "tributary budget release"],
+            ["token", "warning", "requests are paused for another", "tributary budget release".slice(4)]
+          ])
           const requests = yield* world.control("GET", "/requests")
           assert.strictEqual(
             JSON.stringify(requests).match(/\/me/g)?.length,
@@ -617,33 +509,38 @@ describe("tributary doctor", () => {
           const synced = yield* world.run(["sync"], { MAIN_TOKEN: token })
           assert.strictEqual(synced.code, 0, synced.stderr)
           const none = yield* examine(world, { MAIN_TOKEN: token })
-          assertFinding(
-            none,
-            "subscription",
-            "warning",
-            `there is none for ${url}/hooks/main`,
-            "tributary webhooks ensure --company main"
-          )
-          assertFinding(none, "signing secrets", "warning", "every delivery is refused", "tributary webhooks ensure")
-          assertFinding(none, "webhook address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS")
+          assertFindings(none, null, [
+            [
+              "subscription",
+              "warning",
+              `there is none for ${url}/hooks/main`,
+              "tributary webhooks ensure --company main"
+            ],
+            ["signing secrets", "warning", "every delivery is refused", "tributary webhooks ensure"],
+            ["webhook address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS"]
+          ])
 
           yield* run(0, ["ensure"], { MAIN_TOKEN: token })
           const report = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
           // ensure has reported that the source does not know nothings.created. No command can change that.
-          assertFinding(report, "subscription", "skipped", "nothing was delivered yet", null)
-          assertFinding(report, "signing secrets", "ok", "1 can be decrypted", null)
-          assertFinding(report, "test delivery", "ok", "arrived, answered 200", null)
-          const changed = yield* examine(world, { MAIN_TOKEN: other })
-          assert.strictEqual(changed.code, 2)
-          assertFinding(changed, "signing secrets", "failed", "cannot be decrypted with this token", "creates another")
+          assertFindings(report, null, [
+            ["subscription", "skipped", "nothing was delivered yet", null],
+            ["signing secrets", "ok", "1 can be decrypted", null],
+            ["test delivery", "ok", "arrived, answered 200", null]
+          ])
+          assertFindings(yield* examine(world, { MAIN_TOKEN: other }), 2, [
+            ["signing secrets", "failed", "cannot be decrypted with this token", "creates another"]
+          ])
 
           yield* run(0, ["pause"], { MAIN_TOKEN: token })
           const paused = yield* examine(world, { MAIN_TOKEN: token })
-          assertFinding(paused, "subscription", "warning", "is paused", "tributary webhooks ensure --company main")
+          assertFindings(paused, null, [
+            ["subscription", "warning", "is paused", "tributary webhooks ensure --company main"]
+          ])
           const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read"]))
           const barred = yield* examine(world, { MAIN_TOKEN: poor })
           assert.strictEqual(barred.of("subscription")[0]?.status, "failed")
-          assertFinding(barred, "subscription", "failed", "insufficient_scope", "setup:read")
+          assertFindings(barred, null, [["subscription", "failed", "insufficient_scope", "setup:read"]])
         })
       ),
     { timeout: 180_000 }

@@ -26,9 +26,10 @@ import * as Files from "../../src/cli/init/Files.ts"
 import { initialise } from "../../src/cli/init/Initialise.ts"
 import type { InitOptions } from "../../src/cli/init/InitContext.ts"
 import { Source } from "../../src/cli/Source.ts"
+import * as ControlPlane from "../../connectors/service-v2/demo/ControlPlane.ts"
+import * as ReferenceServer from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { ConfigurationError } from "../../src/configuration/ConfigurationError.ts"
-import { startReference } from "../support/reference.ts"
 
 // --------------------------------------------------------------------------------------------------------- the address
 
@@ -239,12 +240,11 @@ describe("the prompts of tributary init", () => {
     () =>
       Effect.scoped(
         Effect.gen(function* () {
-          const reference = yield* Effect.acquireRelease(
-            Effect.promise(() => startReference(["--port", "0", "--control-port", "0", "--data", "empty"])),
-            (server) => Effect.promise(() => server.stop())
-          )
+          const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
           const { folder } = yield* inFolder
-          const token = yield* Effect.promise(() => reference.token(1, ["customers:read", "orders:read"]))
+          const body = JSON.stringify({ company: 1, scopes: ["customers:read", "orders:read"] })
+          const answer = yield* ControlPlane.call(reference, "POST", "/tokens", body)
+          const { token } = JSON.parse(answer) as { readonly token: string }
           const host = new URL(reference.baseUrl).host
           const url = [...typed(host), enter]
 

@@ -1,9 +1,9 @@
-/** A dataset that is lost alone: the next sync says so with one command, which repairs it, and the rows are equal again. */
+/** Tables that were restored alone: the next sync names one command, which repairs them, and the rows are equal again. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../support/world.ts"
 
-it.live("a warehouse whose current rows were dropped is equal to the source after one repair", () =>
+it.live("a warehouse whose tables were restored beside their rows is equal to the source after one repair", () =>
   Effect.scoped(
     Effect.gen(function* () {
       const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
@@ -13,7 +13,11 @@ it.live("a warehouse whose current rows were dropped is equal to the source afte
         return done
       })
       yield* run(0, "sync", "salesmen", "invoices")
-      yield* world.query("truncate erp.salesmen, erp.invoices")
+      // As pg_restore leaves tables that views keep it from dropping: their keys are gone, and the rows are added.
+      for (const table of ["salesmen", "invoices"]) {
+        yield* world.query(`alter table erp.${table} drop constraint ${table}_pkey`)
+        yield* world.query(`insert into erp.${table} select * from erp.${table}`)
+      }
       const { stderr } = yield* run(2, "sync", "salesmen", "invoices")
       assert.include(stderr, "tributary schema repair")
       yield* run(0, "schema", "repair")

@@ -1,11 +1,10 @@
-/** The installed package: the types of its tables, and the start times of its commands. */
+/** The installed package: the types of its tables. */
 import { spawn } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { root } from "../support/reference.ts"
 import { commandOf, ended, install, type Installation, nodeOfTests } from "./Package.ts"
-import { boundAt, describeStart, fastest } from "./Start.ts"
 
 /** The columns of a table: name, type, and whether the column may be null. */
 interface TableColumns {
@@ -80,16 +79,5 @@ describe("the installed package", () => {
     const compiler = join(root, "node_modules", ".bin", "tsc")
     const { code, stdout } = await ended(spawn(compiler, ["--ignoreConfig", ...options], { cwd }))
     assert.strictEqual(code, 0, stdout)
-  })
-
-  it("starts its commands within the promised bound", () => {
-    const { program, options } = commandOf(installation, nodeOfTests, installation.folder)
-    const bound = boundAt(join(nodeOfTests, "node"), options)
-    for (const line of [["--version"], ["--help"], ["status", "--help"], ["sync", "--help"]]) {
-      const start = fastest(program, line, options, bound)
-      const words = `installed, tributary ${line.join(" ")}: ${describeStart(start, bound)}`
-      console.log(words)
-      assert.isAtMost(start.ms, bound, words)
-    }
   })
 })

@@ -6,9 +6,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "no
 import { createInterface } from "node:readline"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import type { ChangedRecord, Comparison } from "../../../src/close/Compare.ts"
 import type { Document } from "../../../src/close/Document.ts"
 import { certificate } from "../../support/certificate.ts"
@@ -380,28 +378,6 @@ schedule: { default: off }
         })
       ),
     { timeout: 180_000 }
-  )
-
-  it.live(
-    "takes at most 4 seconds for all resources of the demo",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          const [synced, { code, stderr }] = yield* Effect.timed(world.run(["sync"]))
-          assert.strictEqual(code, 0, stderr)
-          const [took, closed] = yield* Effect.timed(world.run(["close", month, "--json"]))
-          assert.strictEqual(closed.code, 0, closed.stderr)
-          const document = readClose(join(world.folder, `closes/${month}-main.json`))
-          assert.isAbove(document.resources.length, 80)
-          // A model without a day is in no close.
-          assert.isAbove(document.models.length, 25)
-          assert.isBelow(document.models.length, readModels().length)
-          // A machine that does other work meanwhile is slower in both: the sync takes 4 s on an idle one.
-          assert.isBelow(Duration.toSeconds(took), 4 * Math.max(1, Duration.toSeconds(synced) / 4))
-        })
-      ),
-    { timeout: 120_000 }
   )
 
   /** The command ends with 48 MB for 2,000 records, and for 60,000. */

@@ -134,14 +134,8 @@ describe("a company of the warehouse", () => {
           yield* until("north is synced", rowsOf(world, 1), (rows) => rows > 0)
           assert.strictEqual(yield* rowsOf(world, 2), 0)
 
-          const beganAt = performance.now()
           succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
-          const addedAt = performance.now()
-          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0, 10)
-          assert.isBelow(performance.now() - addedAt, 10_000)
-          yield* Effect.logInfo(
-            `added in ${Math.round(addedAt - beganAt)} ms, first row ${Math.round(performance.now() - addedAt)} ms later`
-          )
+          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
           const [stored] = yield* world.query<{ token: string | null; sealed: string }>(
             "select token, encode(sealed_token, 'escape') as sealed from tributary.company_settings"
           )
@@ -158,13 +152,12 @@ describe("a company of the warehouse", () => {
               world.query<{ revision: string }>(
                 "select company_revision::text as revision from tributary.processes_alive"
               ),
-              (rows) => rows.length === 1 && Number(rows[0]!.revision) >= Number(wanted),
-              5
+              (rows) => rows.length === 1 && Number(rows[0]!.revision) >= Number(wanted)
             )
           yield* applied(revision)
           const paused = yield* runsDone(world, 2)
           const north = yield* runsDone(world, 1)
-          yield* until("north goes on", runsDone(world, 1), (id) => id > north, 20)
+          yield* until("north goes on", runsDone(world, 1), (id) => id > north)
           assert.strictEqual(yield* runsDone(world, 2), paused)
 
           const named = yield* run(["sync", "--company", "south"])
@@ -178,7 +171,7 @@ describe("a company of the warehouse", () => {
           )
 
           succeed(yield* run(["company", "resume", "south"]))
-          yield* until("south goes on", runsDone(world, 2), (id) => id > paused, 20)
+          yield* until("south goes on", runsDone(world, 2), (id) => id > paused)
 
           const unconfirmed = yield* run(["company", "remove", "south", "--erase"])
           assert.strictEqual(unconfirmed.code, 1, unconfirmed.stderr)
@@ -192,7 +185,7 @@ describe("a company of the warehouse", () => {
           assert.strictEqual(yield* countOf(world, "tributary.checkpoints where company_id = 2"), 0)
           assert.strictEqual(yield* countOf(world, "tributary.company_receipts where company = 'south'"), 2)
           const after = yield* runsDone(world, 1)
-          yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after, 20)
+          yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after)
           assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)
           assert.notInclude(running.errors(), "company north:")
         })
@@ -211,7 +204,7 @@ describe("a company of the warehouse", () => {
           yield* ready(running)
           const { listening } = JSON.parse(running.text()) as { listening: string }
           succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
-          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0, 10)
+          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
 
           // A signing secret as tributary webhooks stores it, under the token of the company.
           const sealed = encrypt("south", Redacted.make(second), Redacted.make(signingSecret), new Uint8Array(28))
@@ -230,7 +223,7 @@ describe("a company of the warehouse", () => {
             })
             return status
           })
-          yield* until("a delivery is accepted", deliver, (status) => status === 204, 10)
+          yield* until("a delivery is accepted", deliver, (status) => status === 204)
 
           const other = yield* Effect.promise(() => world.reference.token(2))
           succeed(yield* run(["company", "rotate-token", "south", "--token-env", "OTHER"], { OTHER: other }))
@@ -240,12 +233,11 @@ describe("a company of the warehouse", () => {
               `select company_revision = (select revision from tributary.company_revision) as "isApplied"
                  from tributary.processes_alive`
             ),
-            ([row]) => row?.isApplied === true,
-            5
+            ([row]) => row?.isApplied === true
           )
           yield* world.control("POST", "/tokens/revoke", { token: second })
           const before = yield* runsDone(world, 2)
-          yield* until("south is synced with the new token", runsDone(world, 2), (id) => id > before, 20)
+          yield* until("south is synced with the new token", runsDone(world, 2), (id) => id > before)
           assert.strictEqual(yield* deliver, 204)
 
           // Another program inserts a company; its token is sealed by the process.
@@ -254,7 +246,7 @@ describe("a company of the warehouse", () => {
              select 'inserted', url, array['${resource}'], '${yield* Effect.promise(() => world.reference.token(1))}'
                from tributary.company_settings`
           )
-          yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0, 10)
+          yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0)
           assert.strictEqual(yield* countOf(world, "tributary.company_settings where token is not null"), 0)
 
           yield* confirmReader(world, run)

@@ -130,9 +130,9 @@ describe("tributary company move", () => {
         assert.deepStrictEqual(yield* rowsBehind(from), [])
         assert.deepStrictEqual(yield* differences(to), [])
 
-        const back = ["company", "move", "south", "--to-env", "DATABASE_URL", "--json"]
-        succeed(yield* run(to, back))
-        assert.isFalse((JSON.parse(succeed(yield* run(to, back)).stdout) as { isNew: boolean }).isNew)
+        const back = Effect.map(run(to, move, { OTHER: from.url }), succeed)
+        yield* back
+        assert.isFalse((JSON.parse((yield* back).stdout) as { isNew: boolean }).isNew)
         assert.deepStrictEqual(yield* states(warehouses), [["active"], []])
         yield* change(warehouses, "Changed after it came back")
         succeed(yield* run(from, ["sync", "--company", "south"]))

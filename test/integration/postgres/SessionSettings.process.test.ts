@@ -8,9 +8,9 @@ it.live("hostile roles sync and read the values of a plain role, and their reade
     Effect.gen(function* () {
       const { world, hostile, succeeds, grant } = yield* makeHostileWorld
       yield* succeeds(["sync", "customers", "invoices"], hostile)
+      yield* succeeds(["verify", "customers", "invoices"], hostile)
       yield* grant
       for (const table of ["customers", "invoices"]) {
-        assert.deepStrictEqual((yield* world.compare(table)).differences, [], table)
         const args = ["query", "--json", `select * from erp.${table} order by id`]
         const plain = yield* succeeds(args)
         assert.isAbove(plain.length, 1_000)
