@@ -7,6 +7,7 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type * as Effect from "effect/Effect"
 import { until } from "./until.ts"
+import { start } from "../../connectors/service-v2/reference-server/index.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -28,6 +29,34 @@ const exited = (child: ChildProcess): Promise<void> =>
     ? Promise.resolve()
     : new Promise((resolve) => child.once("exit", () => resolve()))
 
+/** Calls of the control plane. */
+const callsOf = (controlUrl: string) => {
+  const call = async (method: string, path: string, body?: unknown) => {
+    const response = await fetch(`${controlUrl}${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return text
+  }
+  return {
+    control: async (method: string, path: string, body?: unknown) => {
+      const text = await call(method, path, body)
+      return text === "" ? undefined : (JSON.parse(text) as unknown)
+    },
+    lines: async (path: string) => (await call("GET", path)).split("\n").filter((line) => line !== ""),
+    token: async (company: number, scopes: ReadonlyArray<string> = ["*"]) =>
+      (JSON.parse(await call("POST", "/tokens", { company, scopes })) as { token: string }).token
+  }
+}
+
+/** Starts an empty reference server in this process. */
+export const startInProcess = async (): Promise<Omit<ReferenceProcess, "pid">> => {
+  const server = await start({ data: "empty" })
+  return { ...callsOf(server.controlUrl), baseUrl: server.baseUrl, controlUrl: server.controlUrl, stop: server.close }
+}
+
 /** Starts a reference server. */
 export const startReference = async (
   options: ReadonlyArray<string> = ["--data", "empty"],
@@ -42,25 +71,10 @@ export const startReference = async (
     createInterface({ input: child.stdout }).once("line", (line) => resolve(JSON.parse(line) as never))
     child.once("exit", (code) => reject(new Error(`the reference server ended with ${code} before it was ready`)))
   })
-  const call = async (method: string, path: string, body?: unknown) => {
-    const response = await fetch(`${ready.controlUrl}${path}`, {
-      method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-    return text
-  }
   return {
     ...ready,
+    ...callsOf(ready.controlUrl),
     pid: child.pid!,
-    control: async (method, path, body) => {
-      const text = await call(method, path, body)
-      return text === "" ? undefined : (JSON.parse(text) as unknown)
-    },
-    lines: async (path) => (await call("GET", path)).split("\n").filter((line) => line !== ""),
-    token: async (company, scopes = ["*"]) =>
-      (JSON.parse(await call("POST", "/tokens", { company, scopes })) as { token: string }).token,
     stop: async () => {
       child.kill("SIGTERM")
       await exited(child)

@@ -1,5 +1,6 @@
 /** A tiny catalogue and a source in memory, for testing the engine without a real API. */
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
 import {
@@ -17,6 +18,7 @@ import {
 } from "../../connectors/service-v2/catalogue/fields.ts"
 import { resource, type Resource } from "../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape, Page, PageRequest, Rejected, SourceRecord } from "../../src/connector/Connector.ts"
+import * as MonotonicClock from "../../src/time/MonotonicClock.ts"
 import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
 
 /** A resource with modifiedsince. */
@@ -100,21 +102,19 @@ export interface ScriptedSource {
   now: number
 }
 
-const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6
-
 /** A source whose pages a test writes. */
 export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
   const source: ScriptedSource = {
     requests: [],
     script,
-    now: monotonicMs(),
+    now: 0,
     connector: {
       catalogue: tiny,
       identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
       page: (request) =>
-        Effect.suspend(() => {
+        Clock.clockWith((clock) => {
           source.requests.push({ resource: request.resource.path, since: request.since, token: request.token })
-          const beganAt = (source.now = Math.max(source.now + 1, monotonicMs()))
+          const beganAt = (source.now = Math.max(source.now + 1, MonotonicClock.nowMs(clock)))
           const page = source.script(request)
           return Effect.succeed({
             records: page.records,

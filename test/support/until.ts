@@ -1,30 +1,66 @@
-/** Waiting for real programs, by polling and never by the clock alone. */
+/**
+ * Waiting for a condition, by asking again.
+ *
+ * Under a test clock no time of the machine passes: {@link until} moves the clock between two questions, for code that
+ * itself waits or polls; {@link settled} moves nothing, for an answer of a database or a peer. The timeout of the test
+ * ends both. Under the clock of the machine (tests with processes) `until` asks every 50 ms and has a limit.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
+import * as TestClock from "effect/testing/TestClock"
 
-/** Repeats a question until the answer is as expected. The failure contains the last answer. */
-export const until = <A, R = never>(
+const everyMs = 50
+/** Small, so that the clock stays near that of the warehouse. */
+const flowMs = 5
+
+/** Lets sockets and other work of the process have their turn. The millisecond saves the processor; nothing waits for it. */
+export const turn = Effect.callback<void>((resume) => {
+  setTimeout(() => resume(Effect.void), 1)
+})
+
+/** The effect, while the test clock moves, for code that waits on its way. */
+export const flowing = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.raceFirst(effect, Effect.forever(Effect.andThen(TestClock.adjust(flowMs), turn)))
+
+const textOf = (answer: unknown) =>
+  JSON.stringify(answer, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))
+
+/** Asks until the answer is as expected, and pauses before it asks again. The failure contains the last answer. */
+const ask = <A, E, R>(
   what: string,
-  question: Effect.Effect<A, never, R>,
+  question: Effect.Effect<A, E, R>,
   isExpected: (answer: A) => boolean,
-  seconds = 30
+  pause: Effect.Effect<void>,
+  attemptsMax: number
 ) => {
   let last: A | undefined
-  return question.pipe(
-    Effect.tap((answer) =>
-      Effect.sync(() => {
-        last = answer
-      })
-    ),
-    Effect.repeat({ until: isExpected, schedule: Schedule.spaced("50 millis") }),
-    Effect.timeoutOrElse({
-      duration: seconds * 1000,
-      orElse: () =>
-        Effect.die(
-          new Error(
-            `${what}: not within ${seconds} s; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
-          )
-        )
-    })
-  )
+  return Effect.gen(function* () {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      last = yield* question
+      if (isExpected(last)) return last
+      yield* pause
+    }
+    return yield* Effect.die(new Error(`${what}: not in time; last: ${textOf(last)}`))
+  }).pipe(Effect.onInterrupt(() => Effect.sync(() => process.stderr.write(`${what}; last: ${textOf(last)}\n`))))
 }
+
+/** Repeats a question until the answer is as expected. `seconds` limits the wait under the machine's clock. */
+export const until = <A, E = never, R = never>(
+  what: string,
+  question: Effect.Effect<A, E, R>,
+  isExpected: (answer: A) => boolean,
+  seconds = 30
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    "adjust" in clock
+      ? ask(what, question, isExpected, Effect.andThen(TestClock.adjust(everyMs), turn), Infinity)
+      : ask(what, question, isExpected, clock.sleep(Duration.millis(everyMs)), (seconds * 1000) / everyMs)
+  )
+
+/** Repeats a question until the answer is as expected. The clock does not move. */
+export const settled = <A, E = never, R = never>(
+  what: string,
+  question: Effect.Effect<A, E, R>,
+  isExpected: (answer: A) => boolean
+): Effect.Effect<A, E, R> => ask(what, question, isExpected, turn, Infinity)

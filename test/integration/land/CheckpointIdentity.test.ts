@@ -118,7 +118,7 @@ const restore = Effect.fnUntraced(function* (table: string, copy: string) {
 })
 
 describe("a checkpoint", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("reads only changes while table, source and settings are unchanged", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()

@@ -64,7 +64,7 @@ const prepared = (table: Table): ReadonlyArray<string> => {
 }
 
 describe("the merge", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     for (const [name, table] of Object.entries(tables)) {
       for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
         it.effect(`${name}, ${authority}: gives the same rows with one statement as with two`, () =>

@@ -16,6 +16,7 @@ import { executeNamed } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
+import { flowing } from "../../support/until.ts"
 
 /** A catalogue with one resource of this name, so that tests share a database and no table. */
 const catalogueOf = (path: string): Catalogue => ({
@@ -103,7 +104,7 @@ const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
   return { ...promotion, resource: (yield* WarehouseCatalogue.load(base)).resources.get(path)! }
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema drift", (it) => {
+layer(warehouse, { timeout: "60 seconds" })("schema drift", (it) => {
   it.effect("records unknown fields with the types of their values, and reports each field once", () =>
     Effect.gen(function* () {
       const base = catalogueOf("noted")
@@ -467,7 +468,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         const other = yield* (yield* Database).connect
         yield* Effect.promise(() => other.query("select pg_advisory_lock(hashtextextended('tributary:4:busy', 0))"))
         return {
-          busy: yield* Effect.flip(adoptAll(base, "busy")),
+          busy: yield* flowing(Effect.flip(adoptAll(base, "busy"))),
           fence: yield* sql<{ fence: bigint }>`select fence from tributary.checkpoints where resource = 'busy'`
         }
       }).pipe(Effect.scoped)

@@ -3,7 +3,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../../src/postgres/Connection.ts"
@@ -15,6 +14,7 @@ import type { Operation, Problem } from "../../../src/outbox/Push.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { ndJsonStream, resourceOf } from "../../outbox/support.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { settled } from "../../support/until.ts"
 
 const person = (externalid: string, name = externalid) => ({ externalid, name })
 const ndjson = (records: ReadonlyArray<object>) => records.map((record) => `${JSON.stringify(record)}\n`).join("")
@@ -51,11 +51,10 @@ const world = (company: string) =>
 const untilOne =
   (expected: number) =>
   <E, R>(ask: Effect.Effect<ReadonlyArray<{ readonly count: number }>, E, R>): Effect.Effect<number, E, R> =>
-    Effect.map(ask, ([row]) => row!.count).pipe(
-      Effect.repeat({
-        until: (count) => count === expected,
-        schedule: Schedule.spaced("10 millis").pipe(Schedule.upTo({ times: 500 }))
-      })
+    settled(
+      "the count",
+      Effect.map(ask, ([row]) => row!.count),
+      (count) => count === expected
     )
 
 /** The problems of a rejected enqueue. */
@@ -68,7 +67,7 @@ const refusedOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 describe("enqueue", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("rejects externalids that differ only in case or Unicode form", () =>
       Effect.gen(function* () {
         const { give, problems, rows } = yield* world("alike")
@@ -364,7 +363,7 @@ describe("enqueue", () => {
 })
 
 describe("the input query of a push", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     const read = (statement: string) => Stream.runCollect(QueryInput.read(statement))
 
     it.effect("returns its rows with all digits, and null counts as absent", () =>

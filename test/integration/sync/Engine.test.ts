@@ -1,13 +1,13 @@
 import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { assert, describe, layer } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../connectors/service-v2/catalogue/fields.ts"
@@ -34,6 +34,7 @@ import {
   type ScriptedSource,
   things
 } from "../../support/tiny.ts"
+import { settled } from "../../support/until.ts"
 
 const bills = resource({
   path: "bills",
@@ -616,11 +617,11 @@ describe("the sync engine", () => {
         const connector: ConnectorShape = {
           ...source.connector,
           get: (_resource, number) =>
-            Effect.sync((): FetchedRecord => ({
+            Effect.map(Clock.monotonicTimeNanos, (nanos): FetchedRecord => ({
               record: now[number]!,
               rejected: null,
               version: null,
-              beganAt: Number(process.hrtime.bigint()) / 1e6,
+              beganAt: Number(nanos) / 1e6,
               source: `GET /things/${number}`
             }))
         }
@@ -654,7 +655,7 @@ describe("the sync engine", () => {
                 yield* requestLatch.open
                 yield* mayAnswer.await
               }
-              const beganAt = Number(process.hrtime.bigint()) / 1e6
+              const beganAt = Number(yield* Clock.monotonicTimeNanos) / 1e6
               const one = thing(Number(number), `n${number}`, 1)
               return { record: one, rejected: null, version: null, beganAt, source: `GET /things/${number}` }
             })
@@ -676,10 +677,9 @@ describe("the sync engine", () => {
         assert.isTrue(lockRow!.locked)
         yield* mayAnswer.open
         const sql = yield* SqlClient.SqlClient
-        yield* sql`select 1 from pg_stat_activity
-          where datname = current_database() and query like '%pg_try_advisory_lock%' and pid not in (${lockRow!.pid}, pg_backend_pid())`.pipe(
-          Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis"), times: 300 })
-        )
+        const others = sql`select 1 from pg_stat_activity
+          where datname = current_database() and query like '%pg_try_advisory_lock%' and pid not in (${lockRow!.pid}, pg_backend_pid())`
+        yield* settled("the other session", others, ({ length }) => length > 0)
         yield* query(other, "unlock", "select pg_advisory_unlock(hashtextextended($1, 0))", lock)
         const outcome = yield* Fiber.join(reading)
         assert.deepStrictEqual([outcome.status, outcome.totals.records, outcome.totals.inserted], ["done", 250, 250])

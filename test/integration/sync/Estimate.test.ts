@@ -125,7 +125,7 @@ describe("an exponential search", () => {
 })
 
 describe("a plan", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("requests the first page of an unread resource, and is exact when there is only one", () =>
       Effect.gen(function* () {
         const companyId = company()

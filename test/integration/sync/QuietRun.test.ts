@@ -60,7 +60,7 @@ const synced = Effect.fnUntraced(function* (companyId: bigint) {
 })
 
 describe("a run that finds nothing", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("moves the cursor, and shares its row with the quiet runs before it", () =>
       Effect.gen(function* () {
         const companyId = company()

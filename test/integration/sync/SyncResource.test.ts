@@ -832,11 +832,8 @@ describe("a run", () => {
         } as typeof source.connector
         const outcome = yield* run({ ...source, connector }, companyId)
         assert.strictEqual(outcome.failure?.kind, "FenceLost")
-        const requestCount = source.requests.length
-        // Pages were read ahead only up to the memory limit, and no reads follow.
-        assert.isBelow(requestCount, 300)
-        yield* Effect.sleep("50 millis")
-        assert.strictEqual(source.requests.length, requestCount)
+        // Pages were read ahead only up to the memory limit.
+        assert.isBelow(source.requests.length, 300)
       })
     )
 

@@ -2,11 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import * as CountRows from "../../../src/tasks/CountRows.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { until } from "../../support/until.ts"
 
 const ask = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, []))
 
@@ -35,12 +35,9 @@ const rowCounts = Effect.map(CountRows.read, (counts) =>
     .toSorted((one, other) => (one[0] < other[0] ? -1 : 1))
 )
 
-const until = (count: number) =>
-  rowCounts.pipe(
-    Effect.repeat({ until: (counts) => counts.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
-  )
+const countsOf = (count: number) => until("the counts", rowCounts, ({ length }) => length >= count)
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row counts", (it) => {
+layer(warehouse, { timeout: "30 seconds" })("row counts", (it) => {
   it.effect("cover every company at first, and are repeated only for changed resources", () =>
     Effect.gen(function* () {
       yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
@@ -64,19 +61,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
         ["2 still", 0, 0, true],
         ["2 things", 0, 0, true]
       ]
-      const first = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), until(6))
+      const first = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), countsOf(6))
       assert.deepStrictEqual<unknown>(first, expected)
       const before = yield* CountRows.read
 
       // A process that starts later counts only changed resources.
       yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
-      const next = CountRows.read.pipe(
-        Effect.repeat({
-          until: (counts) => counts.get("1 things")?.rows === 99,
-          schedule: Schedule.spaced("10 millis"),
-          times: 1_000
-        })
-      )
+      const next = until("the next count", CountRows.read, (counts) => counts.get("1 things")?.rows === 99)
       const second = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), next)
       assert.strictEqual(second.get("1 things")?.deleted, 11)
       assert.deepStrictEqual(second.get("2 odd/things"), before.get("2 odd/things"), "it was not counted again")
@@ -97,7 +88,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
       )
       const counts = yield* Effect.raceFirst(
         CountRows.countRows(datasetsDefault, { countTimeout: Duration.millis(1) }),
-        until(2)
+        countsOf(2)
       )
       assert.deepStrictEqual(
         counts.map(([key, , , isExact]) => [key, isExact]),

@@ -1,12 +1,12 @@
 /** Samples of the rate budget: their values, their times, and one sample for several processes. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SampleBudget from "../../../src/tasks/SampleBudget.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { until } from "../../support/until.ts"
 
 const mine = "1".repeat(64)
 const other = "2".repeat(64)
@@ -22,12 +22,10 @@ const setClock = (at: string) =>
     )
   )
 
-const until = (count: number) =>
-  SampleBudget.read(mine, 10 * minuteMs).pipe(
-    Effect.repeat({ until: (stored) => stored.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
-  )
+const samplesOf = (count: number) =>
+  until("the samples", SampleBudget.read(mine, 10 * minuteMs), ({ length }) => length >= count)
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate budget samples", (it) => {
+layer(warehouse, { timeout: "30 seconds" })("the rate budget samples", (it) => {
   it.effect("record live permits every 15 seconds, once for all processes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -43,7 +41,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       yield* lease(other, 5)
       const keep = SampleBudget.sampleBudget(() => [mine])
       const both = Effect.all([keep, keep, keep], { concurrency: "unbounded" })
-      const [first] = yield* Effect.raceFirst(both, until(1))
+      const [first] = yield* Effect.raceFirst(both, samplesOf(1))
       assert.deepStrictEqual(first, {
         at: new Date("2026-03-01T10:00:00Z"),
         used: granted.live,
@@ -63,7 +61,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         statedMs: 30_000,
         limited: true
       })
-      const samples = yield* Effect.raceFirst(both, until(2))
+      const samples = yield* Effect.raceFirst(both, samplesOf(2))
       assert.deepStrictEqual(samples[1], {
         at: new Date("2026-03-01T10:00:45Z"),
         used: granted.live,
@@ -75,7 +73,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
 
       // The permits have expired. Samples from before the requested period are omitted.
       yield* setClock("2026-03-01T10:05:00Z")
-      yield* Effect.raceFirst(both, until(3))
+      yield* Effect.raceFirst(both, samplesOf(3))
       const [last, ...none] = yield* SampleBudget.read(mine, minuteMs)
       assert.deepStrictEqual(none, [])
       assert.deepStrictEqual([last!.at, last!.used, last!.isPaused], [new Date("2026-03-01T10:05:00Z"), 0, false])

@@ -50,7 +50,7 @@ const namesOf = (claims: ReadonlyArray<TaskClaims.ClaimedTask>) =>
   claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
 describe("the task queue", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("in Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("in Postgres", (it) => {
     it.effect("makes a never synced task due at once, and claims it once", () =>
       Effect.gen(function* () {
         const company = newCompany()

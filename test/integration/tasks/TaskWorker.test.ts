@@ -8,7 +8,6 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
@@ -27,6 +26,7 @@ import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
 import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
+import { flowing, until } from "../../support/until.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
 const warehouse = Layer.effectDiscard(TablePlan.apply([...tables.values()])).pipe(Layer.provideMerge(layerWarehouse))
@@ -87,33 +87,10 @@ const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "s
     all.find((task) => task.company === company && task.resource === resource && task.kind === kind)
   )
 
-/** Repeats the query until the condition holds. */
-const until = <A, E, R>(question: Effect.Effect<A, E, R>, isExpected: (answer: A) => boolean) =>
-  Effect.gen(function* () {
-    let last: A | undefined
-    yield* question.pipe(
-      Effect.tap((answer) =>
-        Effect.sync(() => {
-          last = answer
-        })
-      ),
-      Effect.repeat({ until: isExpected, schedule: Schedule.spaced("20 millis") }),
-      Effect.timeoutOrElse({
-        duration: 10_000,
-        orElse: () =>
-          Effect.die(
-            new Error(
-              `the condition was never met; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
-            )
-          )
-      })
-    )
-    return last!
-  })
 const becomes = (company: string, resource: string, status: TaskQueue.TaskStatus, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(
-    until(taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
-    (task) => task
+    until("the task", taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
+    (task) => task!
   )
 
 interface RunRow {
@@ -132,7 +109,7 @@ const runsOf = (companyId: bigint) =>
   )
 
 describe("the task worker", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("on a warehouse", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("on a warehouse", (it) => {
     it.effect("sends no request for a company that has nothing due", () =>
       Effect.gen(function* () {
         let identified = 0
@@ -147,7 +124,7 @@ describe("the task worker", () => {
         const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], scheduleOf))
         const request = (name: string) =>
           TaskQueue.requestSync({ company: name, resource: "things", full: false, by: "Ann" })
-        yield* until(taskOf(company.name, "things"), (task) => task !== undefined)
+        yield* until("the task", taskOf(company.name, "things"), (task) => task !== undefined)
         yield* request(busy.name)
         yield* becomes(busy.name, "things", "done")
         assert.strictEqual(identified, 0)
@@ -184,7 +161,7 @@ describe("the task worker", () => {
         yield* Scope.provide(first.own(slow), ownership)
         yield* first.own(kept.company)
         yield* Effect.forkScoped(first.run)
-        yield* Deferred.await(reading)
+        yield* flowing(Deferred.await(reading))
         for (const resource of tables.keys()) yield* becomes(kept.name, resource, "done")
 
         yield* Scope.close(ownership, Exit.void)
@@ -220,7 +197,11 @@ describe("the task worker", () => {
         )
         // A request needs a run that begins after it.
         yield* TaskQueue.requestSync({ company: name, resource: "things", full: true, by: "Ann" })
-        yield* until(taskOf(name, "things"), (task) => task?.runId !== outcome.runId && task?.isRunning === false)
+        yield* until(
+          "the task",
+          taskOf(name, "things"),
+          (task) => task?.runId !== outcome.runId && task?.isRunning === false
+        )
         assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
       }).pipe(Effect.scoped)
     )
@@ -299,7 +280,7 @@ describe("the task worker", () => {
           }
         }
         const scheduler = yield* Effect.forkChild(runTasks([blocking], (path) => (path === "things" ? hourly : off)))
-        yield* Deferred.await(reading)
+        yield* flowing(Deferred.await(reading))
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
         yield* Fiber.interrupt(scheduler)
         const stopped = yield* taskOf(one.name, "things")
@@ -378,7 +359,11 @@ describe("the task worker", () => {
         const first = yield* becomes(one.name, "widgets", "done")
         assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
         yield* TaskQueue.requestSync({ company: one.name, resource: "widgets", full: true, by: "Ann" })
-        yield* until(taskOf(one.name, "widgets"), (task) => task?.runId !== first.runId && task?.isRunning === false)
+        yield* until(
+          "the task",
+          taskOf(one.name, "widgets"),
+          (task) => task?.runId !== first.runId && task?.isRunning === false
+        )
         assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
       }).pipe(Effect.scoped)
     )

@@ -91,7 +91,7 @@ const agesByHour = Effect.fnUntraced(function* (untilMs: number) {
   return ages
 })
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the activity", (it) => {
+layer(layerWarehouse, { timeout: "60 seconds" })("the activity", (it) => {
   it.effect("has the figures of the runs, also where it is written late", () =>
     Effect.gen(function* () {
       yield* setClock(0)

@@ -148,7 +148,7 @@ const once = (source: MemorySource, when: string, change: () => void) => {
 }
 
 describe("verify", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("reports equal records as equal in every form of the wire format", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair([
@@ -598,7 +598,7 @@ describe("verify", () => {
 })
 
 describe("verify --repair", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("reads exactly the different records again and compares them once more", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
@@ -629,7 +629,7 @@ describe("verify --repair", () => {
 })
 
 describe("verify --sample", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("draws the same rows for the same seed, uniformly, with the stated detection chance", () =>
       Effect.gen(function* () {
         const rows = 200
