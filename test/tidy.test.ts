@@ -181,13 +181,4 @@ describe("the source tree", () => {
       })
     assert.deepStrictEqual(wrong, [])
   })
-
-  it("has assertions in every test file, and no skipped tests", () => {
-    const tests = sources.filter((path) => path.endsWith(".test.ts"))
-    const wrong = tests.filter((path) => {
-      const code = codeOf(path)
-      return !/\b(?:assert|expect)\b/.test(code) || /\b(?:it|describe|test)\.(?:skip|todo|only)\b/.test(code)
-    })
-    assert.deepStrictEqual(wrong, [])
-  })
 })
