@@ -527,6 +527,15 @@ export const casesAfter: Readonly<Record<string, Prepared>> = {
   "several statements": readOnly("commit; delete from erp.areas; select 1", /one read-only statement/),
   "a statement that is no query": readOnly("copy (select 1) to program 'true'", /one read-only statement/),
   "a function of superusers": readOnly("select pg_read_file('/etc/passwd')", /permission denied .*\(42501\)/),
+  "no moment": fails(
+    `tributary query --as-of "some day" "select 1"`,
+    1,
+    /tributary\.as_of is "some day" \(Set it to a moment/
+  ),
+  "a moment of the source before all records": {
+    as: `tributary query --as-of 2000-01-01 --mode source --json "select count(*) as n from customers"`,
+    says: /^\{"n":0\}$/m
+  },
   "a token of another company": {
     as: configured(
       "other.yaml",
@@ -543,7 +552,7 @@ export const casesAfter: Readonly<Record<string, Prepared>> = {
       world.query("update erp.invoices set invoicetotal = invoicetotal + 0.0001 where id = 7 and _company_id = 1"),
     as: "tributary verify invoices --json",
     code: 4,
-    says: /"equal":false.*"status":"unequal".*"different":1.*"kind":"different".*"field":"invoicetotal"/
+    says: /^(?=.*"equal":false)(?=.*"status":"unequal")(?=.*"different":1)(?=.*"field":"invoicetotal")/
   },
   "its repair": {
     as: "tributary verify invoices --repair",
@@ -600,7 +609,7 @@ export const pushCases: Readonly<Record<string, Prepared>> = {
   "problems as JSON": {
     as: `${unreachable} tributary push customers --from wrong.csv --dry-run --json`,
     code: 2,
-    says: /"line":3,"field":"creditlimit","message":/
+    says: /^(?=.*"line":3)(?=.*must be a plain decimal)/
   },
   "two operations": fails(`tributary push customers --from wrong.csv --update --cancel`, 1, /--update|--cancel/),
   "a file that is missing": fails(
@@ -633,7 +642,7 @@ export const pushCases: Readonly<Record<string, Prepared>> = {
   "the same file again": {
     as: "tributary push customers --from good.csv --json",
     code: 4,
-    says: /"given":3,"known":3,(?=.*"sent":0)(?=.*"knownOpen":\{"sending":0,"refused":1)/
+    says: /^(?=.*"given":3)(?=.*"known":3)(?=.*"sent":0)(?=.*"knownOpen":\{[^}]*"refused":1)/
   },
   "other values of a pushed record": {
     first: file("other.csv", good.replace("One", "Uno")),
@@ -647,7 +656,7 @@ export const pushCases: Readonly<Record<string, Prepared>> = {
     first: file("change.ndjson", '{"externalid":"T-1","creditlimit":"9.25"}\n{"externalid":"T-9","name":"None"}\n'),
     as: "tributary push customers --from change.ndjson --update --json",
     code: 4,
-    says: /"line":2,.*"code":"not_found"/
+    says: /^(?=.*"line":2)(?=.*"code":"not_found")/
   },
   "a cancellation": {
     first: file("gone.ndjson", '{"externalid":"T-3"}\n'),

@@ -7,9 +7,10 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { beforeAll } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { type EmbeddedServer, start } from "../../../src/postgres/EmbeddedPostgres.ts"
+import { until } from "../../support/until.ts"
 
 export const program = fileURLToPath(new URL("./embedded-user.ts", import.meta.url))
 export const isRoot = process.getuid?.() === 0
@@ -57,11 +58,9 @@ export const isAlive = (pid: number): boolean => {
   }
 }
 
+/** Waits without a limit of its own: the timeout of the test ends it. */
 export const eventually = (what: string, check: () => boolean): Effect.Effect<void> =>
-  Effect.suspend(() => (check() ? Effect.void : Effect.fail(`timed out: ${what}`))).pipe(
-    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 }),
-    Effect.orDie
-  )
+  until(what, Effect.sync(check), (isSo) => isSo, Infinity)
 
 interface User {
   readonly child: ReturnType<typeof spawn>

@@ -1,4 +1,4 @@
-/** The records as of moments, compared with the reference server's own history; and the command that reads them. */
+/** The records as of moments, compared with the reference server's own history. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -137,39 +137,5 @@ describe("the records as of a moment", () => {
         })
       ),
     { timeout: 600_000 }
-  )
-
-  it.live(
-    "are read by the command",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          const sync = world.run(["sync", "salesmen", "customers", "invoices", "invoiceterms", "payments"])
-          assert.strictEqual((yield* sync).code, 0)
-          const [before] = yield* world.query<{ time: string; position: string }>(
-            "select clock_timestamp()::text as time, last_position::text as position from tributary.change_feed"
-          )
-          yield* world.control("POST", "/records", { company: 1, resource: "salesmen", records: [{ id: 900_000 }] })
-          assert.strictEqual((yield* sync).code, 0)
-          const count = "select count(*) as n from salesmen where _deleted_at is null"
-          const counted = (...options: ReadonlyArray<string>) =>
-            Effect.map(world.run(["query", ...options, "--json", count]), ({ stdout, stderr }) => {
-              assert.match(stdout, /^\{"n":\d+\}\s*$/, stderr)
-              return (JSON.parse(stdout) as { readonly n: number }).n
-            })
-          const now = yield* counted()
-          assert.isAbove(now, 1)
-          assert.strictEqual(yield* counted("--as-of", before!.time), now - 1)
-          assert.strictEqual(yield* counted("--as-of", `position ${before!.position}`), now - 1)
-          assert.strictEqual(yield* counted("--as-of", "2000-01-01", "--mode", "source"), 0)
-          const models = yield* world.run(["query", "--as-of", before!.time, "select * from receivables_aging"])
-          assert.strictEqual(models.code, 0, models.stderr)
-          const wrong = yield* world.run(["query", "--as-of", "some day", count])
-          assert.strictEqual(wrong.code, 1, wrong.stdout)
-          assert.match(wrong.stderr, /tributary\.as_of is "some day" \(Set it to a moment/)
-        })
-      ),
-    { timeout: 60_000 }
   )
 })
