@@ -13,7 +13,7 @@ import type { CommandRun } from "../support/reference.ts"
 import { type Counts, type Moment, never, type Tap, type CommandWatch } from "../support/tap.ts"
 import { auditHistory, auditRuns, compare } from "./Difference.ts"
 import { draw, drawAtWork, isAt, type Phase, phaseOf, phases, type Place } from "./Places.ts"
-import { freeze, openStand } from "./Stand.ts"
+import { freeze, openStand, shareOf } from "./Stand.ts"
 import { type Writer, writer } from "./Writers.ts"
 
 export interface CampaignOptions {
@@ -109,10 +109,6 @@ interface Attempt extends Awaited<CommandRun["done"]> {
 
 const emptyPhases = (): Record<Phase, number> =>
   Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>
-
-/** One part of a whole number; all parts add up to it. */
-const shareOf = (whole: number, parts: number, place: number): number =>
-  Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
 
 export const campaign = async (options: CampaignOptions): Promise<CampaignReport> => {
   const { seed, tell } = options

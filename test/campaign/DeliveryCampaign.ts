@@ -6,23 +6,21 @@
  * change that arrived again has the same id and the same bytes. Processes are ended by their own ids only.
  */
 import { spawn, type ChildProcess } from "node:child_process"
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { readFileSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import { Effect, Exit, Layer, Logger, ManagedRuntime, Redacted, Scope } from "effect"
+import { Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../src/changes/ChangeFeed.ts"
 import * as EndpointSecrets from "../../src/delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../src/delivery/EndpointStore.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
-import { start } from "../../src/postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import { Chance } from "../fuzz/Chance.ts"
 import { makeCompany } from "../support/feeding.ts"
 import { clockIs } from "../support/postgres.ts"
+import { openStand, quantile } from "./Stand.ts"
 
 export interface DeliveryOptions {
   readonly changes: number
@@ -113,7 +111,6 @@ class Receiver {
     this.journal = journal
     this.secret = secret
     this.processes = processes
-    writeFileSync(journal, "")
   }
 
   async start(faults: boolean): Promise<void> {
@@ -183,45 +180,16 @@ const compare = (name: string, arrivals: ReadonlyArray<Arrival>, positions: Read
   return { problems: problems.slice(0, 10), duplicates: arrivals.length - first.size }
 }
 
-const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!
-
-const openDatabase = async (folder: string, scope: Scope.Scope) => {
-  const postgres = await Effect.runPromise(
-    start({ root: join(folder, "postgres"), port: 0 }).pipe(
-      Effect.provideService(Scope.Scope, scope),
-      Effect.provideService(Logger.LogToStderr, true),
-      Effect.provide(Logger.layer([]))
-    )
-  )
-  const { host, port, user, password } = postgres.endpoint
-  return `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`
-}
-
 export const deliveryCampaign = async (options: DeliveryOptions): Promise<DeliveryReport> => {
   const { changes, kills, downDays, seed, tell } = options
   const began = performance.now()
   const chance = new Chance(seed)
-  const folder = mkdtempSync(join(tmpdir(), "tributary-deliveries-"))
-  // As root, Postgres runs as another user, who needs access.
-  chmodSync(folder, 0o755)
-  const scope = Scope.makeUnsafe()
+  const stand = await openStand([])
   const processes = new Processes()
+  stand.alsoClose(() => processes.close())
   const problems: Array<string> = []
-  const closeAll = async () => {
-    await processes.close()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    rmSync(folder, { recursive: true, force: true })
-  }
-  let closing: Promise<void> | null = null
-  const close = () => (closing ??= closeAll())
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => {
-      void close().finally(() => process.exit(130))
-    })
-  }
   try {
-    const database = await openDatabase(folder, scope)
+    const database = await stand.database()
     const warehouse = Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(database)))
     const runtime = ManagedRuntime.make(warehouse.pipe(Layer.provideMerge(Logger.layer([]))))
     const run = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient | Database>): Promise<A> =>
@@ -243,7 +211,7 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
       ["down", 50]
     ] as const) {
       const secret = await Effect.runPromise(EndpointSecrets.generate)
-      const receiver = new Receiver(name, join(folder, `${name}.log`), Redacted.value(secret), processes)
+      const receiver = new Receiver(name, stand.configure(`${name}.log`, ""), Redacted.value(secret), processes)
       await receiver.start(true)
       const definition = {
         name,
@@ -378,6 +346,6 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     const seconds = (performance.now() - began) / 1000
     return { changes: positions.size, arrivals, duplicates, kills: killed, latency, problems, seconds }
   } finally {
-    await close()
+    await stand.close()
   }
 }

@@ -26,7 +26,7 @@ import {
   resource
 } from "./PushFile.ts"
 import { describePlace, draw, drawAtWork, type Place, watchFor } from "./PushPlaces.ts"
-import { freeze, openStand, thaw } from "./Stand.ts"
+import { freeze, openStand, shareOf, thaw } from "./Stand.ts"
 
 export interface PushCampaignOptions {
   readonly kills: number
@@ -75,10 +75,6 @@ interface Attempt extends Awaited<CommandRun["done"]> {
   /** Whether the process reached its place. */
   readonly isStruck: boolean
 }
-
-/** One part of a whole number; all parts add up to it. */
-const shareOf = (whole: number, parts: number, place: number): number =>
-  Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
 
 export const pushCampaign = async (options: PushCampaignOptions): Promise<PushCampaignReport> => {
   const { seed, tell } = options

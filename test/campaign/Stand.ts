@@ -29,8 +29,17 @@ export interface Stand {
   ) => CommandRun
   /** Kills the postmaster with -9. Its children are killed at once, or when they do not end. Waits for a new one. */
   readonly killPostgres: (andChildren: boolean) => Promise<void>
+  /** Also closes this, before the servers. */
+  readonly alsoClose: (close: () => Promise<void>) => void
   readonly close: () => Promise<void>
 }
+
+/** One part of a whole number; all parts add up to it. */
+export const shareOf = (whole: number, parts: number, place: number): number =>
+  Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
+
+export const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!
 
 /**
  * Node options that redirect connections from one port to another. All commands have the same configured address, since
@@ -131,7 +140,9 @@ export const openStand = async (
     }
   }
 
+  const others: Array<() => Promise<void>> = []
   const closeAll = async () => {
+    for (const one of others) await one()
     for (const { child, done } of children) {
       child.kill("SIGKILL")
       await done
@@ -204,6 +215,7 @@ export const openStand = async (
       }
       await withClient(urlOf("postgres"), (client) => client.query("select 1"))
     },
+    alsoClose: (one) => void others.push(one),
     close
   }
 }

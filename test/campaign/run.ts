@@ -16,6 +16,7 @@ import { deliveryCampaign } from "./DeliveryCampaign.ts"
 import { kinds, ownerCampaign } from "./OwnerCampaign.ts"
 import { phases } from "./Places.ts"
 import { pushCampaign } from "./PushCampaign.ts"
+import { quantile } from "./Stand.ts"
 import { webhookCampaign } from "./WebhookCampaign.ts"
 
 /** The whole numbers of the command line, by the name of their option. */
@@ -46,9 +47,6 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
 
 const counted = (counts: Numbers): string =>
   table(Object.entries(counts).map(([what, count]) => [what, String(Math.round(count))]))
-
-const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!
 
 /** How long a company may be without an owner after 99 of 100 disturbances. */
 const promisedMs = { killed: 12_000, stopped: 3_000, suspended: 12_000, "cut off": 12_000, "Postgres killed": 12_000 }

@@ -7,6 +7,7 @@
  */
 import { chance } from "./kernel/Chance.ts"
 import { isOfPushes, pushClasses } from "./PushClasses.ts"
+import type { Pushing } from "./PushPlan.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
 /** The fault classes that concern the sync engine. */
@@ -217,6 +218,8 @@ export interface Plan {
     readonly asleep: number
   }
   readonly later: Later
+  /** What is pushed; null in seeds without pushes. */
+  readonly pushing: Pushing | null
 }
 
 /** Rates of the classes that were added later, for each answer or statement that they can affect. */
@@ -481,6 +484,7 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
     skews: [0, 1].map(() => (has("K1") ? draw.pick([-1, 1]) * draw.skewed(1_000, 400 * 86_400_000) * 1000 : 0)),
     hooks,
     pushes: "off",
+    pushing: null,
     webhooks: {
       cycleEvery: around.skewed(2, 6) * 1_000_000,
       failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,

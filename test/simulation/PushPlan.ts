@@ -163,7 +163,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
   const paging = has("Pp") ? draw.pick(["page", "offset"]) : has("Pl") ? "link" : "cursor"
   const seconds = has("U23") ? draw.integer(100, 200) : draw.skewed(15, 90)
   const outageAt = draw.next() * 0.1
-  return {
+  const drawn: PushPlan = {
     seed,
     on,
     companies: draw.chance(0.12) ? 2 : 1,
@@ -262,9 +262,9 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
         : null,
       killAtSend: share("C1", 0.05, 0.3),
       killAtCommit: share("C1", 0.01, 0.05)
-    },
-    ...options.overrides
+    }
   }
+  return { ...drawn, ...options.overrides, pushing: options.overrides?.pushing ?? drawn.pushing }
 }
 
 /** The plan of a seed with or without pushes. */

@@ -89,15 +89,31 @@ const singleOf = (path: string): { readonly resource: string; readonly id: strin
   return match === null ? null : { resource: match[1]!, id: match[2]! }
 }
 
-const envelope = (code: string) => JSON.stringify({ error: { code, message: "a fault of the simulation" } })
+/** The body of an error. */
+export const envelope = (code: string, field?: string) =>
+  JSON.stringify({ error: { code, message: "a fault of the simulation", ...(field === undefined ? {} : { field }) } })
+
+/** The path of a request, without the base of the API. */
+export const pathOf = (url: URL): string => {
+  const target = url.href.slice(origin.length)
+  return target.startsWith(basePath) ? target.slice(basePath.length) : target
+}
+
+/** The error of a request whose connection failed. */
+export const transportError = (request: HttpClientRequest.HttpClientRequest, code: string) => {
+  const cause = Object.assign(new Error(`${code} in the simulation`), { code })
+  return Effect.fail(
+    new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
+  )
+}
 
 export class Network {
-  private readonly kernel: Kernel
+  protected readonly kernel: Kernel
   private readonly chance: Chance
-  private readonly source: Source
+  protected readonly source: Source
   readonly faults: NetworkFaults
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
+  protected readonly trace: Trace
+  protected readonly fired: (what: string) => void
   /** A process sent a request, or one was processed: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
   /** A process has received an answer. */
@@ -181,6 +197,31 @@ export class Network {
     return HttpClient.make((request, url) => this.exchange(owner, life, request, url))
   }
 
+  /** The company of a request's token. */
+  protected companyOf(request: HttpClientRequest.HttpClientRequest): number | null {
+    const authorization = request.headers["authorization"]
+    return [...this.source.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
+  }
+
+  /** An answer that the source did not give. */
+  protected made(status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireAnswer {
+    const bytes = encoder.encode(body)
+    const date = printHttpDate(this.kernel.now)
+    return {
+      status,
+      body: bytes,
+      cutAt: null,
+      headers: { "content-type": "application/json", date, "content-length": String(bytes.length), ...headers }
+    }
+  }
+
+  /** The page of a proxy. */
+  protected html(chance: Chance): WireAnswer {
+    return this.made(chance.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
+      "content-type": "text/html"
+    })
+  }
+
   private exchange(
     owner: Owner,
     life: number,
@@ -190,9 +231,8 @@ export class Network {
     const { kernel, chance } = this
     return Effect.callback((resume) => {
       const target = url.href.slice(origin.length)
-      const path = target.startsWith(basePath) ? target.slice(basePath.length) : target
-      const authorization = request.headers["authorization"]
-      const company = [...this.source.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
+      const path = pathOf(url)
+      const company = this.companyOf(request)
       const attempt: Attempt = {
         owner,
         life,
@@ -217,14 +257,6 @@ export class Network {
         attempt.endedAt = kernel.now
         run()
       }
-      const fail = (code: string) => {
-        const cause = Object.assign(new Error(`${code} in the simulation`), { code })
-        resume(
-          Effect.fail(
-            new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
-          )
-        )
-      }
       const back = (sent: WireAnswer) =>
         kernel.after(this.delay(fault), owner, () =>
           finish(() => {
@@ -238,7 +270,8 @@ export class Network {
             resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
           })
         )
-      const broken = (code: string) => kernel.after(this.delay(fault), owner, () => finish(() => fail(code)))
+      const broken = (code: string) =>
+        kernel.after(this.delay(fault), owner, () => finish(() => resume(transportError(request, code))))
       if (fault === "N1 refused") broken(chance.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
       else if (fault === "N2 reset before") broken("ECONNRESET")
       else if (fault !== "N3 black hole") {
@@ -428,59 +461,58 @@ export class Network {
 
   /** The answer of a proxy or a failing server that does not do the work; null lets the request through. */
   private instead(fault: NetworkFault | null, path: string): WireAnswer | null {
-    const { chance, kernel } = this
-    const made = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireAnswer => {
-      const bytes = encoder.encode(body)
-      const date = printHttpDate(kernel.now)
-      return {
-        status,
-        body: bytes,
-        cutAt: null,
-        headers: { "content-type": "application/json", date, "content-length": String(bytes.length), ...headers }
-      }
-    }
+    const { chance } = this
     switch (fault) {
       case "S1 server error": {
         const status = chance.pick([500, 500, 502, 503, 503, 504, 408, 423])
         const waits = status === 503 && chance.chance(0.5)
-        return made(status, envelope("server_error"), waits ? { "retry-after": String(chance.integer(1, 20)) } : {})
+        return this.made(
+          status,
+          envelope("server_error"),
+          waits ? { "retry-after": String(chance.integer(1, 20)) } : {}
+        )
       }
       case "S2 rate limited":
-        return made(429, envelope("rate_limited"), this.retryAfter())
+        return this.made(429, envelope("rate_limited"), this.retryAfter())
       case "S2h huge wait":
-        return made(chance.pick([503, 503, 429]), "<!doctype html><html><body>checking your browser</body></html>", {
-          "content-type": "text/html",
-          "retry-after": chance.pick(["31536000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
-        })
+        return this.made(
+          chance.pick([503, 503, 429]),
+          "<!doctype html><html><body>checking your browser</body></html>",
+          {
+            "content-type": "text/html",
+            "retry-after": chance.pick(["31536000", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"])
+          }
+        )
       case "S3 unauthorized":
-        return made(401, envelope(chance.pick(["unauthorized", "token_expired"])))
+        return this.made(401, envelope(chance.pick(["unauthorized", "token_expired"])))
       case "S3r unauthorized":
-        return made(401, envelope("unauthorized"))
+        return this.made(401, envelope("unauthorized"))
       case "S3r forbidden":
-        return made(403, envelope("forbidden"))
+        return this.made(403, envelope("forbidden"))
       case "S3r redirect":
-        return made(302, "", { location: "https://elsewhere.simulated/login" })
+        return this.made(302, "", { location: "https://elsewhere.simulated/login" })
       case "S3 forbidden":
-        return made(403, envelope("insufficient_scope"))
+        return this.made(403, envelope("insufficient_scope"))
       case "S4 html":
-        return made(chance.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
-          "content-type": "text/html"
-        })
+        return this.html(chance)
       case "S4 garbage":
-        return made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
+        return this.made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
       case "S4e empty list": {
         const { itemsKey } = this.source.core.world.dialect
         const key = itemsKey === "resource" ? /^\/([a-z0-9]+)/.exec(path)![1]! : itemsKey
-        return made(200, itemsKey === "bare" ? "[]" : `{"${key}":[],"_meta":{"has_more":false,"next_cursor":null}}`)
+        return this.made(
+          200,
+          itemsKey === "bare" ? "[]" : `{"${key}":[],"_meta":{"has_more":false,"next_cursor":null}}`
+        )
       }
       case "S4 empty":
-        return made(200, "")
+        return this.made(200, "")
       case "S4 error envelope":
-        return made(200, envelope("server_error"))
+        return this.made(200, envelope("server_error"))
       case "S10 token expired":
-        return /[?&](cursor|page|offset)=/.test(path) ? made(410, envelope("invalid_request")) : null
+        return /[?&](cursor|page|offset)=/.test(path) ? this.made(410, envelope("invalid_request")) : null
       case "N16 redirect":
-        return made(302, "", { location: "https://elsewhere.simulated/login" })
+        return this.made(302, "", { location: "https://elsewhere.simulated/login" })
       default:
         return null
     }

@@ -7,7 +7,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -21,13 +20,14 @@ import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import type { Counts, Problem } from "../../../src/outbox/Push.ts"
 import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as OutboxWorker from "../../../src/outbox/OutboxWorker.ts"
-import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
+import { chance as chanceOf } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import { currentOf } from "./Programs.ts"
 import { companiesOf, cycle, engineOf, type Machine, own, type Services, start } from "./Engine.ts"
 import type { PushFile } from "./People.ts"
+import { Processes, type ProcessLife } from "./Processes.ts"
 import { companyName } from "./Sender.ts"
 
 const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)
@@ -139,13 +139,11 @@ type Job =
   | { readonly kind: "keep" }
   | { readonly kind: "sync" }
 
-interface Life {
-  readonly owner: Owner
+interface Life extends ProcessLife {
   readonly place: number
   readonly job: Job
   /** It is not started again. */
   readonly isExtra: boolean
-  fiber: Fiber.Fiber<unknown, unknown> | null
 }
 
 /** Statements of a process that checks whether there is work. */
@@ -160,40 +158,26 @@ const nameOf = (job: Job): string =>
         ? "to send the inserted rows"
         : "a sync"
 
-export class Pushing {
-  private readonly machine: Machine
+export class Pushing extends Processes<Life> {
   private readonly plan: PushPlan
-  private readonly chance: Chance
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
-  private readonly alive = new Set<Life>()
   private readonly jobs: Array<Job> = []
-  private readonly jumps: Array<number>
-  private lives = 0
-  private faults = true
-  private accepting = true
   /** When the machine wakes; null while it is awake. */
   private wakes: number | null = null
   /** Whether everything goes to sleep at the next write that leaves. */
   private isTired = false
-  kills = 0
   /** Everything went to sleep; `until` is the time when it wakes. */
   slept: (until: number) => void = () => {}
   /** Reported counts of the pushes of files that finished. */
   readonly said: Array<{ readonly push: string; readonly counts: Counts }> = []
 
-  constructor(machine: Machine, plan: PushPlan, trace: Trace, fired: (what: string) => void) {
-    this.machine = machine
+  constructor(machine: Machine, plan: PushPlan, trace: Trace) {
+    super(machine, chanceOf(plan.seed, "push processes"), trace)
     this.plan = plan
-    this.chance = chanceOf(plan.seed, "push processes")
-    this.trace = trace
-    this.fired = fired
-    this.jumps = [...plan.skews]
   }
 
   begin(files: ReadonlyArray<PushFile>): void {
     const { chance, plan } = this
-    const { kernel, connections } = this.machine
+    const { kernel } = this.machine
     const { pushing, safety } = plan
     for (const file of files) {
       const at = chance.integer(0, Math.round(safety * 0.7))
@@ -212,22 +196,7 @@ export class Pushing {
     for (let number = 0; number < plan.processes; number++) {
       this.begins({ kind: "sync" }, chance.integer(0, plan.cycleEvery))
     }
-    if (plan.on.has("K2")) {
-      for (let times = chance.integer(1, 4); times > 0; times--) {
-        kernel.after(chance.integer(0, safety), null, () => {
-          this.jumps[chance.integer(0, this.jumps.length - 1)]! += chance.pick([-1, 1]) * chance.skewed(1e6, 86_400e6)
-          this.fired("K2 clock jumped")
-        })
-      }
-    }
-    for (let times = plan.restarts; times > 0; times--) {
-      kernel.after(chance.integer(0, safety), null, () => {
-        if (!this.faults) return
-        this.trace.event(kernel.now, "db", "! D1 restart")
-        this.fired("D1 restart")
-        connections.restart(chance.skewed(100_000, 6_000_000))
-      })
-    }
+    this.beginDisturbances()
     if (plan.webhooks.asleep > 0) {
       const at = Math.round(safety * (0.1 + 0.4 * chance.next()))
       kernel.after(at, null, () => {
@@ -341,8 +310,7 @@ export class Pushing {
   stepped(owner: Owner, what: string): void {
     const { plan, chance } = this
     const { kernel, connections } = this.machine
-    if (!this.faults || owner.state !== "running") return
-    const life = [...this.alive].find((one) => one.owner === owner)
+    const life = this.victim(owner)
     if (life === undefined) return
     // A process that waits for its turn has nothing to lose.
     if (isWaiting.test(what)) return
@@ -354,7 +322,7 @@ export class Pushing {
     const { killAtSend, killAtCommit } = plan.pushing
     const strike = (rate: number, why: string): boolean => {
       if (rate === 0 || !chance.chance(rate)) return false
-      kernel.after(chance.integer(0, 2000), null, () => this.kill(life, why))
+      this.soon(2000, () => this.kill(life, why))
       return true
     }
     if (isSend && strike(killAtSend, "C1 killed when a write had left")) return
@@ -364,15 +332,12 @@ export class Pushing {
       return
     if (strike(plan.killRate, "C1 killed anywhere")) return
     if (plan.pauseRate > 0 && chance.chance(plan.pauseRate * (isSend ? 4 : 1))) {
-      kernel.after(chance.integer(0, 2000), null, () => this.pause(life))
+      this.soon(2000, () => this.pause(life))
       return
     }
     if (plan.stopRate > 0 && chance.chance(plan.stopRate)) {
-      kernel.after(chance.integer(0, 2000), null, () => {
-        if (owner.state !== "running" || life.fiber === null || !this.faults) return
-        this.trace.event(kernel.now, owner.name, "! C2 interrupted")
-        this.fired("C2 interrupted")
-        life.fiber.interruptUnsafe()
+      this.soon(2000, () => {
+        if (this.faults) this.interrupt(life)
       })
       return
     }
@@ -394,45 +359,30 @@ export class Pushing {
   }
 
   private kill(life: Life, why: string): void {
-    const { kernel } = this.machine
-    if (life.owner.state === "dead" || !this.alive.has(life) || !this.faults) return
-    this.trace.event(kernel.now, life.owner.name, `! ${why}`)
-    this.fired(why)
-    this.kills++
-    this.end(life)
+    if (this.isStruck(life, why)) this.end(life)
   }
 
   /** Kills a process; it is started again later. */
   private end(life: Life): void {
-    const { kernel, connections } = this.machine
-    kernel.kill(life.owner)
-    connections.cut(life.owner)
-    this.alive.delete(life)
-    if (!life.isExtra) kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
+    this.cut(life)
+    if (!life.isExtra)
+      this.machine.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
   }
 
   private pause(life: Life): void {
-    const { kernel, connections } = this.machine
+    const { kernel } = this.machine
     const { chance } = this
-    if (life.owner.state !== "running" || !this.alive.has(life) || !this.faults) return
-    const length = chance.chance(0.2) ? chance.skewed(60_000_000, 600_000_000) : chance.skewed(1_000_000, 60_000_000)
-    this.trace.event(kernel.now, life.owner.name, `! C3 paused for ${(length / 1e6).toFixed(1)} s`)
-    this.fired("C3 pause")
-    kernel.freeze(life.owner)
-    if (length > 60_000_000 || chance.chance(0.7)) {
+    const draw = () =>
+      chance.chance(0.2) ? chance.skewed(60_000_000, 600_000_000) : chance.skewed(1_000_000, 60_000_000)
+    this.freeze(life, draw, (length) => {
+      if (length <= 60_000_000 && !chance.chance(0.7)) return
       kernel.after(chance.skewed(500_000, 20_000_000), null, () => {
         if (life.owner.state !== "frozen") return
-        if (chance.chance(0.7)) connections.loseLocks(life.owner)
-        else connections.cut(life.owner)
+        this.loseSession(life)
         kernel.after(chance.skewed(500_000, 10_000_000), null, () => {
           if (life.owner.state === "frozen") this.beside(life)
         })
       })
-    }
-    kernel.after(length, null, () => {
-      if (life.owner.state !== "frozen") return
-      this.trace.event(kernel.now, life.owner.name, "resumed")
-      kernel.thaw(life.owner)
     })
   }
 
@@ -440,18 +390,7 @@ export class Pushing {
 
   /** Stops new processes and faults. `done` is called when every process has ended its work. */
   heal(done: () => void): void {
-    const { kernel } = this.machine
-    this.faults = false
-    this.accepting = false
-    for (const life of this.alive) {
-      if (life.owner.state === "frozen") kernel.thaw(life.owner)
-      if (life.job.kind === "keep") life.fiber?.interruptUnsafe()
-    }
-    const look = () => {
-      if (this.alive.size === 0) done()
-      else kernel.after(250_000, null, look)
-    }
-    look()
+    this.healAll(({ job }) => job.kind === "keep", done)
   }
 
   /** Runs a fresh process to its end. `died` is true when it ended without a result, for example without a database. */

@@ -1,11 +1,4 @@
-/**
- * The processes that run the pipeline, and their faults.
- *
- * Promise: a killed process runs no further instruction. The server notices the loss of its connections a while later.
- * A paused process runs no instruction until it is resumed, however late. Both happen at steps: right before or after
- * any statement or request.
- */
-import type * as Fiber from "effect/Fiber"
+/** The processes that sync and serve webhooks. Faults strike at steps: right before or after any statement or request. */
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
@@ -14,6 +7,7 @@ import type { SyncMoment } from "../checkers/Checker.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { type Period, sleepOf } from "../Plan.ts"
 import { type Machine, type CycleOptions, cycle, start } from "./Engine.ts"
+import { Processes, type ProcessLife } from "./Processes.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
 
@@ -26,27 +20,15 @@ const backfillPlace = 7
 /** The places of the processes that serve webhooks begin here. */
 const servicePlace = 20
 
-interface Life {
-  readonly owner: Owner
+interface Life extends ProcessLife {
   readonly place: number
-  fiber: Fiber.Fiber<unknown, unknown> | null
   /** Called when it was killed. */
   readonly killed?: () => void
 }
 
-export class Supervisor {
-  private readonly machine: Machine
-  private readonly chance: Chance
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
-  private readonly alive = new Set<Life>()
-  private readonly jumps: Array<number>
-  private lives = 0
-  private faults = true
-  private accepting = true
+export class Supervisor extends Processes<Life> {
   /** Remaining lives of a crash loop. Each ends after its next commit. */
   private crashes = 0
-  kills = 0
   /** Whether a sync has read every resource to its end. */
   private isLoaded = false
   /** Number of losses of tables so far. */
@@ -61,12 +43,8 @@ export class Supervisor {
   /** Whether the current release has synced. */
   private hasNewer = false
 
-  constructor(machine: Machine, chance: Chance, trace: Trace, fired: (what: string) => void) {
-    this.machine = machine
-    this.chance = chance
-    this.trace = trace
-    this.fired = fired
-    this.jumps = machine.drawn.skews.map((skew) => skew)
+  constructor(machine: Machine, chance: Chance, trace: Trace) {
+    super(machine, chance, trace)
     this.begun = machine.kernel.now
   }
 
@@ -92,23 +70,7 @@ export class Supervisor {
         this.fired("C8 crash loop")
       })
     }
-    if (drawn.on.has("K2")) {
-      for (let times = this.chance.integer(1, 4); times > 0; times--) {
-        kernel.after(this.chance.integer(0, drawn.safety), null, () => {
-          const place = this.chance.integer(0, this.jumps.length - 1)
-          this.jumps[place]! += this.chance.pick([-1, 1]) * this.chance.skewed(1_000_000, 86_400_000_000)
-          this.fired("K2 clock jumped")
-        })
-      }
-    }
-    for (let times = drawn.restarts; times > 0; times--) {
-      kernel.after(this.chance.integer(0, drawn.safety), null, () => {
-        if (!this.faults) return
-        this.trace.event(kernel.now, "db", "! D1 restart")
-        this.fired("D1 restart")
-        this.machine.connections.restart(this.chance.skewed(100_000, 6_000_000))
-      })
-    }
+    this.beginDisturbances()
   }
 
   private beginServices(): void {
@@ -355,91 +317,65 @@ export class Supervisor {
 
   /** A step of a process: it may be killed, paused, or lose its locks here. */
   stepped(owner: Owner, what: string): void {
-    const { drawn, kernel, connections } = this.machine
+    const { drawn, connections } = this.machine
     const { chance } = this
-    if (!this.faults || owner.state !== "running") return
-    const life = [...this.alive].find((one) => one.owner === owner)
+    const life = this.victim(owner)
     if (life === undefined) return
     if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox") && chance.chance(0.05)) {
-      kernel.after(chance.integer(0, 200), null, () => this.kill(life, "R2 killed after storing"))
+      this.soon(200, () => this.kill(life, "R2 killed after storing"))
       return
     }
     if (this.crashes > 0 && /^commit/i.test(what)) {
       this.crashes--
-      kernel.after(chance.integer(0, 3000), null, () => this.kill(life, "C8 crash after a commit"))
+      this.soon(3000, () => this.kill(life, "C8 crash after a commit"))
       return
     }
     if (drawn.killRate > 0 && chance.chance(drawn.killRate)) {
-      kernel.after(chance.integer(0, 2000), null, () => this.kill(life, "C1 kill"))
+      this.soon(2000, () => this.kill(life, "C1 kill"))
       return
     }
     // A backfill has few answers, and the pages that it has read may become old before they are landed.
     const isRead = life.place === backfillPlace && what.startsWith("/")
     const pauseRate = drawn.pauseRate * (isRead ? 20 : 1)
     if (pauseRate > 0 && chance.chance(pauseRate)) {
-      kernel.after(chance.integer(0, 2000), null, () => this.pause(life))
+      this.soon(2000, () => this.pause(life))
       return
     }
     if (drawn.stopRate > 0 && chance.chance(drawn.stopRate)) {
-      kernel.after(chance.integer(0, 2000), null, () => {
-        if (owner.state !== "running" || life.fiber === null) return
-        this.trace.event(kernel.now, owner.name, "! C2 interrupted")
-        this.fired("C2 interrupted")
-        life.fiber.interruptUnsafe()
-      })
+      this.soon(2000, () => this.interrupt(life))
       return
     }
     if (drawn.lockLossRate > 0 && chance.chance(drawn.lockLossRate)) connections.loseLocks(owner)
   }
 
   private kill(life: Life, why: string): void {
-    const { kernel } = this.machine
-    if (life.owner.state === "dead" || !this.alive.has(life) || !this.faults) return
-    this.trace.event(kernel.now, life.owner.name, `! ${why}`)
-    this.fired(why)
-    this.kills++
+    if (!this.isStruck(life, why)) return
     this.end(life)
     life.killed?.()
     if (life.place < 0) return
-    const restart = this.chance.skewed(50_000, 8_000_000)
-    kernel.after(restart, null, () => this.launch(life.place))
+    this.machine.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
   }
 
   /** Kills a process: it runs no further instruction. */
   private end(life: Life): void {
-    const { kernel, connections, ports } = this.machine
-    kernel.kill(life.owner)
-    connections.cut(life.owner)
-    ports.close(life.owner)
-    this.alive.delete(life)
+    this.cut(life)
     if (life.place >= servicePlace && this.wakes() !== null) this.launch(life.place)
   }
 
   private pause(life: Life): void {
-    const { kernel, connections, drawn } = this.machine
+    const { kernel, drawn } = this.machine
     const { chance } = this
-    if (life.owner.state !== "running" || !this.alive.has(life) || !this.faults) return
-    const length = chance.skewed(1_000_000, 600_000_000)
-    this.trace.event(kernel.now, life.owner.name, `! C3 paused for ${(length / 1e6).toFixed(1)} s`)
-    this.fired("C3 pause")
-    kernel.freeze(life.owner)
-    // A service manager starts another process in the meantime. The server may give the locks to that one.
-    if (chance.chance(0.7)) {
+    const length = () => chance.skewed(1_000_000, 600_000_000)
+    this.freeze(life, length, () => {
+      // A service manager starts another process in the meantime. The server may give the locks to that one.
+      if (!chance.chance(0.7)) return
       kernel.after(chance.skewed(500_000, 20_000_000), null, () => {
-        if (life.owner.state !== "frozen") return
-        if (chance.chance(0.7)) connections.loseLocks(life.owner)
-        else connections.cut(life.owner)
+        if (life.owner.state === "frozen") this.loseSession(life)
       })
-      if (drawn.processes === 1) {
-        kernel.after(chance.skewed(500_000, 30_000_000), null, () => {
-          if (life.owner.state === "frozen" && this.faults) this.launch(life.place)
-        })
-      }
-    }
-    kernel.after(length, null, () => {
-      if (life.owner.state !== "frozen") return
-      this.trace.event(kernel.now, life.owner.name, "resumed")
-      kernel.thaw(life.owner)
+      if (drawn.processes !== 1) return
+      kernel.after(chance.skewed(500_000, 30_000_000), null, () => {
+        if (life.owner.state === "frozen" && this.faults) this.launch(life.place)
+      })
     })
   }
 
@@ -447,18 +383,7 @@ export class Supervisor {
 
   /** Stops new cycles and faults. `done` is called when every process has ended its work. */
   heal(done: () => void): void {
-    const { kernel } = this.machine
-    this.faults = false
-    this.accepting = false
-    for (const life of this.alive) {
-      if (life.owner.state === "frozen") kernel.thaw(life.owner)
-      if (life.place >= servicePlace) life.fiber?.interruptUnsafe()
-    }
-    const look = () => {
-      if (this.alive.size === 0) done()
-      else kernel.after(250_000, null, look)
-    }
-    look()
+    this.healAll(({ place }) => place >= servicePlace, done)
   }
 
   /** A fresh process that serves. Returns a function that requests its end. */

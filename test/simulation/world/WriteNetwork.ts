@@ -8,19 +8,29 @@
  */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientError from "effect/http/HttpClientError"
+import type * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { isObject, parseExactly, print } from "../../../connectors/service-v2/reference-server/json.ts"
 import type { Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
-import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
 import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan, WriteFault } from "../PushPlan.ts"
-import { type Attempt, bodyOf, Network, type NetworkFaults, responseOf, type WireAnswer, sentOf } from "./Network.ts"
-import { basePath, origin, type Source } from "./Source.ts"
+import {
+  type Attempt,
+  bodyOf,
+  envelope,
+  Network,
+  type NetworkFaults,
+  pathOf,
+  responseOf,
+  sentOf,
+  transportError,
+  type WireAnswer
+} from "./Network.ts"
+import { origin, type Source } from "./Source.ts"
 
 /** A write that left a process, and its answer. */
 export interface Sending {
@@ -73,9 +83,6 @@ const memory = 24 * hour
 /** The maximum time between the first sending and a proxy's copy: the source still remembers the key. */
 const copiesUntil = 20 * hour
 
-const envelope = (code: string, field?: string) =>
-  JSON.stringify({ error: { code, message: "a fault of the simulation", ...(field === undefined ? {} : { field }) } })
-
 /** The key of a record that spoils its batch begins with `poison`. */
 export const isPoison = (externalid: unknown): boolean =>
   typeof externalid === "string" && externalid.startsWith("poison")
@@ -92,12 +99,8 @@ const afterWork: ReadonlySet<WriteFault> = new Set([
 ])
 
 export class WriteNetwork extends Network {
-  private readonly world: Kernel
   private readonly luck: Chance
-  private readonly server: Source
   private readonly plan: PushPlan
-  private readonly story: Trace
-  private readonly countFault: (what: string) => void
   private readonly began: number
   readonly sendings: Array<Sending> = []
   readonly effects: Array<WriteEffect> = []
@@ -128,12 +131,8 @@ export class WriteNetwork extends Network {
     plan: PushPlan
   ) {
     super(kernel, chanceOf(plan.seed, "push network"), source, faults, trace, fired, plan.delayMax)
-    this.world = kernel
     this.luck = chanceOf(plan.seed, "push writes")
-    this.server = source
     this.plan = plan
-    this.story = trace
-    this.countFault = fired
     this.began = kernel.now
     this.answered = ({ company, path, sentAt }, sent) => {
       if (company === null || sent.status !== 200 || sent.cutAt !== null || !isOfSource(sent)) return
@@ -150,20 +149,15 @@ export class WriteNetwork extends Network {
     )
   }
 
-  private companyOf(request: HttpClientRequest.HttpClientRequest): number | null {
-    const authorization = request.headers["authorization"]
-    return [...this.server.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
-  }
-
   private fire(owner: string, what: string): void {
-    this.countFault(what)
-    this.story.event(this.world.now, owner, `! ${what}`)
+    this.fired(what)
+    this.trace.event(this.kernel.now, owner, `! ${what}`)
   }
 
   private drawWrite(key: string): WriteFault | null {
     if (!this.faults.on || (this.busy.get(key) ?? 0) > 0) return null
     const { outage, writes } = this.plan.pushing
-    const at = this.world.now - this.began
+    const at = this.kernel.now - this.began
     if (outage !== null && at >= outage.from && at < outage.to) return "U1 500 before"
     for (const [fault, rate] of writes) if (this.luck.chance(rate)) return fault
     return null
@@ -175,7 +169,7 @@ export class WriteNetwork extends Network {
     request: HttpClientRequest.HttpClientRequest,
     url: URL
   ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
-    const { world, luck } = this
+    const { kernel, luck } = this
     return Effect.callback((resume) => {
       const path = pathOf(url)
       const bytes = bodyOf(request)
@@ -189,27 +183,27 @@ export class WriteNetwork extends Network {
         key: request.headers["idempotency-key"] ?? "",
         ifMatch: request.headers["if-match"] ?? null,
         body: bytes === null ? null : decoder.decode(bytes),
-        at: world.now,
+        at: kernel.now,
         endedAt: null,
         status: null,
         answer: null
       }
       const { key } = sending
       this.sendings.push(sending)
-      if (!this.firstSent.has(key)) this.firstSent.set(key, world.now)
+      if (!this.firstSent.has(key)) this.firstSent.set(key, kernel.now)
       const attempt: Attempt = {
         owner,
         life,
         company: sending.company,
         path: `${request.method} ${path} ${key}`,
-        sentAt: world.now,
+        sentAt: kernel.now,
         endedAt: null,
         status: null,
         waitUntil: null
       }
       this.attempts.push(attempt)
       const fault = this.drawWrite(key)
-      this.story.event(world.now, owner.name, `sends ${request.method} ${path} ${key.slice(0, 8)}`)
+      this.trace.event(kernel.now, owner.name, `sends ${request.method} ${path} ${key.slice(0, 8)}`)
       if (fault !== null) {
         this.fire(owner.name, this.isOutage() ? "U23 every write fails" : fault)
       }
@@ -219,12 +213,12 @@ export class WriteNetwork extends Network {
       const finish = (run: () => void) => {
         if (!open) return
         open = false
-        attempt.endedAt = world.now
-        sending.endedAt = world.now
+        attempt.endedAt = kernel.now
+        sending.endedAt = kernel.now
         run()
       }
       const back = (sent: WireAnswer, late = 0) =>
-        world.after(this.way() + late, owner, () =>
+        kernel.after(this.way() + late, owner, () =>
           finish(() => {
             attempt.status = sent.status
             if (sent.cutAt === null) {
@@ -232,19 +226,13 @@ export class WriteNetwork extends Network {
               sending.answer = decoder.decode(sent.body)
             }
             const wait = sent.headers["retry-after"]
-            if (wait !== undefined && /^\d+$/.test(wait)) attempt.waitUntil = world.now + Number(wait) * 1_000_000
-            this.story.event(world.now, owner.name, `http ${sent.status} ${request.method} ${path} ${key.slice(0, 8)}`)
+            if (wait !== undefined && /^\d+$/.test(wait)) attempt.waitUntil = kernel.now + Number(wait) * 1_000_000
+            this.trace.event(kernel.now, owner.name, `http ${sent.status} ${request.method} ${path} ${key.slice(0, 8)}`)
             resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
           })
         )
       const broken = (code: string) =>
-        world.after(this.way(), owner, () =>
-          finish(() => {
-            const cause = Object.assign(new Error(`${code} in the simulation`), { code })
-            const reason = new HttpClientError.TransportError({ request, cause })
-            resume(Effect.fail(new HttpClientError.HttpClientError({ reason })))
-          })
-        )
+        kernel.after(this.way(), owner, () => finish(() => resume(transportError(request, code))))
       const answer = (sent: WireAnswer) => {
         switch (fault) {
           case "U2 answer lost":
@@ -256,7 +244,7 @@ export class WriteNetwork extends Network {
           case "U7 500 after":
             return back(this.made(luck.pick([500, 502, 503, 504]), envelope("server_error")))
           case "U9 HTML after":
-            return back(this.html())
+            return back(this.html(this.luck))
           case "U10 another 207":
             return back(this.mangled(sent))
           default:
@@ -280,19 +268,19 @@ export class WriteNetwork extends Network {
           answer(sent)
         })
       } else if (fault !== "U1 black hole") {
-        world.after(this.way(), null, () => back(this.madeInstead(fault)))
+        kernel.after(this.way(), null, () => back(this.madeInstead(fault)))
       }
       return Effect.sync(() => {
         open = false
-        attempt.endedAt ??= world.now
-        sending.endedAt ??= world.now
+        attempt.endedAt ??= kernel.now
+        sending.endedAt ??= kernel.now
       })
     })
   }
 
   private isOutage(): boolean {
     const { outage } = this.plan.pushing
-    const at = this.world.now - this.began
+    const at = this.kernel.now - this.began
     return outage !== null && at >= outage.from && at < outage.to
   }
 
@@ -318,7 +306,7 @@ export class WriteNetwork extends Network {
     const { key } = sending
     this.busy.set(key, (this.busy.get(key) ?? 0) + 1)
     const isCopied = this.faults.on && this.luck.chance(this.plan.pushing.copyRate)
-    this.world.after(way, null, () => {
+    this.kernel.after(way, null, () => {
       if (isCopied) this.copy(sending, received)
       this.arrive(sending, received, work, (sent) => {
         this.busy.set(key, this.busy.get(key)! - 1)
@@ -329,11 +317,11 @@ export class WriteNetwork extends Network {
 
   /** A proxy that got no answer, or assumes so, sends the write again. */
   private copy(sending: Sending, received: Request): void {
-    const { world, luck } = this
+    const { kernel, luck } = this
     for (let times = luck.integer(1, 2); times > 0; times--) {
       const late = luck.chance(0.6) ? luck.skewed(100, 2_000_000) : luck.skewed(1_000_000, 12 * hour)
-      const at = Math.min(world.now + late, this.firstSent.get(sending.key)! + copiesUntil)
-      world.at(at, null, () => {
+      const at = Math.min(kernel.now + late, this.firstSent.get(sending.key)! + copiesUntil)
+      kernel.at(at, null, () => {
         // If the first write was not processed, its copy is not processed either.
         if (!this.begun.has(sending.number)) return
         this.fire("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
@@ -347,8 +335,8 @@ export class WriteNetwork extends Network {
     const refused = this.refused(sending)
     if (refused !== null) return answered(refused)
     const storedAnswer = this.stored.get(sending.key)
-    if (storedAnswer !== undefined && this.world.now - storedAnswer.at < memory) {
-      this.countFault("U8 stored 500 answered again")
+    if (storedAnswer !== undefined && this.kernel.now - storedAnswer.at < memory) {
+      this.fired("U8 stored 500 answered again")
       return answered({
         ...storedAnswer.sent,
         headers: { ...storedAnswer.sent.headers, "idempotent-replayed": "true" }
@@ -357,12 +345,12 @@ export class WriteNetwork extends Network {
     this.begun.add(sending.number)
     const request = this.withoutFailing(sending, received)
     if (this.working.has(sending.key)) {
-      this.countFault("U4 same key while it is worked on")
-      return answered(this.withFailing(sending, sentOf(this.server.serve(request))))
+      this.fired("U4 same key while it is worked on")
+      return answered(this.withFailing(sending, sentOf(this.source.serve(request))))
     }
-    const release = this.server.core.hold(request)
+    const release = this.source.core.hold(request)
     this.working.add(sending.key)
-    this.world.after(work, null, () => {
+    this.kernel.after(work, null, () => {
       release()
       this.working.delete(sending.key)
       answered(this.work(sending, request))
@@ -370,14 +358,14 @@ export class WriteNetwork extends Network {
   }
 
   private work(sending: Sending, request: Request): WireAnswer {
-    const { world, luck } = this
+    const { kernel, luck } = this
     const { key } = sending
     const isFirst = !this.drawnKeys.has(key)
     this.drawnKeys.add(key)
     const isStored = isFirst && this.faults.on && luck.chance(this.plan.pushing.storedRate)
     if (isStored) {
       const sent = this.made(500, envelope("server_error"))
-      this.stored.set(key, { at: world.now, sent })
+      this.stored.set(key, { at: kernel.now, sent })
       const isDone = luck.chance(0.5)
       this.fire("source", isDone ? "U8 done, and its 500 stored" : "U8 not done, and its 500 stored")
       if (isDone) this.execute(sending, request)
@@ -387,14 +375,14 @@ export class WriteNetwork extends Network {
   }
 
   private execute(sending: Sending, request: Request): WireAnswer {
-    const { history } = this.server.core.world.store
+    const { history } = this.source.core.world.store
     const from = history.length
-    const answer = this.server.serve(request)
+    const answer = this.source.serve(request)
     const changes = history.slice(from).filter(({ version }) => version.table.resource.path === sending.resource)
     if (changes.length > 0) {
       const ids = changes.map(({ op, version: { id } }) => `${op} ${id}`).join(", ")
-      this.story.event(this.world.now, "source", `did ${sending.key.slice(0, 8)} of ${sending.owner}: ${ids}`)
-      const effect = { at: this.world.now, sending, changes }
+      this.trace.event(this.kernel.now, "source", `did ${sending.key.slice(0, 8)} of ${sending.owner}: ${ids}`)
+      const effect = { at: this.kernel.now, sending, changes }
       this.effects.push(effect)
       this.done(effect)
     }
@@ -409,18 +397,18 @@ export class WriteNetwork extends Network {
     const isBatch = path.endsWith("/batch")
     const items = body === null ? [] : itemsOf(body)
     if (isBatch && noBatch !== null) {
-      this.countFault("U20 no batch")
+      this.fired("U20 no batch")
       const code = { 404: "not_found", 405: "method_not_allowed", 415: "not_batchable", 501: "not_implemented" }[
         noBatch
       ]
       return this.made(noBatch, envelope(code))
     }
     if (isBatch && batchMax !== null && items.length > batchMax) {
-      this.countFault("U20 batch too large")
+      this.fired("U20 batch too large")
       return this.made(400, envelope("batch_too_large"))
     }
     if (poison === "item" || !items.some((item) => isPoison(item["externalid"]))) return null
-    this.countFault(`U13 ${poison} for one bad record`)
+    this.fired(`U13 ${poison} for one bad record`)
     return poison === "refused" || !isBatch
       ? this.made(400, envelope("invalid_request", "externalid"))
       : this.made(500, envelope("server_error"))
@@ -430,7 +418,7 @@ export class WriteNetwork extends Network {
   private failingOf(sending: Sending): SpoiltBatch["failing"] {
     const { key, path, body } = sending
     const drawnBefore = this.spoilt.get(key)
-    if (drawnBefore !== undefined && this.world.now - drawnBefore.at < memory) return drawnBefore.failing
+    if (drawnBefore !== undefined && this.kernel.now - drawnBefore.at < memory) return drawnBefore.failing
     const failing = new Map<number, { readonly status: number; readonly isDone: boolean }>()
     const { itemRate } = this.plan.pushing
     if (this.faults.on && itemRate > 0 && path.endsWith("/batch")) {
@@ -439,7 +427,7 @@ export class WriteNetwork extends Network {
         failing.set(index, { status: this.luck.pick([429, 500, 500, 503]), isDone: this.luck.chance(0.4) })
       }
     }
-    this.spoilt.set(key, { at: this.world.now, failing })
+    this.spoilt.set(key, { at: this.kernel.now, failing })
     return failing
   }
 
@@ -463,7 +451,7 @@ export class WriteNetwork extends Network {
       const failed = failing.get(index)
       const result = failed?.isDone === false ? {} : { ...worked[next++]!, index }
       if (failed === undefined) return result
-      this.countFault(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
+      this.fired(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
       const code = failed.status === 429 ? "rate_limited" : "server_error"
       const isText = this.plan.dialect["batchStatus"] === "text"
       return { index, status: isText ? "error" : failed.status, error: { code, message: "a fault of the simulation" } }
@@ -508,27 +496,6 @@ export class WriteNetwork extends Network {
     return this.made(207, print({ results }))
   }
 
-  private made(status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireAnswer {
-    const bytes = encoder.encode(body)
-    return {
-      status,
-      body: bytes,
-      cutAt: null,
-      headers: {
-        "content-type": "application/json",
-        date: printHttpDate(this.world.now),
-        "content-length": String(bytes.length),
-        ...headers
-      }
-    }
-  }
-
-  private html(): WireAnswer {
-    return this.made(this.luck.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
-      "content-type": "text/html"
-    })
-  }
-
   private madeInstead(fault: WriteFault): WireAnswer {
     const { luck } = this
     switch (fault) {
@@ -539,7 +506,7 @@ export class WriteNetwork extends Network {
           luck.chance(0.7) ? { "retry-after": String(luck.skewed(1, 60)) } : {}
         )
       case "U9 HTML before":
-        return this.html()
+        return this.html(this.luck)
       case "U24 unauthorized":
         return this.made(401, envelope(luck.pick(["unauthorized", "token_expired"])))
       case "U24 forbidden":
@@ -550,11 +517,6 @@ export class WriteNetwork extends Network {
         return this.made(luck.pick([500, 500, 502, 503, 504]), envelope("server_error"))
     }
   }
-}
-
-const pathOf = (url: URL): string => {
-  const target = url.href.slice(origin.length)
-  return target.startsWith(basePath) ? target.slice(basePath.length) : target
 }
 
 /** The records of a body, also of a single one. */

@@ -1,27 +1,15 @@
 /**
- * The simulation of one seed with pushes: a safety phase with faults, healing, more runs of the same pushes, one sync,
- * and the final checks.
+ * The part of a seed with pushes: after healing more runs of the same pushes, then one sync.
  *
- * Promise: as of `Simulation.ts`. The checkers of pushes run at each write that leaves or is done, after each commit,
- * and when everything was pushed, before any sync. The checkers of syncs run after each commit and at the end.
+ * The checkers of pushes run at each write that leaves or is done, after each commit, and when everything was pushed,
+ * before any sync. The checkers of syncs run after each commit and at the end.
  */
-import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/sync/Sync.ts"
 import { bounded } from "./checkers/bounded.ts"
-import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import {
-  type Fed,
-  type Final,
-  type RowVersion,
-  noLosses,
-  type ResourceResult,
-  type Setting,
-  type Subject
-} from "./checkers/Checker.ts"
+import { type Final, noLosses, type Setting } from "./checkers/Checker.ts"
 import { cursor } from "./checkers/cursor.ts"
 import { differences, equal } from "./checkers/equal.ts"
-import { fed as fedOf } from "./checkers/fed.ts"
+import { fed } from "./checkers/fed.ts"
 import { fence } from "./checkers/fence.ts"
 import { forward } from "./checkers/forward.ts"
 import { genuine } from "./checkers/genuine.ts"
@@ -33,25 +21,17 @@ import { progress } from "./checkers/progress.ts"
 import type { CallRow, OutboxRow, PushEnd, WarehouseRow } from "./checkers/PushChecker.ts"
 import { pushCheckers } from "./checkers/pushes.ts"
 import { chance } from "./kernel/Chance.ts"
-import { Kernel, Stalled } from "./kernel/Kernel.ts"
-import { trace as traceOf } from "./kernel/Trace.ts"
-import { type Pushes, safetyEnds, type PlanOptions } from "./Plan.ts"
-import { pushPlan } from "./PushPlan.ts"
-import type { Bench, Failure, Result } from "./Simulation.ts"
-import { Connections } from "./world/Connections.ts"
+import { Stalled } from "./kernel/Kernel.ts"
+import { safetyEnds } from "./Plan.ts"
+import type { PushPlan } from "./PushPlan.ts"
 import type { Machine } from "./world/Engine.ts"
-import { FeedReader } from "./world/FeedReader.ts"
 import { againMicros, lockNotAvailable } from "./world/Losses.ts"
 import { People, type PlannedRow } from "./world/People.ts"
-import { Ports } from "./world/Ports.ts"
 import { Pushing } from "./world/Pushing.ts"
 import { companyName } from "./world/Sender.ts"
-import { Source } from "./world/Source.ts"
-import { Warehouse } from "./world/Warehouse.ts"
 import { WriteNetwork } from "./world/WriteNetwork.ts"
+import { began, check, type Part, turnsMax, type World } from "./World.ts"
 
-const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
-const turnsMax = 2_000_000
 /** Virtual time allowed for one run after healing. */
 const runMax = 2 * 3600 * 1_000_000
 /** After healing, the maximum number of runs of each push until all rows are resolved. */
@@ -63,47 +43,11 @@ const cyclesMax = 2
 const insertLockTimeoutMs = 20
 
 /** The checkers of landed rows, also of those that a push landed. */
-const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, fedOf, ledger, polite, bounded]
+const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, fed, ledger, polite, bounded]
 
-/** A violation that a checker reported. */
-class Objection extends Error {
-  readonly checker: { readonly name: string; readonly holds: string }
-  constructor(checker: { readonly name: string; readonly holds: string }, what: string) {
-    super(what)
-    this.checker = checker
-  }
-}
-
-export const simulatePushes = async (
-  bench: Bench,
-  seed: number,
-  options: PlanOptions,
-  keep: boolean,
-  pushes: Exclude<Pushes, "off">
-): Promise<Result> => {
-  const startedAt = performance.now()
-  await bench.clear()
-  const drawn = pushPlan(seed, options, pushes)
-  const trace = traceOf(keep, began)
-  const kernel = new Kernel(began, chance(seed, "push scheduler"))
-  const fired = new Map<string, number>()
-  const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
-  const source = new Source(kernel, seed)
-  const warehouse = new Warehouse(bench.monitor)
-  const companies = drawn.companies === 2 ? [1, 2] : [1]
-  for (const company of companies) source.token(company)
-  source.control("PUT", "/limits", { requestsPerMinute: 600 })
-  source.control("PUT", "/dialect", drawn.dialect)
-  const subjects = companies.flatMap((company) =>
-    drawn.resources.map((path) => ({ company, resource: serviceV2.resources.get(path)! }))
-  )
-  const forms = new Map<string, Canonical>()
-  const canonical = (company: number, resource: Resource, text: string): Canonical => {
-    const key = `${company} ${resource.path} ${text}`
-    let form = forms.get(key)
-    if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
-    return form
-  }
+export const pushes = (world: World, drawn: PushPlan): Part => {
+  const { bench, canonical, companies, connections, faults, fire, kernel } = world
+  const { pass, ports, seed, source, subjects, trace, warehouse } = world
   const setting: Setting = {
     source,
     plan: drawn,
@@ -167,60 +111,27 @@ export const simulatePushes = async (
     }))
   }
 
-  const feed = new FeedReader(warehouse)
-  const fedChecker = watching.find(({ name }) => name === "fed")!
-  const stamps = new Map<string, string>()
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
     const rows = await outbox()
-    for (const checker of pushWatching) {
-      const what = checker.committed?.({ rows }) ?? null
-      if (what !== null) throw new Objection(checker, what)
-    }
-    const gap = await feed.read()
-    if (gap !== null) throw new Objection(fedChecker, gap)
-    for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
-      const key = `${company} ${path}`
-      if (stamps.get(key) === stamp) continue
-      stamps.set(key, stamp)
-      const resource = serviceV2.resources.get(path)!
-      const { subject, runs } = await warehouse.landed(company, resource)
-      const fed = await feed.compare(company, resource)
-      for (const checker of watching) {
-        const what = checker.landed?.({ now: kernel.now, subject, runs, fed }) ?? null
-        if (what !== null) throw new Objection(checker, what)
-      }
-    }
+    check(pushWatching, (one) => one.committed?.({ rows }))
+    await world.checkTables(watching, await warehouse.checkpoints())
   }
   network.sending = (sending) =>
     kernel.work(async () => {
       const [call] = await callsWhere("idempotency_key = $1", [sending.key])
-      for (const checker of pushWatching) {
-        const what = checker.sent?.({ sending, call: call ?? null }) ?? null
-        if (what !== null) throw new Objection(checker, what)
-      }
+      check(pushWatching, (one) => one.sent?.({ sending, call: call ?? null }))
     })
   network.done = (done) => {
-    for (const checker of pushWatching) {
-      const what = checker.done?.(done) ?? null
-      if (what !== null) throw new Objection(checker, what)
-    }
+    check(pushWatching, (one) => one.done?.(done))
     people.afterDone(done)
   }
   network.read = (read) => people.afterRead(read)
 
-  const faults = { on: true, ...drawn.database }
-  let pushing: Pushing | null = null
-  const connections = new Connections(kernel, chance(seed, "push database"), bench.sessions, faults, trace, {
-    committed: look,
-    fired: fire,
-    stepped: (owner, what) => pushing?.stepped(owner, what)
-  })
-  const ports = new Ports(kernel, chance(seed, "ports"))
   const machine: Machine = { kernel, connections, network, source, ports, drawn, fired: fire }
-  const processes = new Pushing(machine, drawn, trace, fire)
-  pushing = processes
-  network.stepped = (owner, what) => processes.stepped(owner, what)
+  const processes = new Pushing(machine, drawn, trace)
+  world.watch.committed = look
+  world.watch.stepped = network.stepped = (owner, what) => processes.stepped(owner, what)
   processes.slept = (until) => {
     if (!drawn.on.has("U17")) return
     kernel.at(Math.round((kernel.now + until) / 2), null, () =>
@@ -267,8 +178,7 @@ export const simulatePushes = async (
   }
 
   let cycles = 0
-  let failure: Failure | null = null
-  try {
+  const run = async (): Promise<void> => {
     people.begin(companies)
     for (const { at, rows } of people.inserted) kernel.at(began + at, null, () => kernel.work(() => insert(rows)))
     processes.begin(people.files)
@@ -281,14 +191,9 @@ export const simulatePushes = async (
     })
     await kernel.run(turnsMax)
 
-    /** Lets virtual time pass. */
-    const pass = async (micros: number) => {
-      kernel.after(micros, null, () => kernel.end())
-      await kernel.run(turnsMax)
-    }
     /** Files whose last push died: they are pushed again. */
     const lost = new Set<string>()
-    const run = async (job: Parameters<Pushing["once"]>[0]): Promise<SyncReport | null> => {
+    const once = async (job: Parameters<Pushing["once"]>[0]): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
       const bound = kernel.at(kernel.now + runMax, null, () => kernel.end())
@@ -311,8 +216,8 @@ export const simulatePushes = async (
     const most = drawn.pushing.poison === "failing" ? runsMaxFailing : runsMax
     for (let runs = 0; runs === 0 || (runs < most && (await isOpen())); runs++) {
       cycles = runs + 1
-      for (const file of people.files) await run({ kind: "file", file })
-      for (const { company, resource } of subjects) await run({ kind: "outbox", company, resource: resource.path })
+      for (const file of people.files) await once({ kind: "file", file })
+      for (const { company, resource } of subjects) await once({ kind: "outbox", company, resource: resource.path })
       await pass(20_000_000)
     }
     const runsSoFar = await warehouse.runs()
@@ -344,48 +249,17 @@ export const simulatePushes = async (
         (row) => row["id"]!
       )
     }
-    for (const checker of pushWatching) {
-      const what = checker.pushed?.(pushed) ?? null
-      if (what !== null) throw new Objection(checker, what)
-    }
+    check(pushWatching, (one) => one.pushed?.(pushed))
 
     const final = async (report: SyncReport | null): Promise<Final> => {
-      // By then the server has noticed every connection that ended.
-      await pass(10_000_000)
-      const now: Array<Subject> = []
-      const kept = new Map<string, ReadonlyArray<RowVersion>>()
-      const fed = new Map<string, Fed>()
-      await feed.read()
-      for (const { company, resource } of subjects) {
-        now.push(await warehouse.subject(company, resource))
-        kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
-        fed.set(`${company} ${resource.path}`, await feed.compare(company, resource))
-      }
-      const said: ReadonlyArray<ResourceResult> = (report?.companies ?? []).flatMap((company) =>
-        company.outcomes.map((outcome) => ({
-          resource: outcome.resource,
-          company: Number(outcome.companyId),
-          status: outcome.status,
-          reason: outcome.failure?.message ?? (outcome.notes.join("; ") || null)
-        }))
-      )
+      const shared = await world.finalOf(report, false)
       return {
+        ...shared,
+        said: shared.said ?? [],
         recollections: [],
-        subjects: now,
-        runs: await warehouse.runs(),
-        fed: (subject) => fed.get(`${subject.company} ${subject.resource.path}`)!,
-        history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
-        said,
         attempts: network.attempts,
-        leftovers: {
-          "sessions lent": bench.sessions.busy,
-          "open transactions": connections.inTransaction,
-          "rows of scan_ids": await warehouse.count("tributary.scan_ids"),
-          "rows of refetch_requests": await warehouse.count("tributary.refetch_requests")
-        },
         excused: new Set(),
         odd: new Set(),
-        isDisputed: false,
         full: false,
         cycles
       }
@@ -394,37 +268,12 @@ export const simulatePushes = async (
     let syncs = 0
     do {
       syncs++
-      last = await final(await run({ kind: "sync" }))
+      last = await final(await once({ kind: "sync" }))
     } while (syncs < cyclesMax && differences(setting, last).size > 0)
-    for (const checker of watching) {
-      const what = checker.healed?.(last) ?? null
-      if (what !== null) throw new Objection(checker, what)
-    }
-  } catch (error) {
-    failure =
-      error instanceof Objection
-        ? { checker: error.checker.name, holds: error.checker.holds, what: error.message }
-        : error instanceof Stalled
-          ? { checker: "lively", holds: "I12: after healing, everything finishes", what: error.message }
-          : {
-              checker: "simulation",
-              holds: "the simulation itself does not fail",
-              what: error instanceof Error ? (error.stack ?? error.message) : String(error)
-            }
-    trace.event(kernel.now, "", `OBJECTION of ${failure.checker}: ${failure.what}`)
+    check(watching, (one) => one.healed?.(last))
   }
-  await bench.sessions.takeAllBack()
-  const writes = [...fired.values()].reduce((sum, count) => sum + count, 0)
   return {
-    seed,
-    hash: trace.hash(),
-    failure,
-    steps: network.attempts.length + connections.statements + people.planned.length + writes,
-    kills: processes.kills,
-    cycles,
-    fired,
-    plan: drawn,
-    lines: trace.lines,
-    milliseconds: performance.now() - startedAt
+    run,
+    end: () => ({ steps: network.attempts.length + people.planned.length, kills: processes.kills, cycles })
   }
 }
