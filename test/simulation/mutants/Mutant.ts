@@ -16,22 +16,27 @@ export interface Change {
   readonly replace: string
 }
 
-export interface Mutant {
+interface Plain {
   readonly name: string
   /** `museum 8` (see the README beside), or the kind of mistake. */
   readonly origin: string
   /** Why a developer could write it so. */
   readonly story: string
-  readonly changes: ReadonlyArray<Change>
   /** The plan in which the bug shows best; absent: any plan. */
   readonly options?: PlanOptions
 }
 
+/** A bug of one change, or of several. */
+export type Mutant = Plain & (Change | { readonly changes: ReadonlyArray<Change> })
+
+const changesOf = (mutant: Mutant): ReadonlyArray<Change> => ("changes" in mutant ? mutant.changes : [mutant])
+
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
 /** Why a bug cannot be planted; null when it can. */
-export const misfit = ({ name, changes }: Mutant): string | null => {
-  for (const { file, find } of changes) {
+export const misfit = (mutant: Mutant): string | null => {
+  const { name } = mutant
+  for (const { file, find } of changesOf(mutant)) {
     let text: string
     try {
       text = readFileSync(`${root}${file}`, "utf8")
@@ -48,7 +53,7 @@ export const misfit = ({ name, changes }: Mutant): string | null => {
 export const plant = (mutant: Mutant): void => {
   const wrong = misfit(mutant)
   if (wrong !== null) throw new Error(wrong)
-  const byUrl = Map.groupBy(mutant.changes, ({ file }) => pathToFileURL(`${root}${file}`).href)
+  const byUrl = Map.groupBy(changesOf(mutant), ({ file }) => pathToFileURL(`${root}${file}`).href)
   registerHooks({
     load: (url, context, nextLoad) => {
       const loaded = nextLoad(url, context)

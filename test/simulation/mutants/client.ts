@@ -53,20 +53,18 @@ export const client: ReadonlyArray<Mutant> = [
     name: "one-refusal-stops-all",
     origin: "one refused resource stopped the company",
     story: "a 401, a 403 of the user and a redirect concern every request",
-    changes: [{ file: "src/connector/FailureScope.ts", find: 'scope: "resource" })', replace: 'scope: "company" })' }],
+    file: "src/connector/FailureScope.ts",
+    find: 'scope: "resource" })',
+    replace: 'scope: "company" })',
     options: { on: ["S3r"], only: ["S3r"], overrides: { resources: ["jobs", "worktypes", "areas"], concurrency: 1 } }
   },
   {
     name: "retry-on-4xx",
     origin: "retry on 4xx",
     story: "another try never hurts",
-    changes: [
-      {
-        file: exchange,
-        find: "if (!reason.handling.isRetryable) return null",
-        replace: "if (!reason.handling.isRetryable && state.failures >= 6) return null"
-      }
-    ],
+    file: exchange,
+    find: "if (!reason.handling.isRetryable) return null",
+    replace: "if (!reason.handling.isRetryable && state.failures >= 6) return null",
     options: {
       on: ["S3", "N16"],
       overrides: {
@@ -105,26 +103,18 @@ export const client: ReadonlyArray<Mutant> = [
     name: "unknown-fields-dropped",
     origin: "schema drift drops column",
     story: "fields that the catalogue does not know are not needed",
-    changes: [
-      {
-        file: decode,
-        find: 'return { customFields, extra: extra === "" ? null : `{${extra}}` }',
-        replace: "return { customFields, extra: null }"
-      }
-    ],
+    file: decode,
+    find: 'return { customFields, extra: extra === "" ? null : `{${extra}}` }',
+    replace: "return { customFields, extra: null }",
     options: { on: ["S12"] }
   },
   {
     name: "drift-unnoticed",
     origin: "museum 5",
     story: "offset by offset, every record is read",
-    changes: [
-      {
-        file: paging,
-        find: "if (token === null || edge === null) return { repeated: 0, again: null }",
-        replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }"
-      }
-    ],
+    file: paging,
+    find: "if (token === null || edge === null) return { repeated: 0, again: null }",
+    replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }",
     options: {
       on: ["Pp", "S5"],
       off: ["S9", "S7x", "Pb", "S8", "S4e"],
@@ -135,12 +125,8 @@ export const client: ReadonlyArray<Mutant> = [
     name: "cancelled-records-forgotten",
     origin: "delete ignored",
     story: "cancelled records are not needed",
-    changes: [
-      {
-        file: pages,
-        find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
-        replace: "else if (isCancellable(resource) && since === undefined) parameters.push()"
-      }
-    ]
+    file: pages,
+    find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
+    replace: "else if (isCancellable(resource) && since === undefined) parameters.push()"
   }
 ]

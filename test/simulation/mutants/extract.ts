@@ -46,77 +46,67 @@ export const extract: ReadonlyArray<Mutant> = [
     name: "exclusive-boundary",
     origin: "museum 2",
     story: "records at the cursor have been read already",
-    changes: [
-      {
-        file: scan,
-        find: incremental,
-        replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`)
-      }
-    ],
+    file: scan,
+    find: incremental,
+    replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`),
     options: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "bound-read-apart",
     origin: "museum 3",
     story: "the upper bound can be requested after the data",
-    changes: [
-      {
-        file: scan,
-        find: "const complete = page.next === null\n    yield* offer",
-        replace:
-          "const complete = page.next === null\n    if (complete && state.syncedThrough !== null) " +
-          "state = { ...state, syncedThrough: (yield* connector.page({ resource, since: from.since, token: null })).syncedThrough }\n    yield* offer"
-      }
-    ],
+    file: scan,
+    find: "const complete = page.next === null\n    yield* offer",
+    replace:
+      "const complete = page.next === null\n    if (complete && state.syncedThrough !== null) " +
+      "state = { ...state, syncedThrough: (yield* connector.page({ resource, since: from.since, token: null })).syncedThrough }\n    yield* offer",
     options: { on: ["S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "no-overlap",
     origin: "museum 4",
     story: "a cursor is a cursor",
-    changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", "cursor") }],
+    file: scan,
+    find: incremental,
+    replace: incremental.replace("before(cursor, overlapMs)", "cursor"),
     options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000, rewriteShare: 0.1, writes: 60 } }
   },
   {
     name: "overlap-not-stored-text",
     origin: "museum 6",
     story: "the source's high-water mark is right; the overlap is only for old servers",
-    changes: [
-      {
-        file: scan,
-        find: "Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)",
-        replace: "Math.min(1_000, Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs))"
-      }
-    ],
+    file: scan,
+    find: "Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)",
+    replace: "Math.min(1_000, Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs))",
     options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
   },
   {
     name: "null-stamps-excluded",
     origin: "museum 7",
     story: "a record without a time of change has not changed",
-    changes: [
-      {
-        file: scan,
-        find: "const page = from.until === null ? read : recordsUntil(resource, read, from.until)",
-        replace:
-          'const stampAt = resource.fields.findIndex((field) => field.name === "lastchangedate")\n' +
-          "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }"
-      }
-    ],
+    file: scan,
+    find: "const page = from.until === null ? read : recordsUntil(resource, read, from.until)",
+    replace:
+      'const stampAt = resource.fields.findIndex((field) => field.name === "lastchangedate")\n' +
+      "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }",
     options: { on: ["S9"] }
   },
   {
     name: "cursor-from-the-last-page",
     origin: "museum 11",
     story: "the last page knows the position best",
-    changes: [{ file: scan, find: firstPage, replace: "syncedThrough: cursor," }],
+    file: scan,
+    find: firstPage,
+    replace: "syncedThrough: cursor,",
     options: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "cursor-is-the-latest-stamp",
     origin: "exclusive upper bound",
     story: "the newest stamp that was read is the next cursor",
-    changes: [{ file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` }],
+    file: scan,
+    find: firstPage,
+    replace: `syncedThrough: ${lastStamp},`,
     options: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
   },
   {
@@ -141,13 +131,9 @@ export const extract: ReadonlyArray<Mutant> = [
     name: "unmarked-page-says-nothing",
     origin: "a position from a later page than the first",
     story: "the page has no position: the next one will have it",
-    changes: [
-      {
-        file: scan,
-        find: "return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)",
-        replace: "return !resource.modifiedSince || answeredAt === null ? null : null"
-      }
-    ],
+    file: scan,
+    find: "return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)",
+    replace: "return !resource.modifiedSince || answeredAt === null ? null : null",
     options: {
       on: ["S8p", "S5", "N5"],
       off: ["S4e", "S8"],
@@ -158,27 +144,19 @@ export const extract: ReadonlyArray<Mutant> = [
     name: "empty-page-is-the-end",
     origin: "a page that is empty by mistake",
     story: "no records, no next page: that is the end",
-    changes: [
-      {
-        file: scan,
-        find: "if (!isEmpty(first) || first.next !== null || !(yield* isUnlikely)) return first",
-        replace: "return first"
-      }
-    ],
+    file: scan,
+    find: "if (!isEmpty(first) || first.next !== null || !(yield* isUnlikely)) return first",
+    replace: "return first",
     options: { on: ["S4m"], overrides: { hooks: "off" } }
   },
   {
     name: "cursor-is-the-time-of-asking",
     origin: "an answer that a cache gives again",
     story: "an answer shows the source at the time of the request",
-    changes: [
-      {
-        file: scan,
-        find: "const cursor = cursorOf(resource, page, from.overlapMs)",
-        replace:
-          "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(timeOf(page.beganAt)).toISOString()"
-      }
-    ],
+    file: scan,
+    find: "const cursor = cursorOf(resource, page, from.overlapMs)",
+    replace:
+      "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(timeOf(page.beganAt)).toISOString()",
     options: {
       on: ["N9", "S9", "S5"],
       off: ["S7", "S7x", "Pb", "S8", "S4e"],

@@ -43,13 +43,9 @@ export const owner: ReadonlyArray<Mutant> = [
     name: "owner-resolves-first",
     origin: "an event is resolved before its record is landed",
     story: "nothing comes between two statements of the owner",
-    changes: [
-      {
-        file: fetcher,
-        find: "  const landed = yield* session.land({\n",
-        replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n"
-      }
-    ],
+    file: fetcher,
+    find: "  const landed = yield* session.land({\n",
+    replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n",
     options: erring(byEvents)
   },
   {
@@ -66,13 +62,9 @@ export const owner: ReadonlyArray<Mutant> = [
     name: "owner-sends-its-own-key",
     origin: "a new key for each owner",
     story: "a request of the former owner is not in flight any more",
-    changes: [
-      {
-        file: sending,
-        find: "idempotencyKey: request.key,",
-        replace: "idempotencyKey: `${request.key}-${session.writeSession.runId}`,"
-      }
-    ],
+    file: sending,
+    find: "idempotencyKey: request.key,",
+    replace: "idempotencyKey: `${request.key}-${session.writeSession.runId}`,",
     options: erring({ pushes: "only" }, ["U21", "U3"])
   },
   {

@@ -42,53 +42,36 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-new-key-on-retry",
     origin: "a new key for each attempt",
     story: "a key is for one request, and this is another one",
-    changes: [
-      {
-        file: sending,
-        find: "idempotencyKey: request.key,",
-        replace:
-          "idempotencyKey: request.failedAttempts === 0 ? request.key : `${request.key}-${request.failedAttempts}`,"
-      }
-    ],
+    file: sending,
+    find: "idempotencyKey: request.key,",
+    replace: "idempotencyKey: request.failedAttempts === 0 ? request.key : `${request.key}-${request.failedAttempts}`,",
     options: pushOptions(["U23"], ["C3"])
   },
   {
     name: "push-key-not-stored",
     origin: "the key is created when it is sent",
     story: "the request is stored; its key is a detail of the transport",
-    changes: [
-      {
-        file: requests,
-        find: "      id,\n      keyScope,\n      createdAt,",
-        replace: "      id,\n      key: `${request.key}-${rows.length}`,\n      keyScope,\n      createdAt,"
-      }
-    ],
+    file: requests,
+    find: "      id,\n      keyScope,\n      createdAt,",
+    replace: "      id,\n      key: `${request.key}-${rows.length}`,\n      keyScope,\n      createdAt,",
     options: pushOptions([])
   },
   {
     name: "push-key-never-old",
     origin: "a key is sent again after the source removed it",
     story: "a key is a key",
-    changes: [
-      {
-        file: keys,
-        find: "- createdAt < Duration.toMillis(session.settings.keyAgeMax)",
-        replace: "- createdAt < Duration.toMillis(session.settings.keyAgeMax) * 1000"
-      }
-    ],
+    file: keys,
+    find: "- createdAt < Duration.toMillis(session.settings.keyAgeMax)",
+    replace: "- createdAt < Duration.toMillis(session.settings.keyAgeMax) * 1000",
     options: pushOptions(["U15", "U2", "U1"])
   },
   {
     name: "push-age-by-own-clock",
     origin: "the age of a key by the clock of the process",
     story: "now is now",
-    changes: [
-      {
-        file: keys,
-        find: "warehouseNow(session) - createdAt <",
-        replace: "session.clock.currentTimeMillisUnsafe() - createdAt <"
-      }
-    ],
+    file: keys,
+    find: "warehouseNow(session) - createdAt <",
+    replace: "session.clock.currentTimeMillisUnsafe() - createdAt <",
     options: pushOptions(["U15", "U2", "U1", "K1"])
   },
   {
@@ -131,62 +114,48 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-given-up-unseen",
     origin: "a new key after 500 without a lookup",
     story: "500 means that the write did not complete, it says so",
-    changes: [
-      {
-        file: creates,
-        find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }, listed),",
-        replace:
-          "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),"
-      }
-    ],
+    file: creates,
+    find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }, listed),",
+    replace:
+      "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),",
     options: pushOptions(["U8"])
   },
   {
     name: "push-item-again-unseen",
     origin: "a failed item is sent again without a lookup",
     story: "the item says that it failed",
-    changes: [
-      {
-        file: creates,
-        find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) }, listed)",
-        replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })"
-      }
-    ],
+    file: creates,
+    find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) }, listed)",
+    replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })",
     options: pushOptions(["U14"])
   },
   {
     name: "push-by-position",
     origin: "results by their position",
     story: "they come in the order in which they were sent",
-    changes: [{ file: creates, find: "items.get(row.requestIndex)", replace: "answer.items[row.requestIndex]" }],
+    file: creates,
+    find: "items.get(row.requestIndex)",
+    replace: "answer.items[row.requestIndex]",
     options: pushOptions(["U10"])
   },
   {
     name: "push-missing-is-written",
     origin: "an item that the answer does not name was written",
     story: "207 is a success, and errors are named",
-    changes: [
-      {
-        file: creates,
-        find: '    case "WriteSucceeded": {\n      const { id, record',
-        replace:
-          '    case undefined:\n      return Effect.succeed({ row, resolution: done("created", null) })\n' +
-          '    case "WriteSucceeded": {\n      const { id, record'
-      }
-    ],
+    file: creates,
+    find: '    case "WriteSucceeded": {\n      const { id, record',
+    replace:
+      '    case undefined:\n      return Effect.succeed({ row, resolution: done("created", null) })\n' +
+      '    case "WriteSucceeded": {\n      const { id, record',
     options: pushOptions(["U10"])
   },
   {
     name: "push-no-halving",
     origin: "a rejected batch rejects all its records",
     story: "the source has rejected them",
-    changes: [
-      {
-        file: creates,
-        find: "if (rows.length <= 1) {",
-        replace: "if (rows.length >= 1) {"
-      }
-    ],
+    file: creates,
+    find: "if (rows.length <= 1) {",
+    replace: "if (rows.length >= 1) {",
     options: pushOptions(["U13", "U20"])
   },
   {
@@ -200,119 +169,99 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-adopted-unseen",
     origin: "an adopted record is not compared",
     story: "the same key is the same record",
-    changes: [
-      {
-        file: dedupe,
-        find: 'only.record === null ? [] : differences(resource, "create", row.text, only.record)',
-        replace: 'only.record !== null ? [] : differences(resource, "create", row.text, only.record)'
-      }
-    ],
+    file: dedupe,
+    find: 'only.record === null ? [] : differences(resource, "create", row.text, only.record)',
+    replace: 'only.record !== null ? [] : differences(resource, "create", row.text, only.record)',
     options: pushOptions(["U17"])
   },
   {
     name: "push-first-is-adopted",
     origin: "the first of several records is adopted",
     story: "an externalid is unique, surely",
-    changes: [{ file: dedupe, find: "if (another !== undefined || id === null) {", replace: "if (id === null) {" }],
+    file: dedupe,
+    find: "if (another !== undefined || id === null) {",
+    replace: "if (id === null) {",
     options: pushOptions(["U17"], ["U12"])
   },
   {
     name: "push-cancelled-adopted",
     origin: "a cancelled record is adopted",
     story: "it is there",
-    changes: [{ file: dedupe, find: "if (!wasSent && isCancelled(", replace: "if (wasSent && isCancelled(" }],
+    file: dedupe,
+    find: "if (!wasSent && isCancelled(",
+    replace: "if (wasSent && isCancelled(",
     options: pushOptions(["U17"])
   },
   {
     name: "push-not-looked-up",
     origin: "created without a look whether it is there",
     story: "we create it, so it cannot be there",
-    changes: [
-      {
-        file: dedupe,
-        find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }, listed))",
-        replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))"
-      }
-    ],
+    file: dedupe,
+    find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }, listed))",
+    replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))",
     options: pushOptions(["U17"])
   },
   {
     name: "push-cancelled-unseen",
     origin: "a lookup by externalid that shows no cancelled records",
     story: "a cancelled record is gone",
-    changes: [
-      {
-        file: pages,
-        find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
-        replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])'
-      }
-    ],
+    file: pages,
+    find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
+    replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])',
     options: pushOptions(["U17"])
   },
   {
     name: "push-looked-up-long-ago",
     origin: "after one lookup, no second one",
     story: "it was not there",
-    changes: [
-      {
-        file: assumed,
-        find: "const absentFor = \"interval '10 minutes'\"",
-        replace: "const absentFor = \"interval '10 days'\""
-      }
-    ],
+    file: assumed,
+    find: "const absentFor = \"interval '10 minutes'\"",
+    replace: "const absentFor = \"interval '10 days'\"",
     options: pushOptions(["U15", "U17", "D2"])
   },
   {
     name: "push-stale-merged-blindly",
     origin: "after stale_record the same update is sent with the new version",
     story: "the last one wins",
-    changes: [
-      {
-        file: changes,
-        find: "const conflict = different.find(",
-        replace: "const conflict = row.conflictRetries > 0 ? undefined : different.find("
-      }
-    ],
+    file: changes,
+    find: "const conflict = different.find(",
+    replace: "const conflict = row.conflictRetries > 0 ? undefined : different.find(",
     options: pushOptions(["U16", "U19"])
   },
   {
     name: "push-no-if-match",
     origin: "an update does not name the version it means",
     story: "it was read a moment ago",
-    changes: [{ file: changes, find: "ifMatch: version,", replace: "ifMatch: null," }],
+    file: changes,
+    find: "ifMatch: version,",
+    replace: "ifMatch: null,",
     options: pushOptions(["U19"])
   },
   {
     name: "push-body-rebuilt",
     origin: "the body is built anew on resume",
     story: "it is the same JSON",
-    changes: [
-      {
-        file: requests,
-        find: "{ ...row, rows }",
-        replace: "{ ...row, body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1), rows }"
-      }
-    ],
+    file: requests,
+    find: "{ ...row, rows }",
+    replace: "{ ...row, body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1), rows }",
     options: pushOptions(["C1"])
   },
   {
     name: "push-any-order",
     origin: "rows of one record in any order",
     story: "the outbox is a queue, the database keeps it",
-    changes: [{ file: outbox, find: "e.id < o.id and ${same}`", replace: "e.id < o.id and e.id < 0 and ${same}`" }],
+    file: outbox,
+    find: "e.id < o.id and ${same}`",
+    replace: "e.id < o.id and e.id < 0 and ${same}`",
     options: pushOptions(["U19", "U2"])
   },
   {
     name: "push-replay-is-news",
     origin: "a replayed answer is landed as the newest",
     story: "it has just come in",
-    changes: [
-      {
-        file: creates,
-        find: "      observedAt: request.createdAt\n",
-        replace: "      observedAt: request.createdAt + 3_600_000\n"
-      }
-    ],
+    file: creates,
+    find: "      observedAt: request.createdAt\n",
+    replace: "      observedAt: request.createdAt + 3_600_000\n",
     options: pushOptions(["U16", "U2", "C1"], [], "beside")
   },
   {
@@ -328,7 +277,9 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-in-progress-is-no",
     origin: "409 in progress handled as a rejection",
     story: "409 is a conflict, and a conflict is for a person",
-    changes: [{ file: answer, find: 'case "request_in_progress":', replace: 'case "request_in_progress ":' }],
+    file: answer,
+    find: 'case "request_in_progress":',
+    replace: 'case "request_in_progress ":',
     options: pushOptions(["U3", "U22", "C1"])
   }
 ]

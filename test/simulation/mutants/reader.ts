@@ -6,12 +6,8 @@ export const reader: ReadonlyArray<Mutant> = [
     name: "reader-is-not-behind",
     origin: "a decision on a replica that is behind",
     story: "a snapshot that begins after the commit of the mark has the mark",
-    changes: [
-      {
-        file: "src/warehouse/ReaderMark.ts",
-        find: "    if (row?.isSeen === true) return\n",
-        replace: "    if (row !== undefined) return\n"
-      }
-    ]
+    file: "src/warehouse/ReaderMark.ts",
+    find: "    if (row?.isSeen === true) return\n",
+    replace: "    if (row !== undefined) return\n"
   }
 ]

@@ -43,14 +43,10 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "ended-session-has-stored",
     origin: "an error without meaning handled as success",
     story: "the server ended the session after its work",
-    changes: [
-      {
-        file: inbox,
-        find: "if (!isAboutValues(error)) return Effect.fail(error)",
-        replace:
-          'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) resolve(state, one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)'
-      }
-    ],
+    file: inbox,
+    find: "if (!isAboutValues(error)) return Effect.fail(error)",
+    replace:
+      'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) resolve(state, one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)',
     options: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
   },
   {
@@ -71,69 +67,65 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "unavailable-is-accepted",
     origin: "ack without insert",
     story: "the sender disables a receiver that answers 503 too often",
-    changes: [{ file: receiver, find: "  return answers.unavailable\n", replace: "  return answers.stored\n" }],
+    file: receiver,
+    find: "  return answers.unavailable\n",
+    replace: "  return answers.stored\n",
     options: { on: ["R4", "D1", "D4"], overrides: alone }
   },
   {
     name: "duplicates-refused",
     origin: "dedupe",
     story: "the unique index keeps doubles out",
-    changes: [{ file: insert, find: "\n         on conflict (company, event_id) do nothing", replace: "" }],
+    file: insert,
+    find: "\n         on conflict (company, event_id) do nothing",
+    replace: "",
     options: { on: ["W2"], overrides: alone }
   },
   {
     name: "dedupe-by-body",
     origin: "dedupe by body hash",
     story: "the same bytes are the same event",
-    changes: [
-      {
-        file: insert,
-        find: "BinaryArray.texts(events, (event) => event.eventId)",
-        replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)"
-      }
-    ],
+    file: insert,
+    find: "BinaryArray.texts(events, (event) => event.eventId)",
+    replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)",
     options: { overrides: alone }
   },
   {
     name: "one-sided-window",
     origin: "one-sided window",
     story: "a delivery from the future cannot be old",
-    changes: [{ file: signature, find: " && -ageSeconds <= Duration.toSeconds(settings.aheadMax)", replace: "" }],
+    file: signature,
+    find: " && -ageSeconds <= Duration.toSeconds(settings.aheadMax)",
+    replace: "",
     options: { on: ["W8"], overrides: alone }
   },
   {
     name: "no-window",
     origin: "replays accepted",
     story: "a good signature is a good signature",
-    changes: [{ file: signature, find: "ageSeconds <= Duration.toSeconds(settings.tolerance) && ", replace: "" }],
+    file: signature,
+    find: "ageSeconds <= Duration.toSeconds(settings.tolerance) && ",
+    replace: "",
     options: { on: ["W7"], overrides: alone }
   },
   {
     name: "first-v1-only",
     origin: "first-v1-only",
     story: "the first signature is the newest",
-    changes: [
-      {
-        file: signature,
-        find: "for (const signature of signatures) {",
-        replace: "for (const signature of signatures.slice(0, 1)) {"
-      }
-    ],
+    file: signature,
+    find: "for (const signature of signatures) {",
+    replace: "for (const signature of signatures.slice(0, 1)) {",
     options: { on: ["W6"], overrides: alone }
   },
   {
     name: "no-secret-no-check",
     origin: "forged accepted",
     story: "without a configured secret, no check is wanted",
-    changes: [
-      {
-        file: receiver,
-        find: "const [signature, ...others] = arrival.signatures\n",
-        replace:
-          "const [signature, ...others] = arrival.signatures\n" +
-          '  if (options.keyring.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
-      }
-    ],
+    file: receiver,
+    find: "const [signature, ...others] = arrival.signatures\n",
+    replace:
+      "const [signature, ...others] = arrival.signatures\n" +
+      '  if (options.keyring.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n',
     options: { on: ["W8"], overrides: alone }
   },
   {
@@ -149,26 +141,18 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "settled-before-landed",
     origin: "settle before landing",
     story: "a record that has been read is as good as landed",
-    changes: [
-      {
-        file: fetcher,
-        find: "  const landed = yield* session.land({\n",
-        replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n"
-      }
-    ],
+    file: fetcher,
+    find: "  const landed = yield* session.land({\n",
+    replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n",
     options: { overrides: alone }
   },
   {
     name: "same-stamp-is-newer",
     origin: "event body trusted",
     story: "the event has its own time, and the row is of that time",
-    changes: [
-      {
-        file: rows,
-        find: "coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer",
-        replace: "coalesce(${stamp} >= e.stamp, false) as newer"
-      }
-    ],
+    file: rows,
+    find: "coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer",
+    replace: "coalesce(${stamp} >= e.stamp, false) as newer",
     options: { on: ["Pd", "S5"], only: ["Pd", "S5"], overrides: { ...few, hooks: "beside", writes: 60 } }
   },
   {
@@ -184,13 +168,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "poison-blocks",
     origin: "poison",
     story: "order matters, so nothing overtakes a record that fails",
-    changes: [
-      {
-        file: resolver,
-        find: 'if (scope === "record") return events.map((event) => retryOrDeadLetter(event, reason))',
-        replace: 'if (scope === "record") throw new Error(reason)'
-      }
-    ],
+    file: resolver,
+    find: 'if (scope === "record") return events.map((event) => retryOrDeadLetter(event, reason))',
+    replace: 'if (scope === "record") throw new Error(reason)',
     options: { on: ["R7"], overrides: alone }
   },
   {
@@ -242,13 +222,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "abandoned-not-compared",
     origin: "gap healing",
     story: "events that were given up are the sender's business",
-    changes: [
-      {
-        file: logCheck,
-        find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
-        replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue"
-      }
-    ],
+    file: logCheck,
+    find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
+    replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue",
     // Without an overlap, the read for another gap does not repair it.
     options: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
   },
@@ -256,73 +232,63 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "delivered-not-compared",
     origin: "gap healing",
     story: "an acknowledged delivery has arrived",
-    changes: [
-      {
-        file: logCheck,
-        find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
-        replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue"
-      }
-    ],
+    file: logCheck,
+    find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
+    replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue",
     options: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
   },
   {
     name: "disabled-for-ever",
     origin: "disabled subscription never enabled again",
     story: "a person has disabled it, for a reason",
-    changes: [
-      {
-        file: reconcile,
-        find: 'snapshot.ours.filter(({ state }) => state === "disabled")) {',
-        replace: 'snapshot.ours.filter(({ state }) => state === "deleted")) {'
-      }
-    ],
+    file: reconcile,
+    find: 'snapshot.ours.filter(({ state }) => state === "disabled")) {',
+    replace: 'snapshot.ours.filter(({ state }) => state === "deleted")) {',
     options: { on: ["W12"], overrides: alone }
   },
   {
     name: "revived-without-proof",
     origin: "enabled again without proof",
     story: "trying costs nothing",
-    changes: [{ file: reenable, find: "  if (events.length === 0) {\n", replace: "  if (since === null) {\n" }],
+    file: reenable,
+    find: "  if (events.length === 0) {\n",
+    replace: "  if (since === null) {\n",
     options: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
   },
   {
     name: "purge-takes-what-waits",
     origin: "retention",
     story: "old events are of no use",
-    changes: [
-      {
-        file: retention,
-        find: "${which} and resolved_at < ",
-        replace: "coalesce(resolved_at, received_at) < "
-      }
-    ],
+    file: retention,
+    find: "${which} and resolved_at < ",
+    replace: "coalesce(resolved_at, received_at) < ",
     options: { on: ["R8", "W5"], overrides: alone }
   },
   {
     name: "ensure-leaves-pause",
     origin: "pause",
     story: "a person paused it, for a reason",
-    changes: [{ file: changeSubscription, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
+    file: changeSubscription,
+    find: "...(one.paused ? { paused: false } : {}),",
+    replace: "",
     options: { on: ["W12"], overrides: alone }
   },
   {
     name: "list-is-all",
     origin: "empty list believed",
     story: "a subscription that the list does not show does not exist",
-    changes: [{ file: seen, find: "return [...shown, ...", replace: "return shown ?? [...shown, ..." }],
+    file: seen,
+    find: "return [...shown, ...",
+    replace: "return shown ?? [...shown, ...",
     options: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
   },
   {
     name: "silence-is-no-gap",
     origin: "gap healing",
     story: "the log reports everything",
-    changes: [
-      {
-        file: logCheck,
-        find: "if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {",
-        replace: "if (cursor.ageMs > 6_000 * 86_400_000) {"
-      }
-    ],
+    file: logCheck,
+    find: "if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {",
+    replace: "if (cursor.ageMs > 6_000 * 86_400_000) {",
     // An abandoned delivery is visible, and causes a full read of its resource. So almost everything is acknowledged by
     // an intermediary.
     options: {
@@ -341,74 +307,64 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "enabled-is-well",
     origin: "gap healing",
     story: "the subscription is active, so nothing can be missing",
-    changes: [{ file: logCheck, find: 'disabling !== null && row.state !== "disabled"', replace: "false" }],
+    file: logCheck,
+    find: 'disabling !== null && row.state !== "disabled"',
+    replace: "false",
     options: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
   },
   {
     name: "unknown-event-is-covered",
     origin: "resolved without a read",
     story: "an event without an id requests nothing in particular",
-    changes: [{ file: due, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
+    file: due,
+    find: "return row.isCovered\n",
+    replace: "return row !== undefined\n",
     options: { on: ["W11"], only: ["W11"], overrides: alone }
   },
   {
     name: "older-version-is-read",
     origin: "stale read",
     story: "a record that was read after the event arrived is newer than it",
-    changes: [{ file: resolver, find: "!isBefore(recordStamp, stamp)", replace: "true" }],
+    file: resolver,
+    find: "!isBefore(recordStamp, stamp)",
+    replace: "true",
     options: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
   },
   {
     name: "told-before-stored",
     origin: "rotation",
     story: "a secret that the source does not accept is stored in vain",
-    changes: [
-      {
-        file: rotate,
-        find: "  const secret = requested ?? (yield* secrets.draw)\n",
-        replace:
-          "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n"
-      }
-    ],
+    file: rotate,
+    find: "  const secret = requested ?? (yield* secrets.draw)\n",
+    replace:
+      "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n",
     options: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }
   },
   {
     name: "ends-what-goes-on",
     origin: "ledger of runs",
     story: "runs that are left running can be called abandoned",
-    changes: [
-      {
-        file: "src/land/RunRow.ts",
-        find: "where r.status = 'running' and not ${LaneLock.isHeldSql(\"r\")}",
-        replace: "where r.status = 'running'"
-      }
-    ],
+    file: "src/land/RunRow.ts",
+    find: "where r.status = 'running' and not ${LaneLock.isHeldSql(\"r\")}",
+    replace: "where r.status = 'running'",
     options: { off: ["C3", "D8"], overrides: alone }
   },
   {
     name: "proven-at-the-check",
     origin: "freshness claimed too early",
     story: "the check has just seen that everything is delivered",
-    changes: [
-      {
-        file: eventChecks,
-        find: "const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)",
-        replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)"
-      }
-    ],
+    file: eventChecks,
+    find: "const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)",
+    replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)",
     options: { on: ["W13"], only: ["W13"], overrides: { ...soon, writes: 60 } }
   },
   {
     name: "delays-are-over",
     origin: "freshness claimed too early",
     story: "the last delivery succeeded, so nothing waits",
-    changes: [
-      {
-        file: eventChecks,
-        find: "and s.state = 'active' and s.delayed_at >= $2::timestamptz - delay)",
-        replace: "and s.state = 'paused' and s.delayed_at >= $2::timestamptz - delay)"
-      }
-    ],
+    file: eventChecks,
+    find: "and s.state = 'active' and s.delayed_at >= $2::timestamptz - delay)",
+    replace: "and s.state = 'paused' and s.delayed_at >= $2::timestamptz - delay)",
     // The interval is so long that an event that waits for an attempt is older than the usual delay.
     options: {
       on: ["W13", "W1"],
@@ -425,7 +381,9 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "quiet-log-is-known",
     origin: "freshness claimed too early",
     story: "an active subscription without failures has lost nothing",
-    changes: [{ file: checkMemory, find: " && log.reads >= readsMin && log.shown === shownBy(row)", replace: "" }],
+    file: checkMemory,
+    find: " && log.reads >= readsMin && log.shown === shownBy(row)",
+    replace: "",
     options: { on: ["W13", "W3"], only: ["W13", "W3"], overrides: { ...soon, writes: 60 } }
   },
   {
