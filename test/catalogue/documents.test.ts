@@ -1,7 +1,8 @@
 /** The facts and decisions that the server shows, against the ledger of the wire tests. */
 import { assert, describe, it } from "vitest"
 import { documents, familyOf } from "../../connectors/service-v2/catalogue/documents.ts"
-import { readLedger } from "../conformance/ledger.ts"
+import { errorCodes } from "../../connectors/service-v2/catalogue/errors.ts"
+import { ERROR_CODES, FACTS, readLedger, REFUSED } from "../conformance/facts.ts"
 
 describe("the documents", () => {
   const ledger = readLedger()
@@ -11,18 +12,22 @@ describe("the documents", () => {
     assert.lengthOf(facts, 832)
     assert.deepStrictEqual(
       facts.map(({ id, text, source }) => ({ id, text: `${text} [${source}]` })),
-      ledger.facts.map(({ id, text }) => ({ id, text }))
+      Object.entries(FACTS).map(([id, text]) => ({ id, text }))
     )
   })
 
-  it("call a fact implemented only if a wire test names it", () => {
-    const claimed = facts.filter(({ refused }) => refused === null).map(({ id }) => id)
-    assert.deepStrictEqual(
-      claimed.filter((id) => !ledger.named.has(id)),
-      []
-    )
+  it("call a fact implemented where a wire test names it, and refuse the others with a reason", () => {
+    assert.deepStrictEqual([ledger.untested, ledger.unknown, ledger.both], [[], [], []])
     const refused = facts.filter((fact) => fact.refused !== null).map((fact) => [fact.id, fact.refused])
-    assert.deepStrictEqual(Object.fromEntries(refused), ledger.refused)
+    assert.deepStrictEqual(Object.fromEntries(refused), REFUSED)
+  })
+
+  it("state 50 error codes, each with one status", () => {
+    assert.lengthOf([...ERROR_CODES], 50)
+    assert.sameDeepMembers(
+      errorCodes.map(({ code, status }) => [code, status]),
+      [...ERROR_CODES].map(([code, { status }]) => [code, status])
+    )
   })
 
   it("have a title for each section and topic, and every decision once", () => {

@@ -25,7 +25,7 @@ import {
   useServer,
   type Answer
 } from "./harness.ts"
-import { RESOURCES } from "./resources.ts"
+import { CHANGE, RESOURCES } from "./resources.ts"
 import { makeCustomer, makeSalesman } from "./world.ts"
 
 useServer()
@@ -336,7 +336,7 @@ describe("the order of the checks (C-02)", () => {
 })
 
 describe("the separation of companies", () => {
-  for (const { path, ops, make, change } of RESOURCES) {
+  for (const { path, ops, make } of RESOURCES) {
     if (path === "invoiceterms" || !ops.includes("R")) continue
     it(`[GEN-06][CODE-09] hides another company's record: ${path} answers as if it did not exist`, async () => {
       const a = await newCompany()
@@ -346,7 +346,7 @@ describe("the separation of companies", () => {
       const before = await a.read(path, id)
       for (const answer of [
         await b.get(`/${path}/${id}`),
-        ...(ops.includes("U") ? [await b.patch(`/${path}/${id}`, change)] : []),
+        ...(ops.includes("U") ? [await b.patch(`/${path}/${id}`, CHANGE)] : []),
         ...(ops.includes("D") ? [await b.del(`/${path}/${id}`)] : [])
       ]) {
         refused(answer, "not_found")

@@ -119,14 +119,6 @@ describe("a vendor bill line", () => {
     isDecimal(back["undistributed"], "3", 4)
   })
 
-  it("[APBILLLINES-05][FIELD-06][CODE-04][CODE-08] has an amount with 4 decimals, as a string", async () => {
-    const { c, apbillid, glaccountid } = await bill()
-    for (const amount of ["1.00000", "1.12345"])
-      refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "invalid_precision", "amount")
-    for (const amount of [1, 1.5, true, "1,5", "", "1e2"])
-      refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "invalid_type", "amount")
-  })
-
   it("[CODE-24][STATE-11][WRITE-18] is rejected on a posted bill", async () => {
     const { c, apbillid, glaccountid } = await bill()
     await c.create("apbilllines", { apbillid, glaccountid, amount: "100" })
@@ -163,25 +155,6 @@ describe("a vendor bill line", () => {
     assert.deepEqual(ids(await c.list(`/apbilllines?jobid=${idOf(row(job))}`)), [idOf(line)])
     const theirs = idOf(await makeBill(await newCompany()))
     refused(await c.post("/apbilllines", { ...good, apbillid: theirs }), "unknown_value", "apbillid")
-  })
-
-  it("[APBILLLINES-18][APBILLLINES-07][APBILLLINES-09][APBILLLINES-11][APBILLLINES-13][APBILLLINES-14][WRITE-17][F-14][I-24] rejects names outside its write shape as unknown parameters", async () => {
-    const { c, apbillid, glaccountid } = await bill()
-    for (const [name, value] of [
-      ["description", "x"],
-      ["invreceiveid", 1],
-      ["glcategoryid", 1],
-      ["glcategory", "x"],
-      ["isretainer", 1],
-      ["curratenumber", "1"],
-      ["costcode", "x"]
-    ] as const) {
-      refused(
-        await c.post("/apbilllines", { apbillid, glaccountid, amount: "1", [name]: value }),
-        "unknown_parameter",
-        name
-      )
-    }
   })
 
   it("[APBILLLINES-11][APBILLLINES-20][I-24] shows the category code beside its id", async () => {

@@ -15,24 +15,23 @@ import {
   type Company,
   type Row
 } from "./harness.ts"
-import { FIELDS, resource, RESOURCES, shownRecord, type Field } from "./resources.ts"
+import type { Field } from "./facts.ts"
+import { resource, RESOURCES, shownRecord, target } from "./resources.ts"
 
 useServer()
 
 /** A row for every reference pair of the resource to point to, by table. */
 async function targets(c: Company, fields: readonly Field[]): Promise<Map<string, { id: number; code: string }>> {
   const targetOf = new Map<string, { id: number; code: string }>()
-  for (const { pair } of fields) {
-    if (pair === undefined || targetOf.has(pair.table)) continue
-    const code = fresh(pair.table === "carrierservices" ? "" : "t").slice(-10)
-    const [stored] = await c.put(pair.table, [{ [pair.key]: code }])
-    targetOf.set(pair.table, { id: idOf(row(stored)), code })
+  for (const field of fields) {
+    if (field.pair !== undefined && !targetOf.has(field.pair.table))
+      targetOf.set(field.pair.table, await target(c, field))
   }
   return targetOf
 }
 
-for (const { path } of RESOURCES) {
-  const fields = FIELDS[path] ?? []
+for (const each of RESOURCES) {
+  const { path, fields } = each
   describe(`the fields of ${path}`, () => {
     let full: Row
     let bare: Row
@@ -49,8 +48,8 @@ for (const { path } of RESOURCES) {
       if (path === "invoiceterms") sample["verbal"] = fresh("term")
       const [fullRow] = await c.put(path, [sample])
       const [bareRow] = await c.put(path, [path === "invoiceterms" ? { verbal: fresh("term") } : {}])
-      full = await shownRecord(c, resource(path), idOf(row(fullRow)))
-      bare = await shownRecord(c, resource(path), idOf(row(bareRow)))
+      full = await shownRecord(c, each, idOf(row(fullRow)))
+      bare = await shownRecord(c, each, idOf(row(bareRow)))
     }, 60_000)
 
     it(`[FIELD-01] include an integer id: ${path}.id`, () => {
@@ -80,7 +79,7 @@ for (const { path } of RESOURCES) {
         })
       } else if (kind === "int") {
         it(`[${fact}] include the integer ${path}.${name}`, () => {
-          if (field.maintained !== true) assert.strictEqual(full[name], field.sample)
+          if (!field.maintained) assert.strictEqual(full[name], field.sample)
           else assert.isTrue(full[name] === null || Number.isInteger(full[name]))
         })
       } else if (kind === "bool") {
@@ -90,7 +89,7 @@ for (const { path } of RESOURCES) {
         })
       } else if (kind === "string") {
         it(`[${fact}] include the string ${path}.${name}`, () => {
-          if (field.maintained === true) assert.isTrue(full[name] === null || typeof full[name] === "string")
+          if (field.maintained) assert.isTrue(full[name] === null || typeof full[name] === "string")
           else if (path === "invoiceterms" && name === "verbal") assert.isString(full[name])
           else assert.strictEqual(full[name], field.sample)
         })

@@ -14,7 +14,7 @@ import {
   type Company,
   type Row
 } from "./harness.ts"
-import { FIELDS, RESOURCES } from "./resources.ts"
+import { RESOURCES, target } from "./resources.ts"
 
 useServer()
 
@@ -28,37 +28,21 @@ async function put(c: Company, path: string, records: readonly Row[]): Promise<n
   return ids(await c.put(path, named))
 }
 
+/** The documented filters, each with its field. */
+const FILTERS = RESOURCES.flatMap(({ path, filters, fields, facts }) =>
+  filters.map(({ name, match }) => {
+    const field = fields.find((each) => each.name === name)
+    if (field === undefined) throw new Error(`${path} has no field ${name}`)
+    return { path, filter: name, match, field, fact: facts.filters }
+  })
+)
+
 describe("a filter on an id", () => {
-  const exact: ReadonlyArray<readonly [string, string, string]> = [
-    ["shipments", "locationid", "SHIPMENTS-02"],
-    ["shipments", "orderid", "SHIPMENTS-02"],
-    ["shipments", "invoiceid", "SHIPMENTS-02"],
-    ["invoicelines", "itemid", "INVOICELINES-02"],
-    ["invoicelines", "inventorylocationid", "INVOICELINES-02"],
-    ["invoicelines", "invoiceid", "INVOICELINES-02"],
-    ["payments", "customerid", "PAYMENTS-02"],
-    ["payments", "inventorylocationid", "PAYMENTS-02"],
-    ["payments", "invoiceid", "PAYMENTS-02"],
-    ["orderdeposits", "orderid", "ORDERDEPOSITS-02"],
-    ["rmareturns", "invoiceid", "RMARETURNS-02"],
-    ["ardailycloses", "inventorylocationid", "ARDAILYCLOSES-02"],
-    ["apbilllines", "jobid", "APBILLLINES-02"],
-    ["teamprojectreminders", "genuserid", "TEAMPROJECTREMINDERS-02"],
-    ["teamprojectreminders", "teamprojecttaskid", "TEAMPROJECTREMINDERS-02"],
-    ["teamprojecttasktags", "teamprojecttaskid", "TEAMPROJECTTASKTAGS-02"],
-    ["teamprojectrecurringtasks", "teamprojectid", "TEAMPROJECTRECURRINGTASKS-02"],
-    ["teamprojectautomations", "teamprojectid", "TEAMPROJECTAUTOMATIONS-02"],
-    ["vendororderfroms", "vendorid", "VENDORORDERFROMS-02"]
-  ]
-  for (const [path, filter, fact] of exact) {
+  for (const { path, filter, field, fact } of FILTERS.filter((each) => each.field.kind === "int")) {
     it(`[EP-17][${fact}] matches the id exactly: ${path}, ${filter}`, async () => {
       const c = await newCompany()
-      const pair = FIELDS[path]?.find((field) => field.name === filter)?.pair
-      const targets =
-        pair === undefined
-          ? [11, 111]
-          : ids(await c.put(pair.table, [{ [pair.key]: fresh("a") }, { [pair.key]: fresh("b") }]))
-      const [one = 0, two = 0] = targets
+      const [one = 0, two = 0] =
+        field.pair === undefined ? [11, 111] : [(await target(c, field)).id, (await target(c, field)).id]
       const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
       assert.deepEqual(await listIds(c, path, { [filter]: one }), [a, d])
       assert.deepEqual(await listIds(c, path, { [filter]: two }), [b])
@@ -85,28 +69,7 @@ describe("a filter on an id", () => {
 })
 
 describe("a partial filter", () => {
-  const partial: ReadonlyArray<readonly [string, string, string]> = [
-    ["invoicelines", "description", "INVOICELINES-02"],
-    ["orderdeposits", "rnum", "ORDERDEPOSITS-02"],
-    ["carrierservices", "description", "CARRIERSERVICES-02"],
-    ["invoiceterms", "verbal", "INVOICETERMS-02"],
-    ["salesmen", "name", "SALESMEN-02"],
-    ["apbilllines", "description", "APBILLLINES-02"],
-    ["teamprojectrecurringtasks", "description", "TEAMPROJECTRECURRINGTASKS-02"],
-    ["teamprojecttemplateitems", "description", "TEAMPROJECTTEMPLATEITEMS-02"],
-    ["teamprojectautomations", "name", "TEAMPROJECTAUTOMATIONS-02"],
-    ["emailtemplates", "name", "EMAILTEMPLATES-02"],
-    ["emailtemplates", "action", "EMAILTEMPLATES-02"],
-    ["producttypetaxes", "name", "PRODUCTTYPETAXES-02"],
-    ["stages", "description", "STAGES-02"],
-    ["estquotepricelists", "name", "ESTQUOTEPRICELISTS-02"],
-    ["assetcategories", "name", "ASSETCATEGORIES-02"],
-    ["ccaccounts", "name", "CCACCOUNTS-02"],
-    ["itemcomparisongroups", "name", "ITEMCOMPARISONGROUPS-02"],
-    ["taskstatuses", "name", "TASKSTATUSES-02"],
-    ["areas", "name", "AREAS-02"]
-  ]
-  for (const [path, filter, fact] of partial) {
+  for (const { path, filter, fact } of FILTERS.filter((each) => each.match === "partial")) {
     it(`[EP-17][${fact}] matches a part in any case: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       const tag = fresh("t")
@@ -151,30 +114,15 @@ describe("a partial filter", () => {
 })
 
 describe("an exact text filter", () => {
-  it("[A-17][A-18][CARRIERSERVICES-02] is case-sensitive on carrierservices.code", async () => {
-    const c = await newCompany()
-    const [gnd, , , blank] = await put(c, "carrierservices", [
-      { code: "GND" },
-      { code: "gnd" },
-      { code: "GND2" },
-      { code: "" }
-    ])
-    assert.deepEqual(await listIds(c, "carrierservices", { code: "GND" }), [gnd])
-    assert.deepEqual(await listIds(c, "carrierservices", { code: "GN" }), [])
-    assert.deepEqual(await listIds(c, "carrierservices", { code: "" }), [blank])
-  })
-
-  for (const [path, name, fact] of [
-    ["teamprojectrecurringtasks", "title", "TEAMPROJECTRECURRINGTASKS-02"],
-    ["teamprojecttemplateitems", "title", "TEAMPROJECTTEMPLATEITEMS-02"],
-    ["stages", "name", "STAGES-02"],
-    ["stages", "code", "STAGES-02"]
-  ] as const) {
+  const exact = FILTERS.filter(({ match, field }) => match === "exact" && field.kind === "string")
+  for (const { path, filter: name, fact } of exact) {
     it(`[A-17][A-18][${fact}] is case-sensitive on ${path}.${name}`, async () => {
       const c = await newCompany()
-      const [upper] = await put(c, path, [{ [name]: "GND" }, { [name]: "gnd" }, { [name]: "GND2" }])
+      const codes = ["GND", "gnd", "GND2", ""].map((value) => ({ [name]: value }))
+      const [upper, , , blank] = await put(c, path, codes)
       assert.deepEqual(await listIds(c, path, { [name]: "GND" }), [upper])
       assert.deepEqual(await listIds(c, path, { [name]: "GN" }), [])
+      assert.deepEqual(await listIds(c, path, { [name]: "" }), [blank])
     })
   }
 

@@ -1,17 +1,17 @@
 /**
  * The harness of the wire tests: it starts or finds a reference server, sends HTTP requests, and has the assertions
- * that every test shares. It is written from the documents alone and imports nothing of the product, so that it cannot
- * repeat a mistake of the product.
+ * that every test shares. It is written from the documents alone and uses nothing of the product but its address and its
+ * answers, so that it cannot repeat a mistake of the product.
  *
  * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server. The clock, the limits
  * and the faults of a server are global, so run the tests then with `--no-file-parallelism`. Otherwise each test file
- * starts its own server and ends it by process id.
+ * starts a server of its own, on ports of its own.
  */
-import { spawn, type ChildProcess } from "node:child_process"
+import { randomInt } from "node:crypto"
 import http from "node:http"
 import https from "node:https"
-import path from "node:path"
 import { afterAll, assert, beforeAll, it } from "vitest"
+import { ERROR_CODES } from "./facts.ts"
 
 // --- JSON values, checked by type ---------------------------------------------------------------------------------
 
@@ -108,71 +108,23 @@ export function plusDays(day: string, days: number): string {
 interface Server {
   readonly baseUrl: string
   readonly controlUrl: string
-  readonly stop: () => Promise<void>
+  readonly close: () => Promise<void>
 }
 
-const repository = path.resolve(import.meta.dirname, "../..")
 let running: Promise<Server> | undefined
+
+/** The program under test, by its address: nothing else of it is imported. */
+const PROGRAM = new URL("../../connectors/service-v2/reference-server/index.ts", import.meta.url)
 
 async function start(): Promise<Server> {
   const baseUrl = process.env["CONFORMANCE_BASE_URL"]
   const controlUrl = process.env["CONFORMANCE_CONTROL_URL"]
   // With a token and without a control plane it is a real installation: only readonly.test.ts can run.
   if (baseUrl !== undefined && (controlUrl !== undefined || process.env["CONFORMANCE_TOKEN"] !== undefined)) {
-    return { baseUrl, controlUrl: controlUrl ?? "http://127.0.0.1:9", stop: async () => undefined }
+    return { baseUrl, controlUrl: controlUrl ?? "http://127.0.0.1:9", close: async () => undefined }
   }
-  const args = ["src/cli/launch.js", "reference-server", "--port", "0", "--control-port", "0", "--data", "empty"]
-  const node = path.join(repository, "node_modules/.bin/node")
-  // Its own process group, so that all its processes end with it.
-  const child = spawn(node, args, { cwd: repository, stdio: ["ignore", "pipe", "pipe"], detached: true })
-  const end = () => {
-    try {
-      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
-    } catch {
-      // It has ended already.
-    }
-  }
-  process.once("exit", end)
-  const ready = await readyLine(child)
-  return {
-    baseUrl: text(ready["baseUrl"], "baseUrl"),
-    controlUrl: text(ready["controlUrl"], "controlUrl"),
-    stop: async () => {
-      process.removeListener("exit", end)
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()))
-      child.kill("SIGTERM")
-      const timer = setTimeout(end, 3000)
-      await gone
-      clearTimeout(timer)
-    }
-  }
-}
-
-function readyLine(child: ChildProcess): Promise<Row> {
-  return new Promise((resolve, reject) => {
-    let out = ""
-    let err = ""
-    const timer = setTimeout(() => reject(new Error(`no ready line in 60 s; stderr: ${err}`)), 60_000)
-    child.stderr?.on("data", (chunk: Buffer) => {
-      err += chunk.toString()
-    })
-    child.stdout?.on("data", (chunk: Buffer) => {
-      out += chunk.toString()
-      const newline = out.indexOf("\n")
-      if (newline < 0) return
-      clearTimeout(timer)
-      try {
-        const line: unknown = JSON.parse(out.slice(0, newline))
-        if (isRow(line) && line["ready"] === true) resolve(line)
-        else reject(new Error(`the first line of stdout is not the ready line: ${out.slice(0, newline)}`))
-      } catch (cause) {
-        reject(new Error(`the first line of stdout is not JSON: ${out.slice(0, newline)}`, { cause }))
-      }
-    })
-    child.once("error", reject)
-    child.once("exit", (code) => reject(new Error(`the server ended with ${code}; stderr: ${err}`)))
-  })
+  const program = (await import(PROGRAM.href)) as { start: (options: { data: string }) => Promise<Server> }
+  return program.start({ data: "empty" })
 }
 
 function server(): Promise<Server> {
@@ -187,12 +139,12 @@ export function useServer(): void {
     requestIds.clear()
     broken.clear()
     await server()
-  }, 90_000)
+  }, 300_000)
   afterAll(async () => {
     const current = running
     running = undefined
     if (current === undefined) return
-    await (await current).stop()
+    await (await current).close()
   }, 30_000)
 }
 
@@ -319,58 +271,9 @@ export async function send(sent: Sent): Promise<Answer> {
 // --- the promises that every answer keeps -----------------------------------------------------------------------
 
 /** The 50 documented error codes with their one status each. */
-export const CODES: Readonly<Record<string, number>> = {
-  unauthorized: 401,
-  token_revoked: 401,
-  token_expired: 401,
-  insufficient_scope: 403,
-  forbidden: 403,
-  feature_not_licensed: 403,
-  record_limit_reached: 403,
-  invalid_json: 400,
-  invalid_request: 400,
-  invalid_type: 400,
-  unknown_parameter: 400,
-  invalid_enum: 400,
-  batch_too_large: 400,
-  invalid_precision: 400,
-  not_found: 404,
-  method_not_allowed: 405,
-  duplicate: 409,
-  idempotency_replay: 409,
-  request_in_progress: 409,
-  stale_record: 409,
-  not_posted: 409,
-  cannot_cancel: 409,
-  line_has_shipped: 409,
-  line_has_receipts: 409,
-  order_already_billed: 409,
-  hours_already_billed: 409,
-  shipment_already_invoiced: 409,
-  po_complete: 409,
-  invoice_already_posted: 409,
-  apbill_already_posted: 409,
-  not_batchable: 415,
-  unknown_value: 422,
-  ambiguous_value: 422,
-  conflicting_reference: 422,
-  unsupported_value: 422,
-  rule_violation: 422,
-  rate_limited: 429,
-  server_error: 500,
-  not_implemented: 501,
-  gl_set_unbalanced: 422,
-  gl_set_too_short: 422,
-  period_closed: 422,
-  shipto_mismatch: 422,
-  cannot_ship_quote: 422,
-  shipqty_exceeds_remaining: 422,
-  nothing_to_invoice: 422,
-  distribution_exceeds_total: 422,
-  deposit_exceeds_order: 422,
-  cannot_invoice_quote: 422,
-  hours_require_service_order: 422
-}
+export const CODES: Readonly<Record<string, number>> = Object.fromEntries(
+  [...ERROR_CODES].map(([code, { status }]) => [code, status])
+)
 
 const broken = new Set<string>()
 const requestIds = new Set<string>()
@@ -629,10 +532,10 @@ export async function advance(seconds: number): Promise<void> {
 
 // --- companies ------------------------------------------------------------------------------------------------------
 
-const runTag = Math.floor(Math.random() * 36 ** 5)
-  .toString(36)
-  .padStart(5, "0")
-const firstCompany = 1000 + Math.floor(Math.random() * 900_000) * 1000
+// On a server that outlives the tests, the names and companies of another run are not free.
+const run = process.env["CONFORMANCE_BASE_URL"] === undefined ? 0 : randomInt(900_000)
+const runTag = run.toString(36).padStart(5, "0")
+const firstCompany = 1000 + run * 1000
 let companies = 0
 let names = 0
 

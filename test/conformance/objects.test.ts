@@ -1,7 +1,6 @@
-/** Writes of the object-shaped resources of `objects.ts`: each field's type, length, scale, values and references. */
+/** Writes with the names of the object: each field's type, length, scale, values and references, from its fact. */
 import { assert, describe, it } from "vitest"
 import {
-  allowed,
   digits,
   fresh,
   idOf,
@@ -21,43 +20,55 @@ import {
   type Company,
   type Row
 } from "./harness.ts"
-import { OBJECTS, objectOf, type ObjectField, type ObjectResource } from "./objects.ts"
-import { shownRecord } from "./resources.ts"
+import type { Field } from "./facts.ts"
+import { resource, RESOURCES, shownRecord, target, type Resource } from "./resources.ts"
 
 useServer()
-
-const WRITABLE = OBJECTS.filter((each) => each.path !== "apbilllines")
-
-/** A record that this pair can point to. */
-async function target(c: Company, field: ObjectField): Promise<{ readonly id: number; readonly code: string }> {
-  const pair = field.pair
-  if (pair === undefined) throw new Error(`${field.name} is no pair`)
-  const code = fresh("t")
-  const [stored] = await c.put(pair.table, [{ [pair.key]: code }])
-  return { id: idOf(row(stored)), code }
-}
 
 /** Id-only references that must resolve, and the tables they point to (I-29 lists those that need not). */
 const ID_ONLY: Readonly<Record<string, string>> = {
   teamprojecttaskid: "teamprojecttasks",
   teamprojectmilestoneid: "teamprojectmilestones",
-  stagetypeid: "stagetypes"
+  stagetypeid: "stagetypes",
+  rma_arorderid: "orders",
+  new_orderid: "orders"
 }
 
-async function sampleOf(c: Company, field: ObjectField, each: ObjectResource): Promise<unknown> {
+async function sampleOf(c: Company, field: Field, each: Resource): Promise<unknown> {
   if (field.pair !== undefined) return (await target(c, field)).id
-  if (field.name === each.key) return fresh("key")
+  if (field.name === each.key?.name) return fresh("key")
   const table = ID_ONLY[field.name]
   if (table === undefined) return field.sample
   const [stored] = await c.put(table, [{}])
   return idOf(row(stored))
 }
 
-const MALFORMED = ["1,5", "1e3", "+1", " 1", "1 ", "1.", ".5", "", "abc", "NaN", "1.2.3"]
+/** D-04: the grammar is `-?\d+(\.\d+)?`. */
+const MALFORMED = [
+  "1,5",
+  "1e3",
+  "1E3",
+  "+1",
+  " 1",
+  "1 ",
+  "1.",
+  ".5",
+  "-",
+  "--1",
+  "0x10",
+  "1_000",
+  "",
+  "abc",
+  "NaN",
+  "1.2.3",
+  "١",
+  "1\n"
+]
 
-for (const each of WRITABLE) {
+for (const each of RESOURCES.filter(({ plain }) => plain)) {
   const { path, base } = each
-  const written = each.fields.filter((field) => field.ro !== true && field.maintained !== true)
+  const key = each.key?.name
+  const written = each.fields.filter((field) => !field.readOnly && !field.maintained)
   const post = (c: Company, body: Row): Promise<Answer> => c.post(`/${path}`, { ...base(), ...body })
 
   describe(`a write to ${path}`, () => {
@@ -73,20 +84,11 @@ for (const each of WRITABLE) {
         else assert.deepEqual(record[name], value, name)
       }
       assert.deepEqual(await shownRecord(c, each, idOf(record)), record)
-      if (each.key === undefined) succeeded(await c.post(`/${path}`, {}), 201)
+      if (key === undefined) succeeded(await c.post(`/${path}`, {}), 201)
       else {
-        refusedEntries(await c.post(`/${path}`, {}), `${each.key}:required`)
-        refusedEntries(await c.post(`/${path}`, { [each.key]: null }), `${each.key}:required`)
+        refusedEntries(await c.post(`/${path}`, {}), `${key}:required`)
+        refusedEntries(await c.post(`/${path}`, { [key]: null }), `${key}:required`)
       }
-    })
-
-    it("[FIELD-15][F-14] ignores read-only fields", async () => {
-      const c = await newCompany()
-      const body: Row = { id: 999_999_999 }
-      for (const field of each.fields)
-        if (field.ro === true || field.maintained === true) body[field.name] = field.sample
-      const record = succeeded(await post(c, body), 201)
-      for (const [name, value] of Object.entries(body)) assert.notDeepEqual(record[name], value, name)
     })
 
     it("[F-13] sets absent fields to false, 0 or null", async () => {
@@ -94,7 +96,7 @@ for (const each of WRITABLE) {
       const record = succeeded(await post(c, {}), 201)
       for (const field of written) {
         const value = record[field.name]
-        if (field.name === each.key || field.name === "entrydate") continue
+        if (field.name === key || field.name === "entrydate") continue
         if (field.kind === "bool") assert.strictEqual(value, false, field.name)
         else if (field.pair !== undefined || field.kind === "string" || field.kind === "day")
           assert.isNull(value, field.name)
@@ -122,7 +124,17 @@ for (const each of WRITABLE) {
           for (const value of [1, true, {}]) refused(await post(c, { [pair.code]: value }), "invalid_type", pair.code)
         }
         if (kind === "day") {
-          for (const value of ["", "yesterday", "2026-02-30", "2026-13-01", "01/02/2026"])
+          const invalid = [
+            "",
+            "yesterday",
+            "2026-02-30",
+            "2025-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "01/02/2026",
+            "20260101"
+          ]
+          for (const value of [...invalid, "2026-01-01 10:00"])
             refused(await post(c, { [name]: value }), "invalid_type", name)
         }
       })
@@ -130,16 +142,16 @@ for (const each of WRITABLE) {
       if (kind === "day") {
         it(`[${fact}][FIELD-11][F-01] accepts both date forms and shows the day: ${path}.${name}`, async () => {
           const c = await newCompany()
-          for (const value of ["2026-03-04", "2026-03-04T23:59:59Z"])
-            assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], "2026-03-04")
+          for (const value of ["2024-02-29", "2024-02-29T23:59:59Z", "2024-02-29T00:00:00.000001Z"])
+            assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], "2024-02-29")
         })
       }
 
       if (length !== undefined && pair === undefined) {
         it(`[${fact}][FIELD-10][LIM-12][D-01] accepts ${length} characters: ${path}.${name}`, async () => {
           const c = await newCompany()
-          refusedEntries(await post(c, { [name]: "ä".repeat(length + 1) }), `${name}:too_long`)
-          const value = "ä".repeat(length)
+          refusedEntries(await post(c, { [name]: "😀".repeat(length + 1) }), `${name}:too_long`)
+          const value = "😀".repeat(length)
           assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
         })
       } else if (kind === "string") {
@@ -154,8 +166,6 @@ for (const each of WRITABLE) {
         it(`[${fact}][CODE-06][F-16] accepts ${values.join(", ")} and nothing else: ${path}.${name}`, async () => {
           const c = await newCompany()
           for (const value of values) assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
-          // The documents state the values of a flag incompletely, those of an enumeration completely.
-          if (values.length === 2 && values[1] === 1 && name !== "itemtype") return
           for (const value of [-1, values.length, 99]) refused(await post(c, { [name]: value }), "invalid_enum", name)
         })
       }
@@ -188,7 +198,13 @@ for (const each of WRITABLE) {
           const before = ids(await c.list(`/${path}?limit=250`))
           refused(await post(c, { [name]: one.id, [pair.code]: two.code }), "conflicting_reference")
           refused(await post(c, { [name]: 999_999_999 }), "unknown_value", name)
-          refused(await post(c, { [pair.code]: "unknown" }), "unknown_value", pair.code)
+          for (const value of [
+            "unknown",
+            one.code.slice(0, -1),
+            `${one.code} `,
+            ...(pair.table === "users" ? [] : [one.code.toUpperCase() + "X"])
+          ])
+            refused(await post(c, { [pair.code]: value }), "unknown_value", pair.code)
           refusedEntries(await post(c, { [pair.code]: "x".repeat((length ?? 0) + 1) }), `${pair.code}:too_long`)
           assert.deepEqual(ids(await c.list(`/${path}?limit=250`)), before)
         })
@@ -229,29 +245,31 @@ for (const each of WRITABLE) {
     }
 
     if (each.ops.includes("U")) {
-      it("[EP-09][FIELD-08] changes and clears every field separately", async () => {
+      it("[EP-09][FIELD-08] changes and clears every field separately, a pair by either half", async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         for (const field of written) {
           if (field.name === "cancel") continue
           const value = await sampleOf(c, field, each)
           assert.deepEqual(succeeded(await c.patch(`/${path}/${id}`, { [field.name]: value }))[field.name], value)
-          if (field.name === each.key || field.kind === "bool") continue
+          if (field.name === key || field.kind === "bool") continue
           const cleared = succeeded(await c.patch(`/${path}/${id}`, { [field.name]: null }))[field.name]
           assert.isTrue(cleared === null || Number(cleared) === 0, `${field.name} is cleared: ${String(cleared)}`)
+          if (field.pair === undefined) continue
+          const { code } = field.pair
+          const to = await target(c, field)
+          const both = { [field.name]: to.id, [code]: to.code }
+          assert.deepInclude(succeeded(await c.patch(`/${path}/${id}`, { [code]: to.code })), both)
+          assert.deepInclude(succeeded(await c.patch(`/${path}/${id}`, { [code]: null })), {
+            [field.name]: null,
+            [code]: null
+          })
         }
-      })
-    } else {
-      it(`[${each.facts.ops}][I-01][EP-23][CODE-10] is not offered by PATCH for an existing record`, async () => {
-        const c = await newCompany()
-        const id = idOf(await each.make(c))
-        assert.notInclude(allowed(await c.patch(`/${path}/${id}`, { externalid: "x" })), "PATCH")
-        assert.isNull((await shownRecord(c, each, id))["externalid"])
       })
     }
 
-    if (each.cancel && !each.ops.includes("D")) {
-      it("[F-11][X-28][SCOPE-04] requires the cancel scope for cancel true, on create and update", async () => {
+    if (each.cancel) {
+      it("[F-11][X-28][SCOPE-04][D-14] requires the cancel scope for cancel true, on create and update", async () => {
         const c = await newCompany()
         const writer = await c.with(`${each.area}:write`)
         refused(await writer.post(`/${path}`, { ...base(), cancel: true }), "insufficient_scope")
@@ -263,15 +281,6 @@ for (const each of WRITABLE) {
         assert.strictEqual(succeeded(await c.patch(url, { cancel: true }))["cancel"], true)
         refused(await c.patch(url, { cancel: false }), "rule_violation")
         assert.strictEqual(succeeded(await c.get(url))["cancel"], true)
-      })
-    }
-
-    if (!each.ops.includes("D")) {
-      it(`[${each.facts.ops}][X-06][I-01][EP-23] is not offered by DELETE`, async () => {
-        const c = await newCompany()
-        const id = idOf(await each.make(c))
-        assert.notInclude(allowed(await c.del(`/${path}/${id}`)), "DELETE")
-        if (each.cancel) assert.strictEqual((await shownRecord(c, each, id))["cancel"], false)
       })
     }
   })
@@ -289,14 +298,6 @@ describe("a rule of single resources", () => {
     const c = await newCompany()
     isDecimal((await c.create("ardailycloses", { depositeamount: "3" }))["depositeamount"], "3", 4)
     refused(await c.post("/ardailycloses", { depositamount: "3" }), "unknown_parameter", "depositamount")
-  })
-
-  it("[ARDAILYCLOSES-25][ARDAILYCLOSES-01] prevents retrieving, changing or cancelling a daily close", async () => {
-    const c = await newCompany()
-    const id = idOf(await c.create("ardailycloses", {}))
-    allowed(await c.get(`/ardailycloses/${id}`))
-    allowed(await c.patch(`/ardailycloses/${id}`, {}))
-    allowed(await c.del(`/ardailycloses/${id}`))
   })
 
   it("[TEAMPROJECTREMINDERS-13][TEAMPROJECTREMINDERS-08][STATE-17][I-02][X-07] changes a reminder from pending to done, and back", async () => {
@@ -430,7 +431,7 @@ describe("a rule of single resources", () => {
     const record = await c.create("vendororderfroms", { address: "1 Road", addressverified: "a".repeat(32) })
     assert.isNull(record["addressverified"])
     const [stored] = await c.put("vendororderfroms", [{ addressverified: "b".repeat(32) }])
-    const shown = await shownRecord(c, objectOf("vendororderfroms"), idOf(row(stored)))
+    const shown = await shownRecord(c, resource("vendororderfroms"), idOf(row(stored)))
     assert.strictEqual(shown["addressverified"], "b".repeat(32))
   })
 

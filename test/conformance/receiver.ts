@@ -1,79 +1,13 @@
 /**
- * Webhook receivers: real HTTPS servers on 127.0.0.1, with certificates of an authority that exists as long as the
- * process. The certificates are encoded here, so that only Node is needed and no key is stored.
+ * Webhook receivers: real HTTPS servers on 127.0.0.1, each with a certificate of its own that no
+ * machine trusts.
  */
-import { createHmac, createSign, generateKeyPairSync, randomBytes, timingSafeEqual, type KeyObject } from "node:crypto"
+import { createHmac, timingSafeEqual } from "node:crypto"
 import https from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert } from "vitest"
+import { certificate } from "../support/certificate.ts"
 import { control, controlRaw, idOf, integer, row, rows, text, type Answer, type Company, type Row } from "./harness.ts"
-
-// --- certificates ---------------------------------------------------------------------------------------------------
-
-function der(tag: number, ...parts: readonly Buffer[]): Buffer {
-  const body = Buffer.concat(parts)
-  if (body.length < 0x80) return Buffer.concat([Buffer.from([tag, body.length]), body])
-  const size = body.length < 0x100 ? [body.length] : [body.length >> 8, body.length & 0xff]
-  return Buffer.concat([Buffer.from([tag, 0x80 | size.length, ...size]), body])
-}
-
-const bytes = (...list: number[]) => Buffer.from(list)
-const sequence = (...parts: readonly Buffer[]) => der(0x30, ...parts)
-const oid = (...list: number[]) => der(0x06, bytes(...list))
-const critical = der(0x01, bytes(0xff))
-const ecdsaWithSha256 = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02))
-
-function name(common: string): Buffer {
-  return sequence(der(0x31, sequence(oid(0x55, 0x04, 0x03), der(0x0c, Buffer.from(common)))))
-}
-
-interface Signer {
-  readonly common: string
-  readonly key: KeyObject
-}
-
-function pem(body: Buffer): string {
-  const lines = body.toString("base64").match(/.{1,64}/g) ?? []
-  return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`
-}
-
-function certificate(common: string, publicKey: KeyObject, signer: Signer, authority: boolean): string {
-  const constraints = sequence(oid(0x55, 0x1d, 0x13), critical, der(0x04, authority ? sequence(critical) : sequence()))
-  const addresses = sequence(
-    oid(0x55, 0x1d, 0x11),
-    der(0x04, sequence(der(0x87, bytes(127, 0, 0, 1)), der(0x82, Buffer.from("localhost"))))
-  )
-  const content = sequence(
-    der(0xa0, der(0x02, bytes(2))),
-    der(0x02, Buffer.concat([bytes(0x01), randomBytes(8)])),
-    ecdsaWithSha256,
-    name(signer.common),
-    sequence(der(0x17, Buffer.from("200101000000Z")), der(0x17, Buffer.from("491231235959Z"))),
-    name(common),
-    publicKey.export({ type: "spki", format: "der" }),
-    der(0xa3, sequence(constraints, ...(authority ? [] : [addresses])))
-  )
-  const signature = createSign("sha256").update(content).sign(signer.key)
-  return pem(sequence(content, ecdsaWithSha256, der(0x03, bytes(0), signature)))
-}
-
-interface Authority {
-  readonly caPem: string
-  readonly cert: string
-  readonly key: string
-}
-
-/** Creates an authority, and a certificate of 127.0.0.1 that it signed. */
-export function newAuthority(): Authority {
-  const root = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
-  const leaf = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
-  const signer = { common: `test authority ${randomBytes(4).toString("hex")}`, key: root.privateKey }
-  return {
-    caPem: certificate(signer.common, root.publicKey, signer, true),
-    cert: certificate("127.0.0.1", leaf.publicKey, signer, false),
-    key: leaf.privateKey.export({ type: "pkcs8", format: "pem" }).toString()
-  }
-}
 
 // --- receivers ------------------------------------------------------------------------------------------------------
 
@@ -82,15 +16,14 @@ export interface Received {
   readonly path: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** When it arrived, in milliseconds of the machine's clock. */
-  readonly at: number
 }
 
 export interface Reply {
   readonly status?: number
   readonly body?: string | Buffer
   readonly headers?: Record<string, string>
-  readonly delayMs?: number
+  /** The answer follows it. */
+  readonly after?: Promise<void>
   /** Never answer, or break the connection. */
   readonly instead?: "hang" | "reset"
 }
@@ -109,9 +42,10 @@ export interface Receiver {
   readonly close: () => Promise<void>
 }
 
-export async function startReceiver(authority = newAuthority()): Promise<Receiver> {
+export async function startReceiver(): Promise<Receiver> {
+  const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
   const boxes = new Map<string, Mailbox>()
-  const server = https.createServer({ cert: authority.cert, key: authority.key }, (request, response) => {
+  const server = https.createServer({ cert, key }, (request, response) => {
     const chunks: Buffer[] = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
     request.on("end", () => {
@@ -125,8 +59,7 @@ export async function startReceiver(authority = newAuthority()): Promise<Receive
         method: request.method ?? "",
         path,
         headers: request.headers,
-        body: Buffer.concat(chunks),
-        at: Date.now()
+        body: Buffer.concat(chunks)
       }
       box.received.push(received)
       const reply = box.answer(received, box.received.length)
@@ -135,10 +68,9 @@ export async function startReceiver(authority = newAuthority()): Promise<Receive
         request.socket.destroy()
         return
       }
-      setTimeout(() => {
-        response.writeHead(reply.status ?? 204, reply.headers)
-        response.end(reply.body)
-      }, reply.delayMs ?? 0)
+      const answer = () => response.writeHead(reply.status ?? 204, reply.headers).end(reply.body)
+      if (reply.after === undefined) answer()
+      else void reply.after.then(answer)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
@@ -146,10 +78,10 @@ export async function startReceiver(authority = newAuthority()): Promise<Receive
   let count = 0
   return {
     port,
-    caPem: authority.caPem,
+    caPem: cert,
     mailbox: () => {
       count += 1
-      const path = `/box/${count}-${randomBytes(4).toString("hex")}`
+      const path = `/box/${count}`
       const box: Mailbox = { url: `https://127.0.0.1:${port}${path}`, received: [], answer: () => ({ status: 204 }) }
       boxes.set(path, box)
       return box

@@ -15,7 +15,7 @@ import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
-import { idsIn, readLedger } from "./ledger.ts"
+import { FACTS, idsIn, readLedger, REFUSED } from "./facts.ts"
 
 interface Assertion {
   readonly fullName: string
@@ -124,11 +124,11 @@ function tell(report: Report): void {
   const failing: string[] = []
   const refused: string[] = []
   const untested: string[] = []
-  for (const { id } of ledger.facts) {
+  for (const id of Object.keys(FACTS)) {
     const count = counts.get(id)
     if (count !== undefined && count.failed.length > 0) failing.push(id)
     else if (count !== undefined && count.passed > 0) implemented.push(id)
-    else if (ledger.refused[id] !== undefined) refused.push(id)
+    else if (REFUSED[id] !== undefined) refused.push(id)
     else untested.push(id)
   }
   const failed = tests.failed > 0 || (whole && (untested.length > 0 || ledger.both.length > 0))
@@ -138,10 +138,10 @@ function tell(report: Report): void {
       JSON.stringify({
         mode: readOnly ? "read only" : whole ? "whole" : "part",
         tests,
-        facts: ledger.facts.length,
+        facts: Object.keys(FACTS).length,
         implemented,
         failing,
-        refused: Object.fromEntries(refused.map((id) => [id, ledger.refused[id]])),
+        refused: Object.fromEntries(refused.map((id) => [id, REFUSED[id]])),
         untested,
         failures
       })
@@ -149,7 +149,7 @@ function tell(report: Report): void {
     return
   }
   console.log(`\ntests        ${tests.passed} passed, ${tests.failed} failed, ${tests.skipped} skipped`)
-  console.log(`facts        ${ledger.facts.length}`)
+  console.log(`facts        ${Object.keys(FACTS).length}`)
   console.log(`implemented  ${implemented.length}`)
   console.log(`failing      ${failing.length}`)
   console.log(`refused      ${refused.length}`)
@@ -157,7 +157,7 @@ function tell(report: Report): void {
   if (failures.length > 0) console.log(`\nFailed tests:\n${failures.map((each) => `- ${each}`).join("\n")}`)
   if (failing.length > 0) console.log(`\nFailing facts:\n${failing.join(" ")}`)
   if (whole) {
-    console.log(`\nRefused:\n${refused.map((id) => `- ${id} ${ledger.refused[id] ?? ""}`).join("\n")}`)
+    console.log(`\nRefused:\n${refused.map((id) => `- ${id} ${REFUSED[id] ?? ""}`).join("\n")}`)
     if (untested.length > 0) console.log(`\nUntested:\n${untested.join(" ")}`)
   }
 }

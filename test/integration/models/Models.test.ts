@@ -139,13 +139,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
 
   it.effect("name only existing facts and fields, and index only reference fields", () =>
     Effect.sync(() => {
-      const ledger = new Set(
-        (
-          JSON.parse(readFileSync(new URL("../../conformance/facts.json", import.meta.url), "utf8")) as ReadonlyArray<{
-            readonly id: string
-          }>
-        ).map(({ id }) => id)
-      )
+      const file = new URL("../../conformance/facts.json", import.meta.url)
+      const ledger = new Set(Object.keys(JSON.parse(readFileSync(file, "utf8")) as object))
       for (const { name, comment, indexes, resources: read } of models) {
         const facts = [...comment.matchAll(/\b[A-Z]+-\d{2}\b/g)].map(([id]) => id)
         assert.isAbove(facts.length, 3, name)
