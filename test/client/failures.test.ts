@@ -586,7 +586,7 @@ describe("a write", () => {
         answers(201, { id: 5 }),
         answers(201, { id: 6 })
       ])
-      const slow = { ...write, mayBeSent: Effect.as(Effect.sleep("1 second"), true) }
+      const slow = { ...write, mayBeSent: Effect.delay(Effect.succeed(true), "1 second") }
       const { write: send } = scripted.connector
       yield* runToEnd(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
       assert.deepStrictEqual(

@@ -194,7 +194,7 @@ describe("the page size that the client finds out", () => {
 
       const slow = yield* open({ pageMax: 5_000 })
       slow.hooks.intercept = (path) =>
-        path.includes("limit=1000") ? Effect.as(Effect.sleep("30 seconds"), null) : Effect.succeed(null)
+        path.includes("limit=1000") ? Effect.delay(Effect.succeed(null), "30 seconds") : Effect.succeed(null)
       const late = yield* Effect.forkChild(slow.scan())
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(slow.limits(yield* Fiber.join(late)), ["1000"])

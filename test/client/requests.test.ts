@@ -478,7 +478,7 @@ describe("a record request", () => {
     })
   )
 
-  it.live("fails if the response has another record", () =>
+  it.effect("fails if the response has another record", () =>
     Effect.gen(function* () {
       for (const body of [{ id: 6 }, { data: {} }, { name: "x" }]) {
         const error = yield* failureOf(get(answers(200, body), { retry: { backoffBase: Duration.zero } }))
@@ -549,7 +549,7 @@ describe("the identity of a token", () => {
     })
   )
 
-  it.live("uses the configured company if the service does not state it", () =>
+  it.effect("uses the configured company if the service does not state it", () =>
     Effect.gen(function* () {
       const options = { companyId: 9n, retry: { backoffBase: Duration.zero } }
       const expected = { companyId: 9n, user: null, scopes: null, features: null }

@@ -75,7 +75,7 @@ describe("the token", () => {
     ["a connection that fails", fails(`ECONN${token}`)]
   ]
   for (const [name, step] of leaky) {
-    it.live(`does not appear in an error from ${name}`, () =>
+    it.effect(`does not appear in an error from ${name}`, () =>
       Effect.gen(function* () {
         const { connector } = yield* ScriptedHttp.make([step, step, step], {
           retry: { backoffBase: Duration.zero, attemptsMax: 1 }

@@ -311,7 +311,7 @@ describe("subscription lists", () => {
     entrydate: "2026-03-16T09:00:00Z"
   }
 
-  it.live("keep the known fields of an entry and reject an incomplete entry", () =>
+  it.effect("keep the known fields of an entry and reject an incomplete entry", () =>
     Effect.gen(function* () {
       const exact =
         '{"data":[{"id":9007199254740993,"url":"https://x.test/","events":[],"paused":true,"new":{"id":1}}]}'
@@ -379,7 +379,7 @@ describe("subscription lists", () => {
     })
   )
 
-  it.live("restart if their pages moved", () =>
+  it.effect("restart if their pages moved", () =>
     Effect.gen(function* () {
       const more = { has_more: true, next_cursor: "c" }
       const { connector } = yield* ScriptedHttp.make([
@@ -395,7 +395,7 @@ describe("subscription lists", () => {
 })
 
 describe("a retried create of a subscription", () => {
-  it.live("creates no second subscription and returns the secret", () =>
+  it.effect("creates no second subscription and returns the secret", () =>
     Effect.gen(function* () {
       const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBase: Duration.zero } })
       const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
@@ -684,7 +684,7 @@ describe("a webhook secret", () => {
     })
   const secretBody = { message: "canary of the operator's own", field: "canary of the operator's own" }
 
-  it.live("does not appear in the error of an incomplete response", () =>
+  it.effect("does not appear in the error of an incomplete response", () =>
     Effect.gen(function* () {
       for (const body of [
         { id: 1, events: [7], secret: canary },
@@ -700,7 +700,7 @@ describe("a webhook secret", () => {
     })
   )
 
-  it.live("does not appear in a rejection that repeats it", () =>
+  it.effect("does not appear in a rejection that repeats it", () =>
     Effect.gen(function* () {
       for (const step of [
         refuses(422, "unsupported_value", {
@@ -719,7 +719,7 @@ describe("a webhook secret", () => {
     })
   )
 
-  it.live("does not appear in a subscription, a test delivery or the connector", () =>
+  it.effect("does not appear in a subscription, a test delivery or the connector", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: definition.events, description: null, paused: false }
       const { connector } = yield* ScriptedHttp.make([

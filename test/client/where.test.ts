@@ -132,7 +132,7 @@ describe("a raw page", () => {
     })
   )
 
-  it.live("counts its attempts", () =>
+  it.effect("counts its attempts", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([refuses(503, "server_error"), answers(200, "<p>"), list([])], {
         retry: { backoffBase: Duration.zero }

@@ -77,19 +77,4 @@ describe("PDF files of the reference server", () => {
     world.control("POST", "/clock", { advanceSeconds: 3600 })
     assert.deepStrictEqual((await file(world, `/shipments/${id}/pdf`)).bytes, first.bytes)
   })
-
-  it("are answered with the usual errors, and not in a batch", () => {
-    const { call, caller, token } = server()
-    assert.strictEqual(codeOf(call("GET", "/shipments/99/pdf")), "not_found")
-    assert.strictEqual(codeOf(call("GET", "/invoices/99/pdf")), "not_found")
-    for (const path of ["/shipments/99/pdf", "/shipments/99/boxlabels", "/invoices/99/pdf"]) {
-      const response = call("POST", `${path}/batch`, [])
-      assert.strictEqual(response.status, 415)
-      assert.strictEqual(codeOf(response), "not_batchable")
-      assert.strictEqual(codeOf(call("GET", `${path}/batch`)), "method_not_allowed")
-    }
-    assert.strictEqual(codeOf(call("POST", "/shipments/1/packages/batch", [])), "not_found")
-    const reader = caller(token({ scopes: ["orders:read"] }))
-    assert.strictEqual(codeOf(reader("POST", "/shipments/1/pdf/batch", [])), "insufficient_scope")
-  })
 })

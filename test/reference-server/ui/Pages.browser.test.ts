@@ -20,7 +20,7 @@ import {
   violations,
   visit
 } from "../../support/browser.ts"
-import { hostile, visited, type Visited } from "./visited.ts"
+import { visited, type Visited } from "./visited.ts"
 
 let site: Visited
 let server: Server
@@ -216,51 +216,5 @@ describe("the actions", () => {
     await page.getByRole("button", { name: "Clear them" }).click()
     await page.getByText("No fault is armed any more.").waitFor()
     await plain.close()
-  })
-
-  it("issue a token, show its text once, and revoke it after a confirmation", async () => {
-    const { page, go } = look
-    await go("/ui/tokens")
-    await page.getByLabel("User").fill("browser")
-    await page.getByRole("button", { name: "Issue a token" }).click()
-    const text = await page.getByRole("region", { name: "The token" }).innerText()
-    assert.match(text, /^svct_[0-9a-f]{40}$/)
-    await picture(page, "server-token-issued")
-    await page.getByRole("link", { name: "All tokens" }).click()
-    assert.notInclude(await page.content(), text)
-    await page
-      .getByRole("row")
-      .filter({ hasText: "browser" })
-      .getByRole("link", { name: /Revoke/ })
-      .click()
-    await page.getByRole("button", { name: "Revoke it" }).click()
-    await page.getByText(/is revoked\./).waitFor()
-    assert.strictEqual(site.caller(text)("GET", "/orders").status, 401)
-  })
-
-  it("replay a delivery", async () => {
-    const { page, go } = look
-    await go("/ui/deliveries/1")
-    const before = site.sent.length
-    await page.getByRole("button", { name: /Replay/ }).click()
-    await page.getByText(/was sent again as delivery/).waitFor()
-    assert.strictEqual(site.sent.length, before + 1)
-    assert.include(hostile, "script")
-  })
-
-  it("refuse a form of another site", async () => {
-    const other = await visit(browser, "http://localhost:1")
-    other.expect(/requests http/)
-    other.expect(/status of 403/)
-    await other.page.setContent(
-      `<form method="post" action="${address}/ui/do/clock"><input name="manual" value="false"><button>Win</button></form>`
-    )
-    const [response] = await Promise.all([
-      other.page.waitForResponse(`${address}/ui/do/clock`),
-      other.page.getByRole("button", { name: "Win" }).click()
-    ])
-    assert.strictEqual(response.status(), 403)
-    assert.strictEqual(site.control("GET", "/clock").body["manual"], true)
-    await other.close()
   })
 })

@@ -4,7 +4,7 @@ import { eventServer, receiver, subscribe } from "../eventsSupport.ts"
 import { order, postedInvoice } from "../support.ts"
 
 export const formToken = "the-token-of-forms"
-export const hostile = `</pre><script>alert("1")</script>\u202e`
+const hostile = `</pre><script>alert("1")</script>\u202e`
 export const host = "127.0.0.1:4000"
 
 /** A request of a browser on this machine. */

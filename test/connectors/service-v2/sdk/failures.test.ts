@@ -185,16 +185,6 @@ describe("an error", () => {
 })
 
 describe("a retry", () => {
-  it("waits for Retry-After", async () => {
-    const { client } = await company()
-    await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "1" }, times: 1 })
-    const start = performance.now()
-    await client.customers.list().toArray()
-    assert.isAtLeast(performance.now() - start, 1000)
-    assert.strictEqual(client.usage().rateLimited, 1)
-    await noFaults()
-  })
-
   it("does not wait longer than allowed, and sends nothing before Retry-After", async () => {
     const { client } = await company({ maxRetryWaitMs: 500 })
     await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" } })
@@ -228,28 +218,6 @@ describe("a retry", () => {
     setImmediate(() => controller.abort())
     assert.strictEqual((await fourth).code, "aborted")
     assert.strictEqual(client.usage().requests, 3)
-  })
-
-  it("of a read follows a fault, and ends after its bound", async () => {
-    const { client } = await company({ maxAttempts: 3 })
-    await faults({ kind: "reset", method: "GET", path: "/customers", times: 2 })
-    assert.deepStrictEqual(await client.customers.list().toArray(), [])
-    await faults({ kind: "status", status: 500, code: "server_error", method: "GET" })
-    const before = client.usage().requests
-    const failure = await failureOf(client.orders.get(1))
-    assert.deepStrictEqual([failure.code, failure.isOutcomeUnknown], ["server_error", false])
-    assert.strictEqual(client.usage().requests, before + 3)
-    await noFaults()
-  })
-
-  it("of a create with a lost answer has one effect", async () => {
-    const { client } = await company()
-    await faults({ kind: "dropResponse", method: "POST", path: "/customers", times: 2 })
-    const made = await client.customers.create({ name: "once", customercode: "ONCE" })
-    assert.strictEqual(made.name, "once")
-    assert.strictEqual((await client.customers.list({ name: "once" }).toArray()).length, 1)
-    assert.strictEqual(client.usage().retries, 2)
-    await noFaults()
   })
 
   it("that ends with a refusal of the request keeps the outcome of the lost answer unknown", async () => {
@@ -288,26 +256,6 @@ describe("a retry", () => {
       later.shiptos.create({ ...input, name: "x" }, { idempotencyKey: failure.idempotencyKey! })
     )
     assert.deepStrictEqual([reused.code, reused.isOutcomeUnknown], ["idempotency_replay", false])
-    await noFaults()
-  })
-
-  it("carries the same key and the same bytes in every attempt", async () => {
-    const seen: Array<readonly [string | null, string]> = []
-    const observed: typeof fetch = async (input, init) => {
-      const body = init?.body
-      seen.push([
-        new Headers(init?.headers).get("idempotency-key"),
-        body instanceof Uint8Array ? Buffer.from(body).toString() : ""
-      ])
-      return fetch(input, init)
-    }
-    const { client } = await company({ fetch: observed })
-    await faults({ kind: "status", status: 500, code: "server_error", method: "POST", times: 2 })
-    await client.customers.create({ customercode: "SAME" }, { idempotencyKey: "order-77" })
-    assert.deepStrictEqual(
-      seen,
-      Array.from({ length: 3 }, () => ["order-77", '{"customercode":"SAME"}'] as const)
-    )
     await noFaults()
   })
 })
@@ -372,21 +320,6 @@ describe("a batch", () => {
     assert.deepStrictEqual(failures, [])
     assert.strictEqual((await client.customers.list().toArray()).length, 600)
   })
-
-  it("calls a record unknown where the answer leaves it out, or has two results for it", async () => {
-    const { client } = await company()
-    const result = (index: number, id: number) => ({ index, status: 201, record: { id } })
-    const body = JSON.stringify({ results: [result(1, 9), result(2, 10), result(2, 11)] })
-    const headers = { "content-type": "application/json" }
-    await faults({ kind: "status", status: 207, headers, body, times: 1, method: "POST" })
-    const { items } = await client.customers.batch(["A", "B", "C"].map((customercode) => ({ customercode })))
-    assert.deepStrictEqual(
-      items.map(({ status }) => status),
-      ["unknown", "created", "unknown"]
-    )
-    assert(items[0]?.status === "unknown" && items[0].error instanceof Sdk.OutcomeUnknownError)
-    await noFaults()
-  })
 })
 
 describe("an abort", () => {
@@ -421,9 +354,7 @@ describe("an abort", () => {
     }
     const { client } = await company({ signal: controller.signal, log })
     await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "50" }, times: 1 })
-    const start = performance.now()
     assert.strictEqual((await failureOf(client.customers.list().toArray())).code, "aborted")
-    assert.isBelow(performance.now() - start, 20_000)
     await noFaults()
   })
 

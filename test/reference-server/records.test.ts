@@ -1,0 +1,136 @@
+/** Records of the reference server, where no fact of the documents states the detail. */
+import { assert, describe, it } from "vitest"
+import { codeOf, dataOf, order, server } from "./support.ts"
+import type { Json, Server } from "./support.ts"
+
+describe("references", () => {
+  it("follow a changed code in every record that shows it", () => {
+    const { call } = server()
+    const { id, bolts } = order(call)
+    call("PATCH", `/items/${String(bolts["id"])}`, { sku: "NUT" })
+    const { body } = call("GET", `/orders/${id}`)
+    assert.strictEqual((body["lines"] as ReadonlyArray<Json>)[0]!["item"], "NUT")
+    assert.strictEqual(dataOf(call("GET", `/orderlines?orderid=${id}`))[0]!["item"], "NUT")
+  })
+})
+
+describe("a record of the reference server", () => {
+  it("keeps defined custom fields, and rejects others", () => {
+    const { call, control } = server()
+    const records = [{ name: "region", resource: "customers", acceptedvalues: "North,South" }]
+    control("POST", "/records", { company: 1, resource: "customfields", records })
+    const make = (custom_fields: Json) => call("POST", "/customers", { customercode: "C", custom_fields })
+    assert.strictEqual(codeOf(make({ colour: "red" })), "unknown_value")
+    assert.strictEqual(codeOf(make({ region: { file: "x" } })), "unsupported_value")
+    assert.strictEqual(codeOf(make({ region: "West" })), "unsupported_value")
+    const { id } = make({ region: "North" }).body
+    assert.deepStrictEqual(call("GET", `/customers/${String(id)}?include=custom_fields`).body["custom_fields"], {
+      region: "North"
+    })
+    assert.notProperty(call("GET", `/customers/${String(id)}`).body, "custom_fields")
+  })
+})
+
+describe("lists below a record", () => {
+  it("return the packages of a shipment, at the charges of its carrier service", () => {
+    const { call, control } = server()
+    control("POST", "/records", {
+      company: 1,
+      resource: "carrierservices",
+      records: [{ code: "G", box1_charge: "8.5", box_addl: "4.25" }]
+    })
+    const { id, lines } = order(call)
+    call("PATCH", `/orderlines/${String(lines[0]!["id"])}`, { qtyorder: "100" })
+    const shipment = call("POST", "/shipments", {
+      orderid: id,
+      lines: [{ orderlineid: lines[0]!["id"], quantity: "90" }]
+    }).body
+    const service = dataOf(call("GET", "/carrierservices?code=G"))[0]!["id"]
+    call("PATCH", `/shipments/${String(shipment["id"])}`, { carrierserviceid: service })
+    const packages = dataOf(call("GET", `/shipments/${String(shipment["id"])}/packages`))
+    assert.deepStrictEqual(
+      packages.map(({ weight, carriercharge }) => [weight, carriercharge]),
+      [
+        ["40.000000", "8.5000"],
+        ["40.000000", "4.2500"],
+        ["10.000000", "4.2500"]
+      ]
+    )
+  })
+})
+
+describe("a further dialect of the reference server", () => {
+  it("opens every operation, also modifiedsince on the four resources", () => {
+    const { call, control } = server()
+    assert.strictEqual(codeOf(call("GET", "/vendororderfroms?modifiedsince=1970-01-01T00:00:00Z")), "unknown_parameter")
+    assert.strictEqual(codeOf(call("POST", "/employees", { name: "x" })), "method_not_allowed")
+    control("PUT", "/dialect", { allOperations: true, modifiedSinceOnFour: true })
+    control("PUT", "/companies/1", { recordLimits: { employees: 1 } })
+    assert.strictEqual(call("POST", "/employees", { name: "x" }).status, 201)
+    assert.strictEqual(codeOf(call("POST", "/employees", { name: "y" })), "record_limit_reached")
+    call("POST", "/vendororderfroms", { companyname: "x" })
+    const listed = call("GET", "/vendororderfroms?modifiedsince=1970-01-01T00:00:00Z")
+    assert.strictEqual(dataOf(listed).length, 1)
+    const draft = call("POST", "/invoices", {
+      customerid: order(call).customer["id"],
+      lines: [{ description: "x", quantity: "2", price: "5" }]
+    }).body
+    const [line] = draft["lines"] as readonly [Json]
+    call("PATCH", `/invoicelines/${String(line["id"])}`, { qty: "3" })
+    assert.strictEqual(call("GET", `/invoices/${String(draft["id"])}`).body["invoicetotal"], "15.0000")
+  })
+})
+
+const vendor = (call: Server["call"]) => {
+  if (dataOf(call("GET", "/vendors")).length === 0) call("POST", "/vendors", { vendorcode: "V1", name: "Vendor" })
+  return { vendor: "V1" }
+}
+
+const receive = (call: Server["call"], id: number, line: number, quantity: string) =>
+  call("POST", "/purchaseorderreceipts", { purchaseorderid: id, lines: [{ purchaseorderlineid: line, quantity }] })
+
+describe("stock of the reference server", () => {
+  const stock = (call: Server["call"], item: unknown) => {
+    const { locations } = call("GET", `/items/${String(item)}/stock`).body
+    const [{ onhand, committed, available }] = locations as readonly [Json]
+    return [onhand, committed, available].map((text) => String(text).replace(/\.000000$/, ""))
+  }
+
+  it("follows receipts, shipments, orders, counts and transfers", () => {
+    const { call, caller, token, control } = server()
+    const { id, lines, bolts, panel } = order(call)
+    assert.deepStrictEqual(stock(call, bolts["id"]), ["0", "10", "-10"])
+    const { body } = call("POST", "/purchaseorders", {
+      ...vendor(call),
+      lines: [{ itemid: bolts["id"], qtyorder: "30" }]
+    })
+    receive(call, body["id"] as number, (body["lines"] as readonly [Json])[0]["id"] as number, "30")
+    call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity: "4" }] })
+    assert.deepStrictEqual(stock(call, bolts["id"]), ["26", "6", "20"])
+    call("POST", "/inventorycounts", {
+      inventorylocation: "MAIN",
+      lines: [{ itemid: bolts["id"], counted: "25" }]
+    })
+    assert.deepStrictEqual(stock(call, bolts["id"]), ["25", "6", "19"])
+    const second = caller(token({ company: 2 }))
+    const moved = { gencompanyidfrom: 1, gencompanyidto: 2, itemid: bolts["id"], qty: "5" }
+    const transfer = call("POST", "/inventorytransfers", moved)
+    assert.strictEqual(transfer.status, 201, transfer.text)
+    assert.deepStrictEqual(stock(call, bolts["id"]), ["20", "6", "14"])
+    assert.deepStrictEqual(stock(call, panel["id"]), ["0", "4", "-4"])
+    // Both companies see the same record.
+    const path = `/inventorytransfers/${String(transfer.body["id"])}`
+    assert.deepStrictEqual(second("GET", path).body, transfer.body)
+    control("POST", "/clock", { advanceSeconds: 1 })
+    call("PATCH", `/items/${String(bolts["id"])}`, { sku: "BOLT-NEW" })
+    assert.strictEqual(call("GET", path).body["item"], "BOLT-NEW")
+    assert.deepStrictEqual(second("GET", path).body, call("GET", path).body)
+    caller(token({ company: 3 }))
+    const strangers = [
+      { gencompanyidfrom: 2, gencompanyidto: 3 },
+      { gencompanyidfrom: 1, gencompanyidto: 99 }
+    ]
+    const codes = strangers.map((ends) => codeOf(call("POST", "/inventorytransfers", { ...moved, ...ends })))
+    assert.deepStrictEqual(codes, ["rule_violation", "unknown_value"])
+  })
+})
