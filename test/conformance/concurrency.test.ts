@@ -45,7 +45,7 @@ for (const each of RESOURCES) {
       succeeded(await c.patch(`/${path}/${id}`, { externalid: "three" }))
     })
 
-    it("[EP-03][CODE-14][B-03][X-10] rejects a stale ETag with 409 and the current record, and writes nothing", async () => {
+    it("[EP-03][CODE-14][B-03][X-10][RMARETURNS-22][PAYMENTS-54] rejects a stale ETag with 409 and the current record, and writes nothing", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const etag = etagOf(await c.get(`/${path}/${id}`))

@@ -52,6 +52,8 @@ export interface Described {
   readonly fields: readonly Field[]
   /** The required field, unique in any case, and the fact that states it. */
   readonly key?: { readonly name: string; readonly fact: string }
+  /** The facts that name a field or a filter that the resource does not have. */
+  readonly absent: readonly string[]
   readonly facts: { readonly ops: string; readonly filters: string; readonly row: string; readonly since: string }
 }
 
@@ -134,6 +136,9 @@ function fieldOf(fact: string, text: string): Field | undefined {
   return { fact, name, kind, sample: sampleOf(name, kind, length || 100, values), ...more, ...(values && { values }) }
 }
 
+const ABSENT =
+  /^No .*\b(cancel field|entrydate|lastchangedate|modifiedsince)\b|^Lastchangedate is|^\[!\] has lastchangedate/
+
 function describe(family: string): Described {
   const resource = family.toLowerCase()
   const facts = Object.entries(FACTS).filter(([id]) => id.startsWith(`${family}-`))
@@ -173,6 +178,7 @@ function describe(family: string): Described {
     modifiedsince: since.match[1] === "yes",
     cancel: since.match[2] === "yes",
     fields,
+    absent: facts.flatMap(([fact, text]) => (ABSENT.test(text) ? [fact] : [])),
     ...(key && { key: { fact: key[0], name: String(/\w+/.exec(key[1])?.[0]) } }),
     facts: { ops: ops.fact, filters: filters.fact, since: since.fact, row: String(row?.[0]) }
   }
@@ -209,7 +215,11 @@ export interface Ledger {
 /** Which facts the titles of the tests name, read from their sources. The generic tests name the facts of DESCRIBED. */
 export function readLedger(): Ledger {
   const named = new Set(
-    DESCRIBED.flatMap(({ fields, facts }) => [...fields.map(({ fact }) => fact), ...Object.values(facts)])
+    DESCRIBED.flatMap(({ fields, absent, facts }) => [
+      ...fields.map(({ fact }) => fact),
+      ...absent,
+      ...Object.values(facts)
+    ])
   )
   for (const { fact } of ERROR_CODES.values()) named.add(fact)
   const unknown = new Set(Object.keys(REFUSED).filter((id) => FACTS[id] === undefined))

@@ -1,17 +1,14 @@
 /** Invoice lines: added to drafts only, in their simplified shape. */
-import { assert, describe, it } from "vitest"
+import { assert, it } from "vitest"
 import {
   fresh,
   idOf,
-  ids,
   isDecimal,
   keptPromises,
   newCompany,
   plusDays,
-  query,
   refused,
   refusedEntries,
-  rows,
   succeeded,
   today,
   useServer,
@@ -249,33 +246,6 @@ it("[D-05][WRITE-08] an invoice line accepts a negative quantity, not zero", asy
   isDecimal(line["totalprice"], "-6", 4)
   isDecimal(line["invoicetotal"], "94", 4)
   refused(await c.post("/invoicelines", { invoiceid, description: "x", quantity: "0", price: "3" }), "rule_violation")
-})
-
-describe("the filters of invoice lines", () => {
-  it("[INVOICELINES-02][EP-17] match by invoice, item and a part of the description", async () => {
-    const c = await newCompany()
-    const one = await draft(c)
-    const two = await draft(c)
-    const itemid = idOf(await makeItem(c))
-    const a = await c.create("invoicelines", {
-      invoiceid: one,
-      itemid,
-      description: "Blue widget",
-      quantity: "1",
-      price: "1"
-    })
-    const b = await c.create("invoicelines", {
-      invoiceid: two,
-      itemid,
-      description: "Red widget",
-      quantity: "1",
-      price: "1"
-    })
-    assert.deepEqual(ids(await c.list(`/invoicelines${query({ invoiceid: one, itemid })}`)), ids([a]))
-    assert.deepEqual(ids(await c.list(`/invoicelines${query({ itemid })}`)), ids([a, b]))
-    assert.deepEqual(ids(await c.list(`/invoicelines${query({ description: "RED" })}`)), ids([b]))
-    assert.lengthOf(rows(await c.list(`/invoicelines${query({ invoiceid: one })}`)), 2)
-  })
 })
 
 keptPromises()

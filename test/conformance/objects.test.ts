@@ -15,6 +15,7 @@ import {
   row,
   succeeded,
   text,
+  TIMESTAMP,
   useServer,
   type Answer,
   type Company,
@@ -22,6 +23,7 @@ import {
 } from "./harness.ts"
 import type { Field } from "./facts.ts"
 import { resource, RESOURCES, shownRecord, target, type Resource } from "./resources.ts"
+import { makeOrder, makeReturn, orderLines } from "./world.ts"
 
 useServer()
 
@@ -447,6 +449,18 @@ describe("a rule of single resources", () => {
     const late = integer((await c.create("stages", { sortorder: 9 }))["id"])
     const early = integer((await c.create("stages", { sortorder: 1 }))["id"])
     assert.deepEqual(ids(await c.list("/stages")), [late, early])
+  })
+
+  it("[RMARETURNS-19][F-12] a return has an entrydate of now by default, as a timestamp", async () => {
+    const c = await newCompany()
+    assert.match(text((await makeReturn(c))["entrydate"]), TIMESTAMP)
+  })
+
+  it("[I-26] a return moves no stock and no shipped quantity", async () => {
+    const c = await newCompany()
+    const order = await makeOrder(c)
+    await makeReturn(c, { rma_arorderid: order.id })
+    isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "0", 6)
   })
 })
 

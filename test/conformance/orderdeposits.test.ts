@@ -2,7 +2,6 @@
 import { assert, it } from "vitest"
 import {
   idOf,
-  ids,
   isDecimal,
   keptPromises,
   newCompany,
@@ -93,14 +92,6 @@ it("[RULE-03][WRITE-16] a deposit requires a date in an open period", async () =
   succeeded(await deposit(c, id, "1", { date: plusDays(day, -9) }), 201)
   await c.settings({ closedThrough: day })
   refused(await deposit(c, id, "1"), "period_closed")
-})
-
-it("[ORDERDEPOSITS-02] a deposit is found by its filters", async () => {
-  const c = await newCompany()
-  const { id: orderid } = await makeOrder(c)
-  const mine = idOf(await makeDeposit(c, { orderid }))
-  await makeDeposit(c)
-  assert.deepEqual(ids(await c.list(`/orderdeposits?orderid=${orderid}`)), [mine])
 })
 
 it("[STATE-06][ORDERDEPOSITS-30][SPECIAL-03][J-03][RULE-07] a deposit alone makes an order invoiceable", async () => {
