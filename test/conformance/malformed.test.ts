@@ -157,8 +157,6 @@ describe("a request body", () => {
   })
 })
 
-describe("a number in a request body", () => {})
-
 describe("a request", () => {
   it("[C-13][CODE-09] to a path outside the catalogue is 404", async () => {
     const c = await newCompany()
