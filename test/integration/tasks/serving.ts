@@ -33,6 +33,7 @@ schedule: { default: { every: 1h, jitter_seconds: 0 } }
 paging: { page_size: 10 }
 sync: { batch_records: 10 }
 budget: { requests_per_minute: unlimited }
+requests: { timeout_seconds: 3600 }
 `)
   /** Starts a process. `ready` is its line. */
   const serve = Effect.gen(function* () {
@@ -57,6 +58,10 @@ budget: { requests_per_minute: unlimited }
     .pipe(Effect.catchDefect(() => Effect.succeed<ReadonlyArray<RunRow>>([])))
   const slowly = (ms: number) =>
     world.control("POST", "/faults", { rules: [{ path: `/${resource}`, kind: "delay", ms }] })
+  /** The source answers the next requests for pages, and no further one: a run reads until it is ended. */
+  const hold = world.control("POST", "/faults", {
+    rules: [{ path: `/${resource}`, kind: "delay", after: 8, ms: 3_600_000 }]
+  })
   const quickly = world.control("DELETE", "/faults")
   /** Waits until a run of the resource has landed some pages and is still active. */
   const isReading = (what: string) =>
@@ -77,7 +82,7 @@ budget: { requests_per_minute: unlimited }
     `update tributary.tasks set requested_at = tributary.now(), requested_by = 'test', full_requested = true
       where resource = '${resource}' and kind = 'sync'`
   )
-  return { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask }
+  return { world, serve, task, runs, hold, slowly, quickly, isReading, isDone, isEqual, ask }
 })
 
 /** Waits until another process has the task. */
