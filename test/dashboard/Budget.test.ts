@@ -12,7 +12,7 @@ import {
 import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
-import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { ask, unconnected, warehouse } from "./asking.ts"
 
 const at = (minute: number, second = 0): Date => new Date(Date.UTC(2026, 0, 1, 12, minute, second))
 const options: ChartOptions = { id: "one", from: at(0), to: at(60), gapMs: 40_000 }
@@ -89,65 +89,7 @@ describe("the budget chart", () => {
   )
 })
 
-layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
-  it.effect("shows used permits, waiting requests and measurements", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const [shared, unlimited, unused] = ["a", "b", "c"].map((digit) => digit.repeat(64))
-      yield* sql`
-        insert into tributary.budgets (fingerprint, requests_per_minute, effective_per_minute, lowered_to, lowered_at,
-          last_429_at, rate_limited_count, retry_after_at, urgent_waiter_until, backfill_waiter_until, updated_at)
-        values (${shared}, 400, 300, 300, tributary.now(), tributary.now() - interval '2 minutes', 3,
-                tributary.now() + interval '20 seconds', tributary.now() + interval '5 seconds',
-                tributary.now() - interval '5 seconds', tributary.now()),
-               (${unlimited}, null, null, null, null, null, 0, null, null, null, tributary.now())`
-      yield* sql`
-        insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
-        values (${shared}, 30, 0, tributary.now(), tributary.now() + interval '1 minute'),
-               (${shared}, 12, 0, tributary.now(), tributary.now() + interval '1 minute'),
-               (${shared}, 99, 0, tributary.now(), tributary.now() - interval '1 second')`
-      yield* sql`
-        insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
-        select ${shared}, tributary.now() - make_interval(secs => 15 * n), 100 + n, 400, 400, case when n < 20 then 3 else 1 end, n = 19
-          from generate_series(0, 300) n`
-      const companies = [
-        unconnected("main", { fingerprint: shared!, requestsPerMinute: 400 }),
-        unconnected(hostile, { fingerprint: shared!, requestsPerMinute: 400 }),
-        unconnected("free", { fingerprint: unlimited!, requestsPerMinute: null }),
-        unconnected("new", { fingerprint: unused!, requestsPerMinute: 60 })
-      ]
-      const { text, read } = yield* ask(routes, companies, "/budget")
-      assert.isFalse(holdsHostile(text))
-      assert.match(
-        read,
-        /paused 3 budgets of 4 companies: 1 paused by the source, 1 slowed after a 429, 1 in full use\./
-      )
-      assert.include(read, "Source pauses in the last 24 hours: none.")
-      assert.include(read, "1 budget on one scale, the worst first: 1 paused and 1 refused (429) within the hour.")
-      assert.include(read, "2 further budgets are only in the table.")
-      // The worst first; the budget without a request last.
-      assert.match(
-        read,
-        /paused for (19|20) s 42 300 3(39|40) 3 a person \(urgent\) free free 0 no limit 0 nothing new no request yet 60 /
-      )
-
-      const one = yield* ask(routes, companies, "/budget?company=main")
-      assert.isFalse(holdsHostile(one.text))
-      assert.include(one.read, "These companies share one budget")
-      assert.match(one.read, /Used now 42 of 300 requests a minute, 400 configured/)
-      assert.match(one.read, /paused for (19|20) s/)
-      assert.match(one.read, /Refused \(429\) 3 times, last 2 min ago/)
-      assert.match(one.read, /Waiting a person \(urgent\) Last request/)
-      assert.lengthOf(one.text.match(/<svg\s+class="plot"/g)!, 1)
-      assert.lengthOf(one.text.match(/<text class="refused"/g)!, 1)
-      // A table by minute for readers who do not see the chart. It omits minutes before the last hour.
-      const rows = one.text.match(/<th scope="row"/g)!.length
-      assert.isTrue(rows === 60 || rows === 61, String(rows))
-      assert.include((yield* ask(routes, companies, "/budget?company=free")).read, "No limit is configured")
-      assert.include((yield* ask(routes, companies, "/budget?company=new")).read, "No request has been made yet")
-    })
-  )
-
+layer(warehouse)("the budget page", (it) => {
   it.effect("draws at most twelve budgets, those with the most use first, and counts the others", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

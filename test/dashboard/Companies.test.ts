@@ -6,7 +6,7 @@ import * as CompanyStates from "../../src/status/CompanyStates.ts"
 import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
 import { companyName, fillFleet, fingerprintOf } from "../support/fleet.ts"
 import { ask, shownCompany, showing } from "../support/pages.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerPages } from "../support/postgres.ts"
 
 const many = 120
 const companies = Array.from({ length: many }, (_, index) => ({
@@ -18,7 +18,7 @@ const companies = Array.from({ length: many }, (_, index) => ({
 const namesIn = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/<th scope="row"[^>]*> ?<a href="[^"]*" ?>(c\d{5})<\/a/g)].map(([, name]) => name!)
 
-layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", (it) => {
+layer(layerPages, { timeout: "60 seconds" })("the pages of many companies", (it) => {
   it.effect("show totals and the worst companies first, and find the others by name and part by part", () =>
     Effect.gen(function* () {
       yield* fillFleet(many, 6)
@@ -102,34 +102,6 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       }).pipe(Effect.scoped)
   )
 
-  it.effect("says that everything is paused, and counts push requests that no process resolves", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const url = yield* showing(companies)
-      const page = Effect.map(ask(url), ({ text }) => text.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " "))
-      yield* sql`create temp table kept as select * from tributary.company_states`
-      yield* sql`update tributary.company_states set state = 'paused', resources = 6, failing = 0, late = 0, never_synced = 0, blocked = 0,
-        paused = 6, fresh = 0, quarantined = 0, dead_letters = 0, gaps = 0, rejected = 0, subscriptions_down = 0`
-      assert.match(
-        yield* page,
-        / Paused 720 resources .* 720 paused.* No resource runs by its schedule\. Next: open a company and resume/
-      )
-      yield* sql`update tributary.company_states set paused = 5, fresh = 1 where company = 'c00001'`
-      assert.match(yield* page, / All is well 720 resources .* 719 paused/)
-      yield* sql`insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
-        select c, 'r01', 'create', c || i, '{}', 1 from unnest(array['c00001', 'c00002']) c, generate_series(1, 2) i`
-      const unresolved = yield* page
-      assert.match(unresolved, / Not all is well 720 resources /)
-      assert.match(
-        unresolved,
-        / 4 push requests without a known outcome 2 companies Next: take the step that the list of them names/
-      )
-      yield* sql`delete from tributary.push_requests`
-      yield* sql`delete from tributary.company_states`
-      yield* sql`insert into tributary.company_states select * from kept`
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("list every company once in each order, part by part", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
@@ -155,30 +127,6 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
           )
         if (order === "lateness") assert.strictEqual(seen[0], "c00050")
       }
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("list only the companies whose events or budgets need a look, and each of them alone", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
-
-      assert.deepStrictEqual(namesIn(yield* page("/webhooks")), ["c00001", "c00002"])
-      assert.deepStrictEqual(namesIn(yield* page("/webhooks?text=c00003")), ["c00003"])
-      assert.include(yield* page("/webhooks?company=c00001"), "Company c00001")
-      const budgets = yield* page("/budget")
-      assert.deepStrictEqual(namesIn(budgets), ["c00006"])
-      assert.include(budgets, "120 budgets of 120 companies")
-      assert.deepStrictEqual(
-        namesIn(yield* page("/budget?text=c0000")),
-        companies.slice(0, 9).map(({ name }) => name)
-      )
-      assert.include(yield* page("/budget?company=c00006"), "paused for")
-      const outbox = yield* page("/outbox")
-      assert.include(outbox, "the 20 with the most refused and waiting ones")
-      // Three refused rows, and their resource.
-      assert.strictEqual(outbox.match(/push-retry/g)?.length, 4)
-      assert.notInclude(yield* page("/runs"), '<option value="c00001">', "a choice of many is a field")
     }).pipe(Effect.scoped)
   )
 })

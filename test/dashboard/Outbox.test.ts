@@ -2,14 +2,11 @@
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { SourceError, TimedOut } from "../../src/connector/SourceError.ts"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"
 import * as OutboxRowFlow from "../../src/status/OutboxRowFlow.ts"
-import { address } from "../../src/web/Escape.ts"
-import { stopClock } from "../support/postgres.ts"
-import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { ask, unconnected, warehouse } from "./asking.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
 const noAnswer = Effect.fail(
@@ -52,56 +49,7 @@ const makePush = Effect.fnUntraced(function* (company: string, finished: boolean
   return row!.id
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outbox page", (it) => {
-  it.effect("shows waiting rows, the outcomes of the others, and open push requests", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const company = "first"
-      yield* stopClock
-      yield* insert(company, "things", 3, {})
-      yield* insert(company, "things", 2, { state: "in_flight" })
-      yield* insert(company, "things", 5, { state: "done", outcome: "updated" })
-      yield* insert(company, "things", 9, { state: "done", outcome: "updated", settledDaysAgo: 2 })
-      yield* insert(company, "others", 4, { state: "rejected", code: "invalid", reason: "too long" })
-      const push = yield* makePush(company, false)
-      yield* insert(company, "things", 7, { push })
-      yield* insert(company, "things", 1, { push, state: "rejected", code: "conflict", reason: "there is one" })
-      yield* insert(company, "things", 6, { push, state: "done", outcome: "unchanged" })
-      const finished = yield* makePush(company, true)
-      yield* sql`
-        insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, failed_attempts, reason, created_at)
-        values (${company}, 'things', 'batch', 'k1', '[]', 50, 2, 'HTTP 500', tributary.now() - interval '5 minutes')`
-      const { read, text } = yield* ask(routes, [unconnected(company)], "/outbox")
-      assert.match(read, /things first 3 2 0 ms ago 5 updated/)
-      assert.include(read, "4 refused")
-      assert.include(text, `href="/confirm/push-retry?company=first&amp;resource=others"`)
-      assert.notInclude(text, `href="/confirm/push-retry?company=first&amp;resource=things"`)
-      assert.include(read, "unfinished, some refused 7 waiting, 0 being sent 1 refused")
-      assert.include(text, `href="/outbox/pushes/${finished}"`)
-      assert.match(read, /batch things first 50 5 min ago 2 HTTP 500/)
-
-      const one = yield* ask(routes, [unconnected(company)], `/outbox/pushes/${push}`)
-      assert.isTrue(one.isLive)
-      assert.include(one.read, "Records given 130, 10 of them pushed before")
-      assert.match(one.read, /waiting 7 unchanged 6 refused 1/)
-      assert.include(one.read, `tributary push retry ${push}`)
-      // The state has the same words and colour on the page as in the list, and each refused row is a link.
-      const badge = '<span class="badge bad">unfinished, some refused</span>'
-      assert.include(text, badge)
-      assert.include(one.text, badge)
-      assert.match(one.read, /1 record was refused: conflict \. Each waits for a person .* What to do: .*Retry/)
-      assert.match(one.read, /conflict there is one there is one/)
-      const [row] = yield* sql<{
-        id: bigint
-      }>`select id from tributary.outbox where push_id = ${push} and state = 'rejected'`
-      assert.include(one.text, `href="/outbox/rows/${row!.id}"`)
-      assert.include(one.text, `href="/confirm/push-retry?push=${push}"`)
-      assert.isFalse((yield* ask(routes, [], `/outbox/pushes/${finished}`)).isLive)
-      assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/999999")), { status: 404 })
-      assert.deepInclude(yield* Effect.flip(ask(routes, [], "/outbox/pushes/x")), { status: 400 })
-    })
-  )
-
+layer(warehouse, { timeout: "30 seconds" })("the outbox page", (it) => {
   it.effect("retries rejected rows of a service, and shows the command for the others", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -174,28 +122,6 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     })
   )
 
-  it.effect("counts all requests without an outcome, and lists as many refused rows as it says", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* insert("sixth", "things", 2, { state: "rejected", code: "invalid", reason: "too long" })
-      yield* insert("seventh", "things", 2, { state: "rejected", code: "invalid", reason: "too long" })
-      yield* sql`
-        insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
-        select 'sixth', 'things', 'batch', 'many ' || n, '[]', 1 from generate_series(1, 60) n`
-      const [total] = yield* sql<{ refused: number; open: number }>`
-        select (select count(*)::int from tributary.outbox where state = 'rejected') as refused,
-               (select count(*)::int from tributary.push_requests where state = 'open') as open`
-      const { read, text } = yield* ask(routes, [unconnected("sixth"), unconnected("seventh")], "/outbox?company=sixth")
-      assert.isAbove(total!.open, 50)
-      assert.include(read, `${total!.open} requests without a known outcome`)
-      const listed = text.slice(text.indexOf('id="refused"'), text.indexOf('id="calls"'))
-      const rows = listed.match(/href="\/outbox\/rows\/\d+"/g)!.length
-      assert.strictEqual(rows, Math.min(10, total!.refused))
-      assert.include(listed, `The newest ${rows} of ${total!.refused}`)
-      yield* sql`delete from tributary.push_requests where company = 'sixth'`
-    })
-  )
-
   it.effect("reads few of many open rows", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -212,31 +138,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       yield* sql`delete from tributary.outbox where company = 'fifth'`
     })
   )
-
-  it.effect("pages through rejected rows, and shows foreign text escaped", () =>
-    Effect.gen(function* () {
-      yield* insert(hostile, hostile, 120, { state: "rejected", code: hostile, reason: hostile })
-      const push = yield* makePush(hostile, false, hostile)
-      yield* insert(hostile, hostile, 1, { push, state: "rejected", code: hostile, reason: hostile })
-      const companies = [unconnected(hostile)]
-      assert.isFalse(holdsHostile((yield* ask(routes, companies, "/outbox")).text))
-      assert.isFalse(holdsHostile((yield* ask(routes, companies, `/outbox/pushes/${push}`)).text))
-      const shownIds = new Set<string>()
-      let next: string | undefined = address("/outbox/refused", { company: hostile, resource: hostile })
-      let pages = 0
-      while (next !== undefined) {
-        const { text }: { text: string } = yield* ask(routes, companies, next)
-        assert.isFalse(holdsHostile(text))
-        for (const [, row] of text.matchAll(/id="row-(\d+)"/g)) shownIds.add(row!)
-        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
-        pages += 1
-      }
-      assert.deepStrictEqual([pages, shownIds.size], [3, 120])
-    })
-  )
 })
 
-layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the retry of a push", (it) => {
+layer(stand, { timeout: "60 seconds" })("the retry of a push", (it) => {
   it.effect("sends the refused rows again, after the source has said which company it is", () =>
     Effect.gen(function* () {
       const { name, company, sql } = yield* makeStand()
@@ -270,9 +174,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the retry of
       assert.strictEqual(done.to, `/outbox/pushes/${push!.id}`)
       assert.match(done.said!, /^2 rows of push \d+ are sent again/)
       const finished = sql<{ at: Date | null }>`select finished_at as at from tributary.pushes where id = ${push!.id}`
-      yield* finished.pipe(
-        Effect.repeat({ until: ([row]) => row!.at !== null, schedule: Schedule.spaced("20 millis"), times: 500 })
-      )
+      yield* finished.pipe(Effect.repeat({ until: ([row]) => row!.at !== null, times: 50_000 }))
       // The wrong one is refused again.
       assert.deepStrictEqual(
         (yield* states).map(({ state, outcome }) => [state, outcome]),

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerPages } from "../support/postgres.ts"
 
 const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
@@ -53,7 +53,7 @@ const problems: ReadonlyArray<string> = [
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position) values ('partner', 'https://partner.example', 'command', 'dead', 'HTTP 410', 0)`
 ]
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the overview", (it) => {
+layer(layerPages, { timeout: "60 seconds" })("the overview", (it) => {
   it.effect("says that all is well, and since when", () =>
     Effect.gen(function* () {
       const url = yield* showing([companies[0]!])
@@ -179,76 +179,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       assert.isBelow(text.length, 80_000)
     })
   )
-
-  it.effect("has only links that lead to pages", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      for (const path of ["/", "/companies/south", "/resources", "/resources?company=south"]) {
-        const { text } = yield* ask(`${url}${path}`)
-        const links = new Set([...text.matchAll(/href="(\/[^"]*)"/g)].map(([, to]) => to!.replaceAll("&amp;", "&")))
-        assert.isAbove(links.size, 20, path)
-        for (const to of links) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, `${path} links to ${to}`)
-      }
-    })
-  )
-
-  it.effect("leads former addresses of the table to the table", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      for (const [from, to] of [
-        ["/?state=late", "/resources?state=late"],
-        ["/?text=things&order=name", "/resources?text=things&order=resource"],
-        ["/companies/north?state=failing", "/resources?company=north&state=failing"]
-      ] as const) {
-        const { status, headers } = yield* ask(`${url}${from}`)
-        assert.deepStrictEqual([status, headers.location], [303, to])
-      }
-    })
-  )
-
-  it.effect("has a page of a company with 86 resources that is far below 200 kB", () =>
-    Effect.gen(function* () {
-      const url = yield* showing([...companies, shownCompany("wide", 3n)])
-      yield* seed(
-        [["wide", 3]],
-        Array.from({ length: 86 }, (_, index) => `wide${index + 1}`),
-        86
-      )
-      // Every resource fails for another reason, after some hours of runs.
-      yield* run(
-        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted, error, remedy)
-         select 3, 'wide' || r, 'incremental', 'live', case when h < 2 then 'failed' else 'done' end, 1, at - interval '2 seconds', at, h * r, h + r, h % 3,
-                case when h < 2 then 'the field ' || translate(r::text, '0123456789', 'abcdefghij') || ' has an unknown value that is a long text' end,
-                case when h < 2 then 'correct the mapping of the field, then sync the resource again; then look at its rows' end
-           from generate_series(3, 0, -1) h, generate_series(1, 86) r, lateral (select tributary.now() - h * interval '1 hour' as at) t order by h desc`
-      )
-      yield* run("truncate tributary.activity, tributary.activity_watermarks")
-      yield* write
-      for (const path of ["/companies/wide", "/"]) {
-        const { text } = yield* ask(`${url}${path}`)
-        console.log(`${path}: ${text.length} bytes`)
-        assert.isBelow(text.length, 200_000, path)
-      }
-    })
-  )
-
-  it.effect("bounds the tiles of many resources", () =>
-    Effect.gen(function* () {
-      const many = Array.from({ length: 1_600 }, (_, index) => `many${index}`)
-      yield* run(
-        `insert into tributary.tasks (company, resource, kind, freshness_target_ms) select 'north', r, 'sync', 1000 from unnest($1::text[]) r`,
-        [many]
-      )
-      const url = yield* showing(companies)
-      const { text } = yield* ask(url)
-      assert.isBelow(text.length, 200_000)
-      assert.match(plain(text), /and 1,330 more/)
-      assert.match(plain(text), /1,6\d\d late/)
-    })
-  )
 })
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the state of the overview", (it) => {
+layer(layerPages, { timeout: "60 seconds" })("the state of the overview", (it) => {
   it.effect("lists push requests that no process resolves, and says that all pushes are paused", () =>
     Effect.gen(function* () {
       yield* run("insert into tributary.companies (company, company_id) values ('pushing', 77), ('calm', 78)")
@@ -295,69 +228,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* run("update tributary.installation set pause_reason = null")
       yield* run("delete from tributary.outbox where company = 'pushing'")
       yield* run("delete from tributary.push_requests")
-    })
-  )
-
-  it.effect("says that everything is paused, since when and by whom", () =>
-    Effect.gen(function* () {
-      yield* run(`insert into tributary.companies (company, company_id) values ('east', 81), ('west', 82)`)
-      yield* run(
-        `insert into tributary.tasks (company, resource, kind, freshness_target_ms, paused_at, paused_by)
-         select c, r, 'sync', 1000, tributary.now() - case when c = 'east' then interval '3 hours' else interval '2 hours' end, 'the page'
-           from unnest(array['east', 'west']) c, unnest(array['things', 'others']) r`
-      )
-      const url = yield* showing([shownCompany("east", 81n), shownCompany("west", 82n)])
-      const whole = (yield* ask(url)).text
-      assert.match(
-        overallState(whole),
-        /^Paused since \d\d:\d\d \(2 h\), by the page: no resource runs by its schedule\. Next: resume east , resume west \. 4 resources of 2 companies$/
-      )
-      assert.match(whole, /<p class="overall quiet">/)
-      const steps = [...whole.matchAll(/href="(\/confirm\/resume-company[^"]*)"/g)].map(([, to]) => to!)
-      assert.deepStrictEqual(steps, ["/confirm/resume-company?company=east", "/confirm/resume-company?company=west"])
-      assert.match(
-        overallState((yield* ask(`${url}/companies/east`)).text),
-        /^Paused since .* \(3 h\), by the page: .* resume east \. 2/
-      )
-
-      yield* run("update tributary.tasks set paused_by = resource where company = 'east'")
-      assert.match(overallState((yield* ask(url)).text), /, by others, things, the page: no/)
-      // One resource that runs keeps the state; its number is that of the tile.
-      yield* run(
-        "update tributary.tasks set paused_at = null, freshness_target_ms = null where company = 'west' and resource = 'things'"
-      )
-      const some = (yield* ask(url)).text
-      assert.match(overallState(some), /^All is well /)
-      assert.match(plain(some), / 3 paused /)
-      // A problem is not hidden by a pause.
-      yield* run(
-        "update tributary.tasks set paused_at = tributary.now(), status = 'failed', error = 'no', finished_at = tributary.now() where company = 'west'"
-      )
-      assert.match(
-        overallState((yield* ask(url)).text),
-        /^Not all is well since .* All resources are paused since \d\d:\d\d \(.*\), by others, things, the page: no resource/
-      )
-    })
-  )
-
-  it.effect("counts every open gap, and lists those that last", () =>
-    Effect.gen(function* () {
-      yield* run("insert into tributary.companies (company, company_id) values ('gapped', 91)")
-      yield* run("insert into tributary.tasks (company, resource, kind) values ('gapped', 'things', 'sync')")
-      yield* run(
-        `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at, ended_at)
-         select 'gapped', 's1', r, 'missing', 'no subscription', tributary.now() - interval '2 hours', tributary.now()
-           from unnest(array['things', 'others']) r`
-      )
-      const url = yield* showing([shownCompany("gapped", 91n)])
-      const ended = (yield* ask(url)).text
-      assert.match(ended, /<li class="busy">\s*<a href="\/webhooks"\s*><strong>2<\/strong> open gaps/)
-      assert.match(overallState(ended), /^All is well/)
-      assert.match(plain((yield* ask(`${url}/webhooks`)).text), /2 open gaps/)
-      yield* run("update tributary.delivery_gaps set ended_at = null where company = 'gapped' and resource = 'things'")
-      const lasting = (yield* ask(url)).text
-      assert.match(lasting, /<li class="warn">\s*<a href="\/webhooks"\s*><strong>2<\/strong> open gaps/)
-      assert.match(needsOf(lasting)[0]!.words, /^gap lasts 1 delivery gap of gapped :/)
     })
   )
 })

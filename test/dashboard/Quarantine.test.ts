@@ -6,12 +6,11 @@ import * as SourceGuard from "../../src/sync/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
 import { address } from "../../src/web/Escape.ts"
 import * as TaskQueue from "../../src/tasks/TaskQueue.ts"
-import * as Pages from "../support/pages.ts"
 import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
 describe("the quarantine page", () => {
-  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("with a source", (it) => {
+  layer(stand, { timeout: "60 seconds" })("with a source", (it) => {
     it.effect("resolves an entry by its button once the record is repaired", () =>
       Effect.gen(function* () {
         const { company, put, entry, post, rows } = yield* makeStand()
@@ -41,26 +40,6 @@ describe("the quarantine page", () => {
         assert.notInclude(after.text, "/confirm/retry")
         const again = yield* ask(routes, [company], "/do/retry", post)
         assert.strictEqual(again.said, "It has left quarantine already; nothing was done.")
-      })
-    )
-
-    it.effect("retries an entry over HTTP, and reports the result once", () =>
-      Effect.gen(function* () {
-        const { company, put, entry, post, rows } = yield* makeStand()
-        yield* put("salesmen", [{ id: 2, name: "repaired" }])
-        const { url, headers } = yield* Pages.acting([company])
-        const confirm = yield* Pages.ask(`${url}/confirm/retry?id=${entry}`, { headers })
-        assert.strictEqual(confirm.status, 200)
-        const forged = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: "forged" }, headers)
-        assert.strictEqual(forged.status, 403)
-        assert.lengthOf(yield* rows, 1)
-        const done = yield* Pages.post(`${url}/do/retry`, { ...post, form_token: Pages.tokenOf(confirm.text) }, headers)
-        assert.deepStrictEqual([done.status, done.headers.location], [303, `/quarantine/${entry}`])
-        assert.lengthOf(yield* rows, 2)
-        const cookie = (done.headers["set-cookie"] ?? []).map((one) => one.split(";")[0]).join("; ")
-        const entryPage = yield* Pages.ask(`${url}/quarantine/${entry}`, { headers: { cookie } })
-        assert.include(entryPage.text, "It was read again and landed; it has left quarantine.")
-        assert.notInclude((yield* Pages.ask(`${url}/quarantine/${entry}`)).text, "It was read again")
       })
     )
 
@@ -168,22 +147,6 @@ describe("the quarantine page", () => {
         assert.deepInclude(wrong, { _tag: "PageError", status: 404 })
         assert.deepInclude(yield* Effect.flip(show({ before: "x" })), { _tag: "PageError", status: 400 })
         assert.deepInclude(yield* Effect.flip(ask(routes, [company], "/quarantine/999999999")), { status: 404 })
-      })
-    )
-
-    it.effect("truncates long bytes, and shows all of them on request", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const [entry] = yield* sql<{ id: bigint }>`
-          insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
-          values (901, 'things', '1', 'too long', ${"🧾".repeat(25_000)}, 1, 'GET /things', tributary.now(), tributary.now()) returning id`
-        const receipts = (text: string) => text.match(/🧾/gu)?.length
-        const cut = yield* ask(routes, [], `/quarantine/${entry!.id}`)
-        assert.strictEqual(receipts(cut.text), 20_000)
-        assert.include(cut.read, "25,000 characters, of which the first 20,000 are shown")
-        const whole = yield* ask(routes, [], `/quarantine/${entry!.id}?whole=1`)
-        assert.strictEqual(receipts(whole.text), 25_000)
-        assert.isFalse(whole.isLive)
       })
     )
   })

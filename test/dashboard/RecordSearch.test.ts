@@ -78,7 +78,7 @@ const found = (query: Record<string, string>) =>
 const goes = (query: Record<string, string>) => Effect.map(show(query), ({ to }) => to)
 const to = (company: string, resource: string, id: number) => address("/records", { company, resource, id: String(id) })
 
-layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search for records", (it) => {
+layer(stand, { timeout: "60 seconds" })("the search for records", (it) => {
   it.effect("goes to the only record with a number, a code or an external id", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* goes({ q: "300" }), to("north", "shipments", 300))
@@ -218,7 +218,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search f
   )
 })
 
-layer(stand, { excludeTestServices: true, timeout: "120 seconds" })("large tables", (it) => {
+layer(stand, { timeout: "120 seconds" })("large tables", (it) => {
   it.effect("are searched by an index, and named while they have none", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -4,15 +4,13 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerPages } from "../support/postgres.ts"
 
 const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
 const write = WriteActivity.writeActivity(() => [])
 const resources = Array.from({ length: 150 }, (_, index) => `things${String(index + 1).padStart(3, "0")}`)
 const companies = [shownCompany("north", 1n), shownCompany("south", 2n)]
-const hourMs = 3_600_000
-const height = 18
 
 const plain = (text: string): string =>
   text
@@ -28,37 +26,7 @@ const nextOf = (text: string): string | undefined =>
   /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
 const cellOf = (row: string, heading: string): string =>
   new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
-/** The heights of the bars of a chart, by their place from the oldest hour. */
-const barsOf = (cell: string, kind: string): ReadonlyMap<number, number> => {
-  const path = new RegExp(`<path class="${kind}" d="([^"]*)"`).exec(cell)?.[1] ?? ""
-  return new Map([...path.matchAll(/M(\d+) 18v-(\d+)/g)].map(([, x, size]) => [(Number(x) - 2) / 4, Number(size)]))
-}
-
-interface Run {
-  readonly began: Date
-  readonly ended: Date
-  readonly landed: number
-}
-
-const runsOf = (companyId: number, resource: string) =>
-  run<Run>(
-    `select started_at as began, finished_at as ended, (inserted + updated + deleted)::int as landed
-       from tributary.runs where company_id = $1 and resource = $2 and status = 'done' order by id`,
-    [companyId, resource]
-  )
-
-/** The highest age in the hour: just before each run ended, and at the end of the hour. */
-const highestAge = (runs: ReadonlyArray<Run>, from: number, until: number): number | null => {
-  const at = (moment: number) => runs.filter(({ ended }) => ended.getTime() < moment).at(-1)
-  const moments = [until, ...runs.map(({ ended }) => ended.getTime()).filter((end) => end >= from && end < until)]
-  const ages = moments.flatMap((moment) => {
-    const last = at(moment)
-    return last === undefined ? [] : [moment - last.began.getTime()]
-  })
-  return ages.length === 0 ? null : Math.max(...ages)
-}
-
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the table of resources", (it) => {
+layer(layerPages, { timeout: "60 seconds" })("the table of resources", (it) => {
   it.effect("shows 300 resources in parts of 50, each once, in small pages", () =>
     Effect.gen(function* () {
       yield* seed(
@@ -82,7 +50,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         seen.push(...namesOf(text))
         path = nextOf(text)
       }
-      console.log(`/resources of 300: ${weights.join(", ")} bytes`)
       assert.strictEqual(weights.length, 6)
       assert.strictEqual(new Set(seen).size, 300)
       assert.isBelow(Math.max(...weights), 120_000)
@@ -91,14 +58,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         assert.strictEqual((yield* ask(`${url}/resources?${wrong}`)).status, 400, wrong)
       }
       assert.strictEqual((yield* ask(`${url}/resources?company=none`)).status, 404)
-
-      const times: Array<number> = []
-      for (let round = 0; round < 5; round += 1) {
-        const beganMs = performance.now()
-        yield* ask(`${url}/resources`)
-        times.push(Math.round(performance.now() - beganMs))
-      }
-      console.log(`/resources of 300 with 9,000 runs: ${times.join(", ")} ms`)
     })
   )
 
@@ -172,71 +131,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       // A company's actions concern all of its resources, so that they are not shown beside a part of them.
       assert.include((yield* ask(`${url}/resources?company=north`)).text, "/confirm/pause-company?company=north")
       assert.notInclude((yield* ask(`${url}/resources?company=north&state=late`)).text, "/confirm/pause-company")
-    })
-  )
-
-  it.effect("draws the figures of the runs", () =>
-    Effect.gen(function* () {
-      yield* run(
-        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted)
-         select 1, 'things002', 'incremental', 'live', 'done', 1, at - interval '3 seconds', at, n * 7, n % 3, n % 2
-           from generate_series(1, 40) n, lateral (select tributary.now() - (41 - n) * interval '37 minutes' as at) t order by n`
-      )
-      yield* run("truncate tributary.activity, tributary.activity_watermarks")
-      yield* write
-      const url = yield* showing(companies)
-      const [clock] = yield* run<{ now: Date }>("select tributary.now() as now")
-      const first = Math.floor(clock!.now.getTime() / hourMs) * hourMs - 23 * hourMs
-      for (const resource of ["things001", "things002", "things007"]) {
-        const { text } = yield* ask(`${url}/resources?company=north&text=${resource}`)
-        const [row] = rowsOf(text)
-        const runs = yield* runsOf(1, resource)
-        assert.isAbove(runs.length, 10)
-        const byHour = Array.from({ length: 24 }, (_, hour) => {
-          const [from, until] = [first + hour * hourMs, first + (hour + 1) * hourMs]
-          return runs
-            .filter(({ ended }) => ended.getTime() >= from && ended.getTime() < until)
-            .reduce((sum, { landed }) => sum + landed, 0)
-        })
-        const most = Math.max(...byHour)
-        const total = byHour.reduce((sum, landed) => sum + landed, 0)
-        const landed = cellOf(row!, "Landed")
-        assert.strictEqual(
-          plain(landed),
-          `${total.toLocaleString("en-US")} at most ${most.toLocaleString("en-US")} in an hour`
-        )
-        assert.deepStrictEqual(
-          [...barsOf(landed, "busy")],
-          byHour.flatMap((amount, hour) =>
-            amount === 0 ? [] : [[hour, Math.max(1, Math.round((amount / most) * height))]]
-          )
-        )
-        if (resource === "things002") continue
-
-        const freshness = cellOf(row!, "Age by hour")
-        const target = 900_000
-        const shares = Array.from({ length: 24 }, (_, hour) => {
-          const from = first + hour * hourMs
-          const age = highestAge(runs, from, Math.min(from + hourMs, clock!.now.getTime()))
-          return age === null ? null : age / target
-        })
-        for (const isLate of [false, true]) {
-          const bars = barsOf(freshness, isLate ? "warn" : "good")
-          for (const [hour, share] of shares.entries()) {
-            if (share === null || share > 1 !== isLate) {
-              assert.isFalse(bars.has(hour), `${resource}, hour ${hour}`)
-            } else {
-              // The current hour goes on between the write and this check.
-              assert.approximately(bars.get(hour) ?? 0, Math.max(1, (Math.min(share, 2) / 2) * height), 1)
-            }
-          }
-        }
-        assert.match(plain(freshness), /at most [\d,]+ % of the target, late in \d+ hours?/)
-      }
-      // A resource without any activity has no chart.
-      yield* run("delete from tributary.activity where resource = 'things001'")
-      const { text } = yield* ask(`${url}/resources?company=north&text=things001`)
-      assert.notInclude(text, 'class="spark"')
     })
   )
 

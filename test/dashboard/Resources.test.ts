@@ -8,7 +8,7 @@ import { writeTimes } from "../../src/web/Times.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import type { Task } from "../../src/tasks/TaskQueue.ts"
 import { seed, shownCompany } from "../support/pages.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerPages } from "../support/postgres.ts"
 
 const now = new Date("2026-11-20T12:00:00Z")
 const before = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
@@ -130,8 +130,7 @@ describe("the health of a resource", () => {
   })
 })
 
-layer(layerWarehouse, {
-  excludeTestServices: true,
+layer(layerPages, {
   timeout: "60 seconds"
 })("the resources page", (it) => {
   it.effect("shows the same freshness as tributary status", () =>

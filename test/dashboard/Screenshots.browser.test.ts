@@ -1,72 +1,59 @@
-/**
- * The screenshots that README.md shows. `npm run screenshots` takes them again, of two days of history; the test checks
- * what the repository has.
- */
+/** The screenshots that README.md shows. `npm run screenshots` takes them again; the test checks what the repository has. */
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, inject, it } from "vitest"
-import { openBrowser, visit } from "../support/browser.ts"
-import { creditCustomer, openOperatorWithHistory } from "../support/history.ts"
-import type { Operator } from "../support/operator.ts"
+import { assert, describe, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { application } from "../support/application.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 import { root } from "../support/reference.ts"
+import { fill } from "./shown.ts"
+import { opened, visited } from "./shownInBrowser.ts"
 
 const folder = "config/screenshots"
 const bytesMax = 170_000
 
-interface Shot {
-  readonly name: string
-  readonly path: (operator: Operator) => Promise<string>
-  /** Height of the picture; the page goes on below. */
-  readonly height: number
-  /** Pixels of the picture for one of the page. README.md is shown about 840 pixels wide. */
-  readonly scale: number
-}
-
-const shots: ReadonlyArray<Shot> = [
-  { name: "overview", path: () => Promise.resolve("/"), height: 1880, scale: 0.6 },
-  {
-    name: "record",
-    path: async (operator) => `/records?company=north&resource=customers&id=${(await creditCustomer(operator)).id}`,
-    height: 900,
-    scale: 0.7
-  },
-  { name: "resource", path: () => Promise.resolve("/companies/north/invoices"), height: 900, scale: 0.7 }
+/** The height of the picture, and its pixels for one of the page: README.md is shown about 840 pixels wide. */
+const shots = [
+  { name: "overview", path: "/", height: 1880, scale: 0.6 },
+  { name: "record", path: "/records?company=north&resource=customers&id=1", height: 900, scale: 0.7 },
+  { name: "resource", path: "/companies/north/customers", height: 900, scale: 0.7 }
 ]
 
 describe("the screenshots of README.md", () => {
-  it.runIf(process.env["SCREENSHOTS"] === folder)("show a desk, in light", async () => {
-    const [{ operator, served }, browser] = await Promise.all([
-      openOperatorWithHistory(inject("postgresUrl")),
-      openBrowser()
-    ])
-    try {
-      mkdirSync(join(root, folder), { recursive: true })
-      for (const { name, path, height, scale } of shots) {
-        const look = await visit(browser, await served.link(), {
-          viewport: { width: 1280, height },
-          deviceScaleFactor: scale,
-          colorScheme: "light"
-        })
-        await look.go(await path(operator))
-        await look.page.screenshot({ path: join(root, folder, `${name}.png`) })
-        await look.close()
-      }
-    } finally {
-      await browser.close()
-      await operator.close()
-    }
-  })
-
-  it(`are small, and the page names each with a text`, () => {
-    const page = readFileSync(join(root, "README.md"), "utf8")
-    assert.sameMembers(
-      readdirSync(join(root, folder)),
-      shots.map(({ name }) => `${name}.png`)
+  layer(layerWarehouse, { timeout: "60 seconds" })("on a desk, in light", (it) => {
+    it.effect.runIf(process.env["SCREENSHOTS"] === folder)("are taken", () =>
+      Effect.gen(function* () {
+        const companies = yield* fill("south", "the service failed (HTTP 500)")
+        const [browser, pages] = [yield* opened, yield* application(companies)]
+        mkdirSync(join(root, folder), { recursive: true })
+        for (const { name, path, height, scale } of shots) {
+          const { page, go } = yield* visited(browser, pages, {
+            isStill: true,
+            viewport: { width: 1280, height },
+            deviceScaleFactor: scale,
+            colorScheme: "light"
+          })
+          yield* Effect.promise(async () => {
+            await go(path)
+            await page.screenshot({ path: join(root, folder, `${name}.png`) })
+          })
+        }
+      }).pipe(Effect.scoped)
     )
-    for (const { name } of shots) {
-      const file = `${folder}/${name}.png`
-      assert.isBelow(statSync(join(root, file)).size, bytesMax, file)
-      assert.match(page, new RegExp(`!\\[[^\\]]{20,}\\]\\(${file}\\)`), file)
-    }
+
+    it.effect("are small, and the page names each with a text", () =>
+      Effect.sync(() => {
+        const page = readFileSync(join(root, "README.md"), "utf8")
+        assert.sameMembers(
+          readdirSync(join(root, folder)),
+          shots.map(({ name }) => `${name}.png`)
+        )
+        for (const { name } of shots) {
+          const file = `${folder}/${name}.png`
+          assert.isBelow(statSync(join(root, file)).size, bytesMax, file)
+          assert.match(page, new RegExp(`!\\[[^\\]]{20,}\\]\\(${file}\\)`), file)
+        }
+      })
+    )
   })
 })

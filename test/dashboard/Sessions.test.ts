@@ -7,7 +7,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import * as Sessions from "../../src/dashboard/Sessions.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a session in the warehouse", (it) => {
+layer(layerWarehouse, { timeout: "60 seconds" })("a session in the warehouse", (it) => {
   it.effect("is open until its end, and ends with its password", () =>
     Effect.gen(function* () {
       const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()

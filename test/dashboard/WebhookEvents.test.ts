@@ -17,7 +17,7 @@ const recordsIn = (text: string): ReadonlyArray<string> =>
     ...text.replaceAll(/\s+/g, " ").matchAll(/href="\/records\?company=\w+&amp;resource=\w+&amp;id=\d+" ?>(\w+ \d+)</g)
   ].map(([, name]) => name!)
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list of events", (it) => {
+layer(warehouse, { timeout: "30 seconds" })("the list of events", (it) => {
   it.effect("finds the events of a time as plain SQL does, whatever numbers are missing", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
-import * as Trends from "../../src/status/Trends.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
 import { address } from "../../src/web/Escape.ts"
@@ -62,59 +61,7 @@ const put = Effect.fnUntraced(function* (
 })
 
 describe("the webhooks page", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("with a warehouse and a source", (it) => {
-    it.effect("shows subscription, inbox, events and delivery gaps without a request to the source", () =>
-      Effect.gen(function* () {
-        const { name, url, company, requests, id } = yield* stand()
-        const sql = yield* SqlClient.SqlClient
-        yield* put(name, "evt_1", {})
-        yield* put(name, "evt_2", { state: "done" })
-        yield* put(name, "evt_3", { state: "dead_letter", reason: "it failed" })
-        yield* sql`
-          insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at)
-          values (${name}, 'salesmen', 'acknowledged_not_stored', 'evt_9 is not in the inbox', tributary.now() - interval '1 hour', tributary.now())`
-        const { read, text } = yield* ask(routes, [company], "/webhooks")
-        assert.deepStrictEqual(requests, [])
-        assert.include(read, `Subscription ${id} active`)
-        assert.include(read, url)
-        assert.match(read, /Receivers none alive Start one with/)
-        assert.match(read, /Waiting 1 event, the oldest for 3 min/)
-        assert.include(read, "1 dead")
-        assert.include(read, "The source reports an event as delivered which is not in the inbox.")
-        assert.include(read, "Nothing to do: one more scan of the resource closes it.")
-        assert.include(text, `href="/records?company=${name}&amp;resource=salesmen&amp;id=7"`)
-        assert.include(text, `href="/confirm/replay?company=${name}&amp;event=evt_3"`)
-        assert.notInclude(text, `href="/confirm/replay?company=${name}&amp;event=evt_1"`)
-        assert.match(read, /evt_2 .* 3 min/)
-        // A dead letter stands in its own table only; the choice of a time stands above the events.
-        assert.strictEqual(text.match(/event=evt_3"/g)?.length, 2)
-        assert.match(read, /Events received (?!in the last).*All times .*salesmen\.updated evt_2/)
-        assert.notInclude(read, "NaN")
-        yield* sql`update tributary.delivery_gaps set last_error = 'run 7 read it too early to prove that nothing is missing; one more scan closes it' where company = ${name}`
-        yield* put(name, "evt_4", {
-          state: "dead_letter",
-          reason:
-            "GET /salesmen/1: the token may not do this (403 insufficient_scope): it lacks setup:read [request req_1]; give it the scope"
-        })
-        const again = yield* ask(routes, [company], "/webhooks")
-        assert.include(again.read, "Last try: run 7 read it too early to prove that nothing is missing")
-        assert.strictEqual(again.read.match(/one more scan/g)?.length, 1)
-        assert.match(
-          again.text.replaceAll(/\s+/g, " "),
-          />The token may not do this \(HTTP 403 insufficient_scope\): it lacks setup:read\.<span class="detail">Give it the scope\.<\/span\s*><span class="detail"><code>GET \/salesmen\/1 \[request req_1\]<\/code><\/span>/
-        )
-        yield* sql`
-          update tributary.subscriptions set state = 'disabled', disabled_at = tributary.now(), paused = true,
-                 last_error = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
-        const troubled = yield* ask(routes, [company], "/webhooks")
-        assert.include(troubled.read, "The last check failed: GET /webhooks: no answer.")
-        assert.include(troubled.read, "What to do: see that it can be reached.")
-        assert.include(troubled.read, "It is paused as well: it is not enabled again until it is resumed.")
-        const none = yield* ask(routes, [unconnected("none")], "/webhooks")
-        assert.include(none.read, "This source has no webhooks")
-      })
-    )
-
+  layer(warehouse, { timeout: "30 seconds" })("with a warehouse and a source", (it) => {
     it.effect("replays one dead letter, or all of a company", () =>
       Effect.gen(function* () {
         const { name, company } = yield* stand()
@@ -199,41 +146,6 @@ describe("the webhooks page", () => {
         const { read } = yield* ask(routes, both, "/webhooks?company=alone-1")
         assert.match(read, /Events received in the last 24 hours: 1 done\./)
         assert.match((yield* ask(routes, both, "/webhooks")).read, /in the last 24 hours: \d+ done, [^.]*skipped/)
-      })
-    )
-
-    it.effect("says of a company how far events are counted, where the newest are those of another", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* put("quiet", "first", { state: "done" })
-        yield* sql`
-          insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
-          select 'loud', 'loud ' || n, 'salesmen.updated', tributary.now(), ''::bytea, 'done', tributary.now()
-            from generate_series(1, ${Trends.countedMax}::int) n`
-        const { read } = yield* ask(routes, [unconnected("quiet"), unconnected("loud")], "/webhooks?company=quiet")
-        assert.include(read, "Events received in the last 24 hours: none. Only the newest 20,000 are counted.")
-        yield* sql`delete from tributary.inbox where company in ('quiet', 'loud')`
-      })
-    )
-
-    it.effect("shows foreign text escaped", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* put(hostile, hostile, { state: "dead_letter", reason: hostile, resource: hostile, record: hostile })
-        yield* sql`
-          insert into tributary.delivery_gaps (company, resource, cause, detail, last_error)
-          values (${hostile}, ${hostile}, 'unobserved', ${hostile}, ${hostile})`
-        yield* sql`
-          insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, unhealthy_reason)
-          values (${hostile}, ${hostile}, ${hostile}, ${[hostile]}, 'active', tributary.now(), 'missing')`
-        const { connector } = (yield* stand()).company
-        const { text, read } = yield* ask(
-          routes,
-          [unconnected(hostile, { connector, events: [hostile, "x.created"] })],
-          "/webhooks"
-        )
-        assert.isFalse(holdsHostile(text))
-        assert.include(read, "It lacks x.created")
       })
     )
   })

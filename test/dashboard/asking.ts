@@ -1,4 +1,5 @@
 /** Page requests without a listener: the response of a route to a path, as text. */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
@@ -16,16 +17,28 @@ import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import type { Database } from "../../src/postgres/Database.ts"
 import { writeTimes } from "../../src/web/Times.ts"
 import { server } from "../reference-server/support.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerPages } from "../support/postgres.ts"
 
 /** An empty warehouse. */
-export const warehouse = layerWarehouse
+export const warehouse = layerPages
 
 /** Markup that must be escaped on every page. */
 export const hostile = `<script>alert("x")</script>&'\u202e`
 
 /** Whether the text contains the hostile markup unescaped. */
 export const holdsHostile = (text: string): boolean => text.includes("<script>") || text.includes("\u202e")
+
+/** Under a test clock: a wait before a retry takes no time, and no timeout ends. */
+export const atOnce = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Clock.Clock, (clock) =>
+    Effect.provideService(
+      effect,
+      Clock.Clock,
+      Object.assign(Object.create(clock) as Clock.Clock, {
+        sleep: (time: Duration.Duration) => (Duration.toMillis(time) < 1_000 ? Effect.void : Effect.never)
+      })
+    )
+  )
 
 /** A reference server in process, with one company for each of its tokens. */
 export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
@@ -148,7 +161,7 @@ export const ask = Effect.fnUntraced(function* (
       formAccess: { _tag: "Acting", formToken: "token-of-the-form" },
       background: (effect) => Effect.asVoid(FiberSet.run(fibers, Effect.provideContext(effect, context)))
     }
-    const answer = yield* route.handle(request)
+    const answer = yield* atOnce(route.handle(request))
     if (answer._tag === "Redirect") {
       return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.notice } satisfies Shown
     }

@@ -8,7 +8,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type Table, tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
-import { makeSource, warehouse } from "./asking.ts"
+import { atOnce, makeSource, warehouse } from "./asking.ts"
 
 const paths = ["salesmen", "orderdeposits"]
 export const tables = new Map<string, Table>(paths.map((path) => [path, tableOf(serviceV2.resources.get(path)!)]))
@@ -34,9 +34,11 @@ export const makeStand = Effect.fnUntraced(function* () {
     { id: 2, name: "a NUL \u0000 inside" }
   ])
   const sync = (full: boolean) =>
-    syncResource(
-      { companyId: BigInt(id), connector: company.connector, table: tables.get("salesmen")! },
-      { batchRecordsMax: 2_500, mode: { full } }
+    atOnce(
+      syncResource(
+        { companyId: BigInt(id), connector: company.connector, table: tables.get("salesmen")! },
+        { batchRecordsMax: 2_500, mode: { full } }
+      )
     )
   assert.strictEqual((yield* sync(false)).status, "quarantined")
   const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`

@@ -7,7 +7,14 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
-import { type Browser, type BrowserContextOptions, type BrowserContext, chromium, type Page } from "playwright-core"
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+  type Route
+} from "playwright-core"
 
 const places = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
 
@@ -49,7 +56,31 @@ export interface Visit {
   readonly close: () => Promise<void>
 }
 
-export const visit = async (browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
+/** Answers a request of the browser in process; where that fails, as a server that cannot be reached. */
+const fulfilBy = (answer: (request: Request) => Promise<Response>) => async (route: Route) => {
+  const request = route.request()
+  const body = request.postDataBuffer()
+  const cookies = await route.request().frame().page().context().cookies(request.url())
+  const { "accept-encoding": _, ...others } = request.headers()
+  const headers = { ...others, cookie: cookies.map(({ name, value }) => `${name}=${value}`).join("; ") }
+  const sent = body === null ? {} : { body: new Uint8Array(body) }
+  const asked = new Request(request.url(), { method: request.method(), headers, ...sent })
+  const answered = await answer(asked).catch(() => null)
+  if (answered === null) return route.abort()
+  await route.fulfill({
+    status: answered.status,
+    headers: Object.fromEntries(answered.headers),
+    body: Buffer.from(await answered.arrayBuffer())
+  })
+}
+
+/** Opens a visit. With `answer`, every request is answered in process, and no server is needed. */
+export const visit = async (
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+  answer?: (request: Request) => Promise<Response>
+): Promise<Visit> => {
   const { origin, pathname } = new URL(url)
   const context = await browser.newContext({ viewport: desk, baseURL: origin, timezoneId: "UTC", ...options })
   context.setDefaultTimeout(15_000)
@@ -70,6 +101,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
   if (options.javaScriptEnabled !== false) {
     await context.addInitScript({ content: reportBreaches })
   }
+  if (answer !== undefined) await context.route("**/*", fulfilBy(answer))
   const page = await context.newPage()
   if (pathname === "/open") await page.goto(url)
   return {
@@ -97,12 +129,17 @@ interface Violation {
   readonly nodes: ReadonlyArray<{ readonly target: ReadonlyArray<unknown>; readonly failureSummary?: string }>
 }
 
-/** Violations of WCAG 2.0 to 2.2, levels A and AA, as axe-core finds them; one line each. */
-export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+const standard = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+/** Violations of WCAG 2.0 to 2.2, levels A and AA, or of these rules, as axe-core finds them; one line each. */
+export const violations = async (
+  page: Page,
+  runOnly: ReadonlyArray<string> = standard
+): Promise<ReadonlyArray<string>> => {
   // Over the debugger, to which the page's policy does not apply.
   await page.evaluate(`${axe};undefined`)
   const { violations: found } = (await page.evaluate(
-    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] })`
+    `axe.run(document, { runOnly: ${JSON.stringify(runOnly)}, resultTypes: ["violations"] })`
   )) as { readonly violations: ReadonlyArray<Violation> }
   return found.flatMap(({ id, help, nodes }) =>
     nodes

@@ -8,9 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Redacted from "effect/Redacted"
 import pg from "pg"
-import { fingerprintOf } from "../../src/budget/TokenFingerprint.ts"
 import { until } from "./browser.ts"
 import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
@@ -34,23 +32,8 @@ export interface ServeProcess {
   readonly kill: () => Promise<void>
 }
 
-/** The companies of an operator, and what their tokens may do. */
-export interface OperatorSetup {
-  /** The configuration, with the port that receives deliveries. */
-  readonly configuration: (port: number) => string
-  readonly southScopes: ReadonlyArray<string>
-  /** A database with all migrations, which the warehouse begins as. */
-  readonly template?: string
-  /** More environment of every process, and of the reference server. */
-  readonly env?: (folder: string) => Readonly<Record<string, string>>
-}
-
 export interface Operator {
   readonly reference: ReferenceProcess
-  /** The keys of the rate budgets of the companies. */
-  readonly budgets: ReadonlyArray<{ readonly company: string; readonly fingerprint: string }>
-  /** Calls the API of the source with the token of `north`. Throws on an answer that is not a success. */
-  readonly source: <A = unknown>(method: string, path: string, body?: unknown) => Promise<A>
   readonly databaseUrl: string
   readonly folder: string
   readonly query: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<Array<Row>>
@@ -60,10 +43,7 @@ export interface Operator {
     readonly dashboard?: string
     readonly listen?: string
     readonly env?: Readonly<Record<string, string>>
-    readonly nodeOptions?: string
   }) => Promise<ServeProcess>
-  /** Delays each of the next two requests of a resource. */
-  readonly slowly: (resource: string, ms: number) => Promise<void>
   /** Creates a customer at the source and returns its id. */
   readonly customer: (name: string) => Promise<number>
   readonly close: () => Promise<void>
@@ -72,10 +52,8 @@ export interface Operator {
 /** A record that cannot be landed: Postgres stores no NUL. */
 export const oddCustomer = { id: 9_001, name: "Odd \u0000 <script>Ltd.</script>" }
 /** The resource that fails, and the one that the token may not read; both of `south`. */
-export const failing = "vendors"
-export const barred = "employees"
-/** A resource that was read long ago, and runs only on request. */
-export const late = "zones"
+const failing = "vendors"
+const barred = "employees"
 /** An event signed with a configured secret, about a resource that the token may not read. */
 export const deadEvent = "evt_dead_1"
 
@@ -114,45 +92,37 @@ dashboard: { listen: "127.0.0.1:0" }
 
 const json = (value: unknown) => JSON.stringify(value)
 
-/** Two companies with the main resources. */
-const mainResources: OperatorSetup = {
-  configuration,
-  southScopes: [
-    "customers:read",
-    "items:read",
-    "orders:read",
-    "vendors:read",
-    "reference:read",
-    "setup:read",
-    "setup:write"
-  ]
-}
+const southScopes = [
+  "customers:read",
+  "items:read",
+  "orders:read",
+  "vendors:read",
+  "reference:read",
+  "setup:read",
+  "setup:write"
+]
 
 /** Creates everything except `serve`. `postgresUrl` is that of the server's superuser. */
-export const openOperator = async (postgresUrl: string, setup = mainResources): Promise<Operator> => {
+const openOperator = async (postgresUrl: string): Promise<Operator> => {
   const ends: Array<() => Promise<unknown>> = []
   const close = async () => {
     for (const end of ends.toReversed()) await end()
   }
   try {
-    return { ...(await open(postgresUrl, setup, ends)), close }
+    return { ...(await open(postgresUrl, ends)), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-const open = async (
-  postgresUrl: string,
-  setup: OperatorSetup,
-  ends: Array<() => Promise<unknown>>
-): Promise<Omit<Operator, "close">> => {
+const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): Promise<Omit<Operator, "close">> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-operator-"))
   ends.push(async () => rmSync(folder, { recursive: true, force: true }))
   const administrator = new pg.Client({ connectionString: postgresUrl })
   await administrator.connect()
   const name = `operator_${process.pid}_${Math.floor(performance.now() * 1000)}`
-  await administrator.query(`create database ${name} template ${setup.template ?? "template1"}`)
+  await administrator.query(`create database ${name}`)
   ends.push(async () => {
     await administrator.query(`drop database if exists ${name} with (force)`)
     await administrator.end()
@@ -164,34 +134,27 @@ const open = async (
   client.on("error", () => {})
   await client.connect()
   ends.push(() => client.end())
-  // A copy of a database blocks its pushes until a person has confirmed it.
-  if (setup.template !== undefined)
-    await client.query("update tributary.installation set identity = tributary.database_identity()")
   const query: Operator["query"] = async <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
     (await client.query<Row>(text, [...values])).rows
 
-  const setupEnv = setup.env?.(folder) ?? {}
-  const reference = await startReference(["--data", "demo"], setupEnv)
+  const reference = await startReference(["--data", "demo"])
   ends.push(() => reference.stop())
   await reference.control("PUT", "/limits", { requestsPerMinute: 1_000_000, allowPrivateReceivers: true })
   const north = await reference.token(1)
-  const south = await reference.token(2, setup.southScopes)
-  const west = await reference.token(3)
+  const south = await reference.token(2, southScopes)
   const port = await freePort()
   const { cert, key } = certificate(["localhost"])
   mkdirSync(join(folder, "config"))
-  writeFileSync(join(folder, "config", "tributary.yaml"), setup.configuration(port))
+  writeFileSync(join(folder, "config", "tributary.yaml"), configuration(port))
   writeFileSync(join(folder, "cert.pem"), cert)
   writeFileSync(join(folder, "key.pem"), key)
   await reference.control("POST", "/trust", { caPem: cert })
 
   const env = {
-    ...setupEnv,
     DATABASE_URL: databaseUrl,
     SERVICE_API_URL: reference.baseUrl,
     NORTH: north,
     SOUTH: south,
-    WEST: west,
     SOUTH_SECRET: southSecret
   }
   const command = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
@@ -202,7 +165,7 @@ const open = async (
   ends.push(async () => {
     for (const one of served) await one.kill()
   })
-  const serve: Operator["serve"] = async ({ dashboard, listen, env: more = {}, nodeOptions } = {}) => {
+  const serve: Operator["serve"] = async ({ dashboard, listen, env: more = {} } = {}) => {
     const started = command(
       [
         "serve",
@@ -210,7 +173,7 @@ const open = async (
         ...(dashboard === undefined ? [] : ["--dashboard", dashboard]),
         ...(listen === undefined ? [] : ["--listen", listen])
       ],
-      { ...more, ...(nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions }) }
+      more
     )
     const { child, done } = started
     let errorOutput = ""
@@ -249,33 +212,19 @@ const open = async (
     return whole
   }
 
-  let calls = 0
-  const source: Operator["source"] = async (method, path, body) => {
-    const response = await fetch(`${reference.baseUrl}${path}`, {
-      method,
-      headers: {
-        Authorization: `Bearer ${north}`,
-        "Content-Type": "application/json",
-        "Idempotency-Key": `operator-${(calls += 1)}`
-      },
-      ...(body === undefined ? {} : { body: json(body) })
+  let customers = 0
+  const customer: Operator["customer"] = async (name) => {
+    const key = `OP${(customers += 1)}`
+    const response = await fetch(`${reference.baseUrl}/customers`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${north}`, "Content-Type": "application/json", "Idempotency-Key": key },
+      body: json({ name, customercode: key })
     })
     const text = await response.text()
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-    return JSON.parse(text) as never
+    if (!response.ok) throw new Error(`POST /customers: ${response.status} ${text}`)
+    return (JSON.parse(text) as { readonly id: number }).id
   }
-  const customer: Operator["customer"] = async (name) =>
-    (await source<{ readonly id: number }>("POST", "/customers", { name, customercode: `OP${calls + 1}` })).id
-  const slowly: Operator["slowly"] = async (resource, ms) => {
-    await reference.control("POST", "/faults", {
-      rules: [broken, { kind: "delay", path: `/${resource}`, ms, times: 2 }]
-    })
-  }
-  const budgets = Object.entries({ north, south, west }).map(([company, token]) => ({
-    company,
-    fingerprint: fingerprintOf(reference.baseUrl, Redacted.make(token), "token")
-  }))
-  return { reference, budgets, source, databaseUrl, folder, query, run, serve, slowly, customer }
+  return { reference, databaseUrl, folder, query, run, serve, customer }
 }
 
 // -------------------------------------------------------------------------------------------- the past and the present
@@ -284,22 +233,15 @@ const open = async (
  * The state before `serve` starts: everything was synced once, with a failure and with a record that could not be
  * landed.
  */
-export const past = async ({ reference, run, query }: Operator): Promise<void> => {
+const past = async ({ reference, run }: Operator): Promise<void> => {
   await reference.control("POST", "/records", { company: 1, resource: "customers", records: [oddCustomer] })
   await reference.control("POST", "/faults", { rules: [broken] })
   const { code, stderr } = await run(["sync"])
   if (code === null || code === 1 || code === 2) throw new Error(`sync ended with ${code}: ${stderr}`)
-  for (const table of ["runs", "checkpoints"]) {
-    const columns = table === "runs" ? ["started_at", "finished_at"] : ["full_scan_at", "cursor_read_at", "updated_at"]
-    await query(
-      `update tributary.${table} set ${columns.map((one) => `${one} = ${one} - interval '5 hours'`).join(", ")} where resource = $1`,
-      [late]
-    )
-  }
 }
 
 /** Creates the subscription of `north`, before a process looks for it: otherwise the next look finds a gap, and reads. */
-export const subscribe = async ({ run }: Operator): Promise<void> => {
+const subscribe = async ({ run }: Operator): Promise<void> => {
   const { code, stderr } = await run(["webhooks", "ensure", "--company", "north"])
   if (code !== 0) throw new Error(`webhooks ensure: ${stderr}`)
 }
@@ -308,7 +250,7 @@ export const subscribe = async ({ run }: Operator): Promise<void> => {
  * The state while `serve` runs. Events arrive, one of them as a dead letter. A push is rejected. A resource is paused.
  * `south` has no subscription, which is a gap.
  */
-export const present = async (
+const present = async (
   { reference, run, query, customer, folder }: Operator,
   { hooks, ca }: ServeProcess
 ): Promise<void> => {
@@ -341,21 +283,6 @@ export const present = async (
   await query("insert into tributary.outbox (company, resource, record) values ('north', 'customers', $1)", [
     json({ externalid: insertedExternalId, customercode: "TEST03", name: "Three", invoiceterm: "Net 3O" })
   ])
-  // An hour of a used budget: a busy quarter of an hour, a 429 with a pause, and minutes without a measurement.
-  await query(
-    "update tributary.budgets set rate_limited_count = 1, last_429_at = tributary.now() - interval '25 minutes'"
-  )
-  await query("delete from tributary.budget_usage")
-  await query(
-    `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
-     select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
-            case when tick between 101 and 160 then 2200 + noise % 700 else 300 + noise % 250 end,
-            case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,
-            tick between 96 and 100
-       from tributary.budgets, generate_series(0, 239) tick, abs(hashtext(fingerprint || tick)) noise
-      where tick not between 180 and 200
-     on conflict do nothing`
-  )
   await query(
     `update tributary.tasks set paused_at = tributary.now(), paused_by = 'an operator'
       where company = 'north' and resource = 'payments'`

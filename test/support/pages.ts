@@ -3,7 +3,7 @@
  * request.
  */
 import * as http from "node:http"
-import { Duration, Effect, Redacted, Schedule } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
@@ -105,7 +105,7 @@ export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<Show
   const cookie = yield* dashboard.link.pipe(
     Effect.flatMap((link) => Effect.orDie(ask(link ?? `${dashboard.url}/open`))),
     Effect.flatMap((reply) => Effect.fromNullishOr(cookieOf(reply, "tributary_session"))),
-    Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 }),
+    Effect.retry({ times: 500 }),
     Effect.orDie
   )
   return { url: dashboard.url, headers: { cookie } }

@@ -83,6 +83,12 @@ export const layerWarehouse = ownInstallation.pipe(
 export const clockIs = (expression: string) =>
   `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
 
+/** The same, where the time is always this one. */
+export const pagesNow = "2026-11-28T09:37:12Z"
+export const layerPages = Layer.effectDiscard(
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(clockIs(`timestamptz ''${pagesNow}''`)))
+).pipe(Layer.orDie, Layer.provideMerge(layerWarehouse))
+
 /** Stops the warehouse's clock, so that "5 s ago" is read a moment later as well. */
 export const stopClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.flatMap(sql<{ now: string }>`select tributary.now()::text as now`, ([row]) =>

@@ -48,7 +48,7 @@ const rowsRead = (plan: Plan): number =>
     : (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"]) +
   (plan.Plans ?? []).reduce((sum, one) => sum + rowsRead(one), 0)
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("bounded questions", (it) => {
+layer(layerWarehouse, { timeout: "120 seconds" })("bounded questions", (it) => {
   it.effect("read few rows of tables with many", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

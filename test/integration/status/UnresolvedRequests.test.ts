@@ -35,7 +35,7 @@ const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
   all.map((one) => `${one.resource}: ${UnresolvedRequests.problemOf(one)}; ${UnresolvedRequests.stepOf(one)}`)
 )
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })(
+layer(layerWarehouse, { timeout: "30 seconds" })(
   "a push request without an outcome",
   (it) => {
     it.effect("of a push needs a person unless a process pushes its resource", () =>
