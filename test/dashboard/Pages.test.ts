@@ -48,20 +48,20 @@ const states: ReadonlyArray<readonly [view: string, badge: string]> = [
   ["resource-paused", "paused"],
   ["resource-blocked", "blocked"],
   ["company-hostile", "failing"],
-  ["run", "done"],
+  ["run", "quarantined"],
   ["run-running", "running"],
   ["run-failed", "failed"],
   ["run-dead-letter", "dead letter"],
   ["processes", "a process is lost"],
-  ["endpoints", "failing since"],
+  ["endpoints", "failing"],
   ["event", "done"],
   ["event-dead", "dead letter"],
   ["event-lost", "lost"],
-  ["outbox-row", "done"],
+  ["outbox-row", "created"],
   ["outbox-row-refused", "refused"],
   ["outbox-row-waiting", "pending"],
   ["outbox-push", "unfinished, some refused"],
-  ["quarantine-entry", "in quarantine"],
+  ["quarantine-entry", "open"],
   ["invariants", "violated"],
   ["invariants", "failed"],
   ["invariants", "holds"],
@@ -74,8 +74,7 @@ const states: ReadonlyArray<readonly [view: string, badge: string]> = [
   ["record", "exists"],
   ["record-quarantined", "never landed"],
   ["budget", "paused"],
-  ["webhooks", "disabled"],
-  ["deliveries", "failed"]
+  ["webhooks", "events may be missing"]
 ]
 
 /** Where a view leads: to what its thing belongs to, and to the action that is offered. */
@@ -120,7 +119,7 @@ const numbers: ReadonlyArray<readonly [path: string, words: (n: string) => strin
   [
     "/runs",
     (n) => `Invariants ${n} ${n} violated`,
-    "select count(distinct invariant) as n from tributary.invariant_states where open_violations > 0"
+    "select count(*) as n from tributary.invariant_states where open_violations > 0"
   ],
   [
     "/runs",
@@ -152,7 +151,8 @@ layer(shown, { timeout: "60 seconds" })("the views", (it) => {
           (headers.get("content-type") ?? "").startsWith("text/html") ? "" : "no HTML",
           /default-src 'none'/.test(headers.get("content-security-policy") ?? "") ? "" : "no policy",
           headers.get("cache-control") === "no-store" ? "" : "may be stored",
-          holdsHostile(text) ? "unescaped text" : "",
+          // Markup in the value of a field is escaped, and is what the reader entered.
+          holdsHostile(text.replaceAll(/value="[^"]*"/g, "")) ? "unescaped text" : "",
           forbidden.exec(text)?.[0] ?? "",
           text.match(/<h1/g)?.length === 1 ? "" : "not one heading",
           /<title>[^<]+Tributary/.test(text) ? "" : "no title",
@@ -295,7 +295,7 @@ layer(shown, { timeout: "60 seconds" })("the views", (it) => {
       ] as const) {
         const reply = yield* open(path)
         assert.strictEqual(reply.status, status, path)
-        assert.isFalse(holdsHostile(reply.text), path)
+        assert.isFalse(holdsHostile(reply.text.replaceAll(/value="[^"]*"/g, "")), path)
         if (!path.startsWith("/assets")) assert.include(reply.text, "<h1", path)
       }
     })

@@ -77,7 +77,7 @@ const statements: ReadonlyArray<string> = [
   `insert into tributary.processes (process_id, companies, host, pid, started_at, heartbeat_at, stopped_at)
    values ('alive', array['north', $company], 'alpha.example', 41, tributary.now() - interval '3 hours', tributary.now() - interval '5 seconds', null),
           ('ended', '{north}', 'alpha.example', 40, tributary.now() - interval '20 hours', tributary.now() - interval '3 hours', tributary.now() - interval '3 hours'),
-          ($company, array[$company], $company, 42, tributary.now() - interval '9 hours', tributary.now() - interval '2 hours', null)`,
+          ('lost', array[$company], $company, 42, tributary.now() - interval '9 hours', tributary.now() - interval '2 hours', null)`,
   `insert into tributary.bucket_owners (bucket, process_id) select b, 'alive' from generate_series(0, 255) b on conflict do nothing`,
   `update tributary.change_feed set last_position = 120`,
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position, failing_since, delivered, attempts)
@@ -161,7 +161,7 @@ const synced = Effect.gen(function* () {
   yield* Subscriptions.ensure(company, { url, events }).pipe(
     Effect.provide(SigningSecrets.layer([{ name: "north", token: Redacted.make(token), configured: [] }]))
   )
-  source.caller(token)("POST", "/customers", { name: "Ann" })
+  source.caller(token)("POST", "/customers", { name: "Ann", customercode: "ANN" })
   const cycle = source.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
   yield* Effect.promise(async () => void (await cycle.pending))
   return company
@@ -260,7 +260,7 @@ export const views: ReadonlyArray<View> = [
   { name: "record-quarantined", path: "/records?company=north&resource=customers&id=2" },
   { name: "processes", path: "/processes" },
   { name: "process", path: "/processes/alive" },
-  { name: "process-lost", path: `/processes/${acting}` },
+  { name: "process-lost", path: "/processes/lost" },
   ...["sync", "full", "backfill", "pause", "resume", "pause-company", "resume-company", "push-retry"].map((action) =>
     confirm(action)
   ),
