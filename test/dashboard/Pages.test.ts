@@ -68,7 +68,7 @@ const states: ReadonlyArray<readonly [view: string, badge: string]> = [
   ["invariant", "open"],
   ["invariant", "unconfirmed"],
   ["endpoints", "dead"],
-  ["endpoints", "active"],
+  ["endpoints", "active, no delivery yet"],
   ["process", "running"],
   ["process-lost", "lost"],
   ["record", "exists"],

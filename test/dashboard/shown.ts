@@ -82,6 +82,7 @@ const statements: ReadonlyArray<string> = [
   `update tributary.change_feed set last_position = 120`,
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position, failing_since, delivered, attempts)
    values ('app', 'https://app.example.com/', 'command', 'active', null, 120, null, 3, 2),
+          ('new', 'https://new.example.com/', 'command', 'active', null, 120, null, 0, 0),
           ('slow', 'https://slow.example.com/', 'file', 'active', null, 100, tributary.now() - interval '5 minutes', 0, 1),
           ($company, $company, 'command', 'dead', $text, 0, null, 0, 1)`,
   `insert into tributary.change_retries (endpoint, "position", company_number, resource, record_id, state, next_attempt_at) values ('slow', 98, 1, 'customers', 1, 'dead', tributary.now())`,
