@@ -86,28 +86,4 @@ describe("tributary plan", () => {
       ),
     { timeout: 120_000 }
   )
-
-  it.live(
-    "estimates the requests for unread resources from their highest ids",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "6000"], company: 1 })
-          world.configure("budget: { requests_per_minute: unlimited }\n")
-          const { report, resources } = yield* planOf(world)
-          const lines = resources.find(({ resource }) => resource === "invoicelines")!
-          assert.strictEqual(lines.certainty, "atMost")
-          assert.isAtMost(lines.asked, 41)
-          within(lines.records!, 6000, 0.1)
-          const sync = yield* requestsOfCommand(world, ["sync", "--json"])
-          within(report.requests, sync, 0.1)
-
-          // Resources with earlier runs need no probe.
-          const backfill = yield* planOf(world, "--backfill", "--no-probe")
-          within(backfill.report.requests, yield* requestsOfCommand(world, ["backfill", "--json"]), 0.1)
-          assert.strictEqual(backfill.resources.find(({ resource }) => resource === "invoicelines")!.records, 6000)
-        })
-      ),
-    { timeout: 120_000 }
-  )
 })

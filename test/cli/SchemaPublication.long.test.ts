@@ -181,24 +181,4 @@ describe("tributary schema publication", () => {
       ),
     180_000
   )
-
-  it.live(
-    "names what is missing",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          const { code, stderr, stdout } = yield* world.run(["schema", "publication"])
-          assert.strictEqual(code, 4, stderr + stdout)
-          assert.include(stderr, "wal_level is replica: set wal_level = logical in Postgres, and restart it")
-          const wrong = yield* world.run(["schema", "publication", "--name", 'x"; drop table y'])
-          assert.strictEqual(wrong.code, 2)
-          assert.include(wrong.stderr, "is no name for a publication")
-          const unknown = yield* world.run(["schema", "publication", "--company", "main"])
-          assert.strictEqual(unknown.code, 2)
-          assert.include(unknown.stderr, "sync it first")
-        })
-      ),
-    60_000
-  )
 })

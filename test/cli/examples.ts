@@ -567,6 +567,11 @@ export const casesAfter: Readonly<Record<string, Prepared>> = {
     2,
     /"items\.x_nope" is no unknown field of any record/
   ),
+  "no name for a publication": fails(
+    `tributary schema publication --name 'x"; drop table y'`,
+    2,
+    /is no name for a publication/
+  ),
   "grants to a reader": { as: "tributary schema grants --reader analyst", says: /to "analyst";/ },
   "a missing scope": {
     first: ({ world }) =>
