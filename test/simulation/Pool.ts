@@ -70,9 +70,15 @@ export class Lane {
     this.name = name
   }
 
-  run(job: Job): Promise<Answer> {
-    this.worker ??= new Worker(this.url, this.name)
-    return this.worker.run(job)
+  async run(job: Job): Promise<Answer> {
+    const worker = (this.worker ??= new Worker(this.url, this.name))
+    const answer = await worker.run(job)
+    // After an error of the simulation itself, the next seed gets another process and database.
+    if (answer.defect !== null || answer.failure?.checker === "simulation") {
+      worker.close()
+      this.worker = null
+    }
+    return answer
   }
 
   async planted<A>(mutant: string, use: (worker: Worker) => Promise<A>): Promise<A> {
