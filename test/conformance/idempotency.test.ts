@@ -68,16 +68,6 @@ describe("a repeated request with one key", () => {
     replayed(await c.del(`/salesmen/${id}`, keyed("delete")), cancelled)
   })
 
-  it("[G-05][EP-02] covers a whole batch", async () => {
-    const c = await newCompany()
-    const items = [{ name: "a" }, { name: "b", salesman: 1 }, { name: "c" }]
-    const first = await c.post("/salesmen/batch", items, keyed("batch"))
-    assert.strictEqual(first.status, 207)
-    replayed(await c.post("/salesmen/batch", items, keyed("batch")), first)
-    assert.lengthOf(await c.list("/salesmen"), 2)
-    conflict(await c.post("/salesmen/batch", items.slice(0, 2), keyed("batch")))
-  })
-
   it("[EP-02][J-07] replays the posting of an invoice", async () => {
     const c = await newCompany()
     const invoice = await c.create("invoices", {
@@ -244,15 +234,6 @@ describe("the store of responses (B-08)", () => {
     replayed(await c.patch("/salesmen/999999999", { email1: "x" }, keyed("404")), absent)
     replayed(await c.post("/carrierservices", { carrier: "Later" }, keyed("422")), unknown)
     succeeded(await c.post("/carrierservices", { carrier: "Later" }, keyed("new")), 201)
-  })
-
-  it("[B-08] replays a 409 stale_record", async () => {
-    const c = await newCompany()
-    const id = idOf(await makeSalesman(c))
-    const headers = { ...keyed("stale"), "if-match": '"old"' }
-    const stale = await c.patch(`/salesmen/${id}`, { email1: "x" }, headers)
-    refused(stale, "stale_record")
-    replayed(await c.patch(`/salesmen/${id}`, { email1: "x" }, headers), stale)
   })
 
   it("[B-08] does not replay a 403, and applies the request after its cause ended", async () => {

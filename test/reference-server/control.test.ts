@@ -168,35 +168,8 @@ describe("the control plane", () => {
     assert.isNull(requests[2]!["tokenid"])
   })
 
-  it("answers 400 with a sentence to invalid requests, and 404 to unknown ones", () => {
+  it("answers 404 to unknown calls", () => {
     const { control } = server()
-    const refused: ReadonlyArray<readonly [method: string, path: string, body: unknown]> = [
-      ["POST", "/reset", { data: "some" }],
-      ["POST", "/reset", "{"],
-      ["POST", "/tokens", { company: 1 }],
-      ["POST", "/tokens", { company: 1, scopes: ["orders:own"] }],
-      ["POST", "/tokens", { company: 0, scopes: ["*"] }],
-      ["POST", "/tokens/revoke", { token: "svct_none" }],
-      ["POST", "/clock", { now: "noon" }],
-      ["PUT", "/companies/x", {}],
-      ["PUT", "/companies/1", { features: { flying: true } }],
-      ["PUT", "/companies/1", { recordLimits: { orders: 1 } }],
-      ["PUT", "/limits", { requestsPerMinute: -1 }],
-      ["PUT", "/limits", { speed: 1 }],
-      ["POST", "/records", { company: 1, resource: "nothing", records: [] }],
-      ["POST", "/records", { company: 1, resource: "orders", records: [5] }],
-      ["POST", "/records", { company: 1, resource: "orders", records: [{ id: 0 }] }],
-      ["POST", "/remove", { company: 1, resource: "orders", id: 5 }],
-      ["POST", "/faults", { rules: [{ kind: "flood" }] }],
-      ["POST", "/faults", { rules: [{ kind: "status", rate: 2 }] }],
-      ["GET", "/state?company=1&resource=nothing", undefined],
-      ["GET", "/state?resource=orders", undefined]
-    ]
-    for (const [method, path, body] of refused) {
-      const response = control(method, path, body)
-      assert.strictEqual(response.status, 400, `${method} ${path} ${response.text}`)
-      assert.isString(response.body["error"])
-    }
     for (const path of ["/nothing", "/"]) assert.strictEqual(control("GET", path).status, 404)
   })
 })
@@ -207,6 +180,16 @@ describe("a refusal of the control plane", () => {
     ["POST", "/reset", { data: "some" }, "data must be empty, demo or scale"],
     ["POST", "/reset", { date: "demo" }, 'there is no "date" here; there are: data, rows, seed'],
     ["POST", "/reset", "[]", "the body must be a JSON object"],
+    ["POST", "/reset", "{", "JSON"],
+    ["POST", "/tokens", { company: 1, scopes: ["orders:own"] }, "scopes"],
+    ["POST", "/tokens/revoke", { token: "svct_none" }, "token"],
+    ["POST", "/clock", { now: "noon" }, "now"],
+    ["PUT", "/companies/x", {}, "id must be a whole number from 1"],
+    ["PUT", "/limits", { speed: 1 }, "speed"],
+    ["POST", "/records", { company: 1, resource: "nothing", records: [] }, "nothing"],
+    ["POST", "/records", { company: 1, resource: "orders", records: [{ id: 0 }] }, "id"],
+    ["POST", "/remove", { company: 1, resource: "orders", id: 5 }, "5"],
+    ["POST", "/faults", { rules: [{ kind: "flood" }] }, "kind"],
     ["POST", "/tokens", { scopes: ["*"] }, "company must be a whole number from 1"],
     ["PUT", "/limits", { requestsPerMinute: 1.5 }, "requestsPerMinute must be a whole number from 0, or null"],
     [

@@ -1,86 +1,23 @@
 import { assert, describe, it } from "vitest"
-import { format, units } from "../../connectors/service-v2/reference-server/decimal.ts"
+import { units } from "../../connectors/service-v2/reference-server/decimal.ts"
+import { broken } from "../fuzz/invariants.ts"
 import { codeOf, linesOf, metaOf, postedInvoice, server } from "./support.ts"
 import type { Json, Server } from "./support.ts"
 
 const stateOf = (world: Server, company: number, resource: string): ReadonlyArray<Json> =>
   linesOf(world.control("GET", `/state?company=${company}&resource=${resource}`).text)
 
-const groupBy = (records: ReadonlyArray<Json>, field: string) => {
-  const groups = new Map<unknown, Array<Json>>()
-  for (const record of records) {
-    const group = groups.get(record[field])
-    if (group === undefined) groups.set(record[field], [record])
-    else group.push(record)
-  }
-  return (key: unknown): ReadonlyArray<Json> => groups.get(key) ?? []
-}
-
-const sum = (records: ReadonlyArray<Json>, field: string, scale: number) => {
-  let total = 0n
-  for (const record of records) total += units(record[field], scale)
-  return format(total, scale)
-}
-
-const isActive = ({ cancel }: Json) => cancel !== true
-
 /** Asserts the rules that hold for all data that the server creates. */
 const obeysRules = (world: Server, company: number) => {
+  assert.deepStrictEqual(broken(world.served.world.store), [])
   const state = (resource: string) => stateOf(world, company, resource)
-  const linesOfInvoice = groupBy(state("invoicelines"), "invoiceid")
-  const paymentsOf = groupBy(state("payments").filter(isActive), "invoiceid")
-  for (const invoice of state("invoices")) {
-    const lines = linesOfInvoice(invoice["id"])
-    assert.strictEqual(invoice["invoicetotal"], sum(lines, "totalprice", 4), `invoice ${String(invoice["id"])}`)
-    assert.strictEqual(invoice["invoicepaid"], sum(paymentsOf(invoice["id"]), "amount", 4))
-    assert.isTrue(units(invoice["invoicepaid"], 4) <= units(invoice["invoicetotal"], 4))
-    if (paymentsOf(invoice["id"]).length > 0) assert.isNumber(invoice["voucherid"])
-    assert.deepStrictEqual(
-      (invoice["lines"] as ReadonlyArray<Json>).map(({ id, totalprice }) => [id, totalprice]),
-      lines.map(({ id, totalprice }) => [id, totalprice])
-    )
-    assert.deepStrictEqual(
-      lines.map(({ linenumber }) => linenumber),
-      lines.map((_, index) => index + 1)
-    )
-    for (const line of lines) {
-      assert.strictEqual(line["invoice"], invoice["invoicenumber"])
-      const total = units(line["qty"], 6) * units(line["priceach"], 6)
-      assert.strictEqual(units(line["totalprice"], 4), (total + 50_000_000n) / 100_000_000n)
-    }
+  for (const { id, invoicetotal, invoicepaid, voucherid } of state("invoices")) {
+    assert.isTrue(units(invoicepaid, 4) <= units(invoicetotal, 4), `invoice ${String(id)}`)
+    if (units(invoicepaid, 4) > 0n) assert.isNumber(voucherid)
   }
-  const shippedOf = groupBy(state("shipmentlines").filter(isActive), "orderlineid")
-  const linesOfOrder = groupBy(state("orderlines"), "orderid")
-  const worked = state("invoicelines").filter((line) => line["arserviceorder_timeid"] !== null)
-  const ofHours = new Set(worked.map((line) => line["arorderdetailid"]))
-  for (const line of state("orderlines")) {
-    // Hours are not shipped: the quantity worked is the quantity ordered.
-    const shipped = ofHours.has(line["id"]) ? line["qtyorder"] : sum(shippedOf(line["id"]), "quantity", 6)
-    assert.strictEqual(line["qtyship"], shipped)
-    assert.isTrue(units(line["qtyship"], 6) <= units(line["qtyorder"], 6))
-    assert.isTrue(units(line["qtybilled"], 6) <= units(line["qtyship"], 6))
-  }
-  const depositsOf = groupBy(state("orderdeposits").filter(isActive), "orderid")
-  for (const order of state("orders")) {
-    const lines = linesOfOrder(order["id"])
-    assert.isTrue(units(sum(depositsOf(order["id"]), "amount", 4), 4) <= units(order["ordertotal"], 4))
-    if (lines.length > 0 && lines.every((line) => line["qtybilled"] === line["qtyorder"])) {
-      assert.strictEqual(order["status"], "billed")
-    }
-    if (order["status"] === "quote") assert.isTrue(lines.every((line) => line["qtyship"] === "0.000000"))
-  }
-  for (const { path, fields } of world.served.world.store.catalogue.resources.values()) {
-    for (const record of state(path)) {
-      for (const { name, reference } of fields) {
-        if (reference?.half !== "id" || record[name] === null) continue
-        const target = world.served.world.store.table(company, reference.resource).get(Number(record[name]))
-        assert.isDefined(target, `${path} ${String(record["id"])} ${name}`)
-        if (reference.pairedWith !== null) {
-          const by = world.served.world.store.resource(path).field.get(reference.pairedWith)!.reference!.by!
-          assert.strictEqual(record[reference.pairedWith], target.values[by])
-        }
-      }
-    }
+  const statuses = new Map(state("orders").map(({ id, status }) => [id, status]))
+  for (const { orderid, qtyship } of state("orderlines")) {
+    if (statuses.get(orderid) === "quote") assert.strictEqual(qtyship, "0.000000")
   }
 }
 
