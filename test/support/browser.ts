@@ -83,7 +83,7 @@ export const visit = async (
 ): Promise<Visit> => {
   const { origin, pathname } = new URL(url)
   const context = await browser.newContext({ viewport: desk, baseURL: origin, timezoneId: "UTC", ...options })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(60_000)
   const unexpected: Array<string> = []
   const expected: Array<RegExp> = []
   const report = (problem: string) => {
