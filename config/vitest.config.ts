@@ -18,8 +18,10 @@ export default defineConfig({
     // One more than the two cores of CI: some files wait for Postgres or for real time.
     maxWorkers: 3,
     globalSetup: ["test/support/postgres-global.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    setupFiles: ["test/support/seed.ts"],
+    // No test measures time: these limits only end what hangs, also on a slow machine.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     reporters: ["default", fileURLToPath(new URL("../test/support/count-reporter.ts", import.meta.url))]
   }
 })

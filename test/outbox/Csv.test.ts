@@ -109,7 +109,7 @@ describe("the CSV parser", () => {
           assert.deepStrictEqual(await brief(text, ",", size), expected)
         }
       ),
-      { numRuns: 300 }
+      { numRuns: 100 }
     )
   })
 })

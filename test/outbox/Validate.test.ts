@@ -362,7 +362,7 @@ describe("the validator with random input", () => {
           }
         }
       ),
-      { numRuns: 2000 }
+      { numRuns: 300 }
     )
   })
 })
@@ -380,7 +380,7 @@ describe("the validator against the reference server", () => {
           `{"invoiceid":1,"quantity":"${quantity}","price":"${token}","externalid":"x"}`
         )
       }),
-      { numRuns: 500 }
+      { numRuns: 60 }
     )
   })
 
@@ -454,7 +454,7 @@ describe("the validator against the reference server", () => {
             assert.include([201, 409, 422], status, `${body} to ${answer.text}`)
           }
         }),
-        { numRuns: 150 }
+        { numRuns: 60 }
       )
     }
     assert.isAbove(accepted, 100)
@@ -485,7 +485,7 @@ describe("the validator against the reference server", () => {
             assert.include([200, 409, 422], status, `${said} to ${answer.text}`)
           }
         }),
-        { numRuns: 150 }
+        { numRuns: 60 }
       )
     }
     assert.isAbove(accepted, 50)
