@@ -98,7 +98,7 @@ const operations = (changes: ReadonlyArray<ChangeFeed.Change>) =>
 const nameOf = (text: string | null) => (text === null ? null : (JSON.parse(text) as { readonly name: string }).name)
 
 describe("the change feed", () => {
-  layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(layerWarehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("has each version once, with the record before and after it, and where it came from", () =>
       Effect.gen(function* () {
         const company = makeCompany()

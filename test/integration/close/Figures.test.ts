@@ -46,7 +46,7 @@ const recordOf = (id: number, name: string, price: string, second: number) =>
   `"lastchangedate": "${new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString().replace("Z", "000Z")}"}`
 
 describe("the figures of a table", () => {
-  layer(layerWarehouse, { excludeTestServices: true })((it) => {
+  layer(layerWarehouse)((it) => {
     it.effect("have the digest that anyone can compute, exact sums, and no deleted record", () =>
       Effect.gen(function* () {
         const company = makeCompany(1n)

@@ -51,7 +51,7 @@ const acceptedBy = (receiver: { readonly accepted: ReadonlyArray<{ readonly chan
 const stored = until("the stored position", Effect.orDie(EndpointStore.list), ([row]) => row!.lag === 0n)
 
 describe("the sender", () => {
-  layer(Layer.fresh(layerWarehouse), { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(Layer.fresh(layerWarehouse), { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("one of two processes sends, and the other one continues after its end or loss", () =>
       Effect.gen(function* () {
         const [source, receiver] = [makeCompany(1n), yield* makeReceiver]

@@ -55,7 +55,7 @@ const ask = Effect.fnUntraced(function* (given: Parameters<typeof Violations.han
 })
 
 describe("the tool violations", () => {
-  it.live("shows open violations, critical rules first, and the counts of all rules", () =>
+  it.effect("shows open violations, critical rules first, and the counts of all rules", () =>
     Effect.gen(function* () {
       yield* prepare
       const { data, remarks, sql } = yield* ask({})
@@ -89,7 +89,7 @@ describe("the tool violations", () => {
     }).pipe(Effect.provide(layerWarehouse))
   )
 
-  it.live("selects a rule, a company and a severity, and says what it leaves out", () =>
+  it.effect("selects a rule, a company and a severity, and says what it leaves out", () =>
     Effect.gen(function* () {
       yield* prepare
       const ids = (given: Parameters<typeof Violations.handle>[0]) =>

@@ -9,7 +9,7 @@ import { budgetOf, connectionsMin } from "../../../src/postgres/ConnectionBudget
 import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerDatabase, otherProcess } from "../../support/postgres.ts"
-import { until } from "../../support/until.ts"
+import { settled } from "../../support/until.ts"
 
 describe("the connection budget", () => {
   it("is a third of the server's connections, with a reserve for other clients", () => {
@@ -36,7 +36,7 @@ describe("the connection budget", () => {
 
 const urgency = (party: string, dueAt: number, of = 1): ConnectionPool.Urgency => ({ class: of, party, dueAt })
 
-layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the connection pool", (it) => {
+layer(layerDatabase, { timeout: "60 seconds" })("the connection pool", (it) => {
   const pool = (capacity: number) =>
     Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
 
@@ -46,11 +46,11 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
     const release = yield* Deferred.make<void>()
     const served: Array<string> = []
     const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))
-    yield* until("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
+    yield* settled("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
     const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
     for (const [at, [name, of]] of comers.entries()) {
       fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => served.push(name)))))
-      yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
+      yield* settled("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
     }
     yield* Deferred.succeed(release, undefined)
     yield* Fiber.join(first)
@@ -81,8 +81,8 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
         )
       )
       for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
-      yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
-      yield* use(urgency("last", Number.POSITIVE_INFINITY, 2), () => Effect.void).pipe(Effect.timeout("5 seconds"))
+      yield* settled("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
+      yield* use(urgency("last", Number.POSITIVE_INFINITY, 2), () => Effect.void)
       assert.isAbove(urgent, 0)
     }).pipe(Effect.scoped)
   )
@@ -134,7 +134,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
   )
 })
 
-layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the advisory locks", (it) => {
+layer(layerDatabase, { timeout: "60 seconds" })("the advisory locks", (it) => {
   it.effect("exclude the same process and other processes until their scope ends", () =>
     Effect.gen(function* () {
       const { locks } = yield* Database
@@ -164,7 +164,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
         `select pg_terminate_backend(pid, 5000) from pg_locks
           where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`
       )
-      yield* until(
+      yield* settled(
         "acquired again",
         Effect.andThen(locks.restore, Effect.exit(Effect.scoped(other.tryLock("kept")))),
         (exit) => Exit.isSuccess(exit) && !exit.value

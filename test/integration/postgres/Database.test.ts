@@ -5,12 +5,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
-import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
+import { Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { connectError, query } from "../../../src/postgres/Connection.ts"
 import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Database.ts"
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
+import { settled } from "../../support/until.ts"
 
 const changed = (change: (url: URL) => void) =>
   Effect.map(serverUrl, (whole) => {
@@ -34,7 +35,7 @@ const refused = (url: Redacted.Redacted) =>
   })
 
 describe("a database connection", () => {
-  it.live("has a session in UTC and the types of the SqlClient", () =>
+  it.effect("has a session in UTC and the types of the SqlClient", () =>
     Effect.gen(function* () {
       const text = `select current_setting('TimeZone') as zone, current_setting('application_name') as name, 9007199254740993::int8 as big,
                            '2026-01-31'::date as day, 1.10::numeric as money, '2026-01-31T10:00:00Z'::timestamptz as at`
@@ -54,7 +55,7 @@ describe("a database connection", () => {
     }).pipe(Effect.scoped, Effect.provide(layerSql))
   )
 
-  it.live("has TCP keepalive and connection checks, which release the locks of a lost machine", () =>
+  it.effect("has TCP keepalive and connection checks, which release the locks of a lost machine", () =>
     Effect.gen(function* () {
       const client = yield* (yield* Database).connect
       const settings = ["idle", "interval", "count"].map(
@@ -67,7 +68,7 @@ describe("a database connection", () => {
     }).pipe(Effect.scoped, Effect.provide(layerDatabase))
   )
 
-  it.live("that is lost fails only its next query", () =>
+  it.effect("that is lost fails only its next query", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const client = yield* database.connect
@@ -82,7 +83,7 @@ describe("a database connection", () => {
     }).pipe(Effect.scoped, Effect.provide(layerDatabase))
   )
 
-  it.live("rolls back and cancels the running statement when its scope fails", () =>
+  it.effect("rolls back and cancels the running statement when its scope fails", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const sql = yield* SqlClient
@@ -96,19 +97,14 @@ describe("a database connection", () => {
       const fiber = yield* Effect.forkChild(Effect.scoped(work))
       const sleeping = sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
         where datname = current_database() and query like '%pg_sleep(600)%' and pid <> pg_backend_pid()`
-      const until = (n: number) =>
-        sleeping.pipe(
-          Effect.flatMap((rows) => (rows[0]?.n === n ? Effect.void : Effect.fail("not yet"))),
-          Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
-        )
-      yield* until(1)
+      yield* settled("the statement", sleeping, ([row]) => row!.n === 1)
       yield* Fiber.interrupt(fiber)
-      yield* until(0)
+      yield* settled("its end", sleeping, ([row]) => row!.n === 0)
       assert.deepStrictEqual(yield* sql`select * from t`, [])
     }).pipe(Effect.provide(layerSql))
   )
 
-  it.live("closes with its scope", () =>
+  it.effect("closes with its scope", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const sql = yield* SqlClient
@@ -116,17 +112,15 @@ describe("a database connection", () => {
       const client = yield* Effect.provideService(database.connect, Scope.Scope, scope)
       const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
       yield* Scope.close(scope, Exit.void)
-      yield* sql`select 1 from pg_stat_activity where pid = ${row!.pid}`.pipe(
-        Effect.flatMap((rows) => (rows.length === 0 ? Effect.void : Effect.fail("still there"))),
-        Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 100 })
-      )
+      const session = sql`select 1 from pg_stat_activity where pid = ${row!.pid}`
+      yield* settled("its end", session, ({ length }) => length === 0)
       assert.isFalse((yield* Effect.flip(query(client, "ask", "select 1"))).message === "")
     }).pipe(Effect.provide(layerSql))
   )
 })
 
 describe("a failed database connection", () => {
-  it.live("reports the address and a hint when the port is closed", () =>
+  it.effect("reports the address and a hint when the port is closed", () =>
     Effect.gen(function* () {
       const closed = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(closed, "listening"))
@@ -141,7 +135,7 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("reports a server that never answers as retryable", () =>
+  it.effect("reports a server that never answers as retryable", () =>
     Effect.gen(function* () {
       const sockets = new Set<Socket>()
       const silent = createServer((socket) => sockets.add(socket)).listen(0, "127.0.0.1")
@@ -159,7 +153,7 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("reports a wrong password without showing it", () =>
+  it.effect("reports a wrong password without showing it", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.password = "hunter2")))
       assert.match(error.message, /refused the password of user "tributary" \(28P01\): check DATABASE_URL$/)
@@ -168,7 +162,7 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("reports a missing password", () =>
+  it.effect("reports a missing password", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.password = "")))
       assert.match(error.message, /password/)
@@ -176,7 +170,7 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("never sends the password in clear text", () =>
+  it.effect("never sends the password in clear text", () =>
     Effect.gen(function* () {
       const received: Array<string> = []
       const passwordServer = createServer((socket) => {
@@ -196,14 +190,14 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("reports a missing database", () =>
+  it.effect("reports a missing database", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.pathname = "/nowhere")))
       assert.include(error.message, 'has no database "nowhere" (3D000): create it')
     })
   )
 
-  it.live("reports which connection limit is reached", () =>
+  it.effect("reports which connection limit is reached", () =>
     Effect.gen(function* () {
       const reached = Object.assign(new Error('too many connections for role "app"'), { code: "53300" })
       const endpoint = yield* parseUrl(yield* serverUrl)
@@ -215,14 +209,14 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.live("reports a server without TLS when TLS is required", () =>
+  it.effect("reports a server without TLS when TLS is required", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.search = "?sslmode=require")))
       assert.include(error.message, "does not speak TLS")
     })
   )
 
-  it.live("reports a missing unix socket", () =>
+  it.effect("reports a missing unix socket", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
@@ -330,7 +324,7 @@ describe("DATABASE_URL", () => {
 })
 
 describe("target_session_attrs", () => {
-  it.live("is checked by each new connection and by the pool", () =>
+  it.effect("is checked by each new connection and by the pool", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const url = yield* freshDatabase
@@ -372,7 +366,7 @@ describe("target_session_attrs", () => {
 })
 
 describe("the databases of tests", () => {
-  it.live("are separate and are dropped with their scope", () =>
+  it.effect("are separate and are dropped with their scope", () =>
     Effect.gen(function* () {
       const url = yield* Effect.scoped(
         Effect.gen(function* () {

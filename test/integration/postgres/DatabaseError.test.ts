@@ -54,7 +54,7 @@ describe("DatabaseError", () => {
 })
 
 describe("DatabaseError of the SqlClient", () => {
-  it.live("has the code and message of the server", () =>
+  it.effect("has the code and message of the server", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const missing = from(yield* Effect.flip(sql`select * from nowhere`))
@@ -70,7 +70,7 @@ describe("DatabaseError of the SqlClient", () => {
     }).pipe(Effect.provide(layerSql))
   )
 
-  it.live("shows no parameter that could not be sent", () =>
+  it.effect("shows no parameter that could not be sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const secret = "hunter2-hunter2"

@@ -46,7 +46,7 @@ const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>
   test.pipe(Effect.scoped, Effect.provide(layerSql))
 
 describe("migrate", () => {
-  it.live("gives the same result through a pool, with one query when the database is current", () =>
+  it.effect("gives the same result through a pool, with one query when the database is current", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -68,7 +68,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("applies files with many statements in order, once, and records them", () =>
+  it.effect("applies files with many statements in order, once, and records them", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -94,7 +94,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("does nothing for an empty folder and creates no schema", () =>
+  it.effect("does nothing for an empty folder and creates no schema", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -105,7 +105,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("applies each file once when programs start concurrently", () =>
+  it.effect("applies each file once when programs start concurrently", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -123,7 +123,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("reports file and line of an error, and rolls back every file", () =>
+  it.effect("reports file and line of an error, and rolls back every file", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -142,7 +142,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("rejects a file that changed after it was applied, except for line endings", () =>
+  it.effect("rejects a file that changed after it was applied, except for line endings", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first })
@@ -159,7 +159,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("rejects a new file with a lower number than an applied one", () =>
+  it.effect("rejects a new file with a lower number than an applied one", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0002_first.sql": first })
@@ -174,7 +174,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("rejects a database that a newer program has migrated", () =>
+  it.effect("rejects a database that a newer program has migrated", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
@@ -187,7 +187,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("rejects an installation that lacks an applied file", () =>
+  it.effect("rejects an installation that lacks an applied file", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
@@ -199,7 +199,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("rejects a file that ends the transaction", () =>
+  it.effect("rejects a file that ends the transaction", () =>
     run(
       Effect.gen(function* () {
         const error = yield* refused(yield* folderOf({ "0001_commit.sql": "commit; begin" }))
@@ -208,7 +208,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("keeps refetch requests and orders new ones after them when the baseline is upgraded", () =>
+  it.effect("keeps refetch requests and orders new ones after them when the baseline is upgraded", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -233,7 +233,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("reports a lost connection as a retryable database error", () =>
+  it.effect("reports a lost connection as a retryable database error", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
@@ -243,7 +243,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("waits for another program that is migrating", () =>
+  it.effect("waits for another program that is migrating", () =>
     run(
       Effect.gen(function* () {
         const database = yield* Database

@@ -15,9 +15,10 @@ import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, stand, type Trouble, warehouse } from "./subscribing.ts"
+import { flowing } from "../../support/until.ts"
 
 describe("a subscription", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("at the reference server", (it) => {
+  layer(warehouse, { timeout: "30 seconds" })("at the reference server", (it) => {
     it.effect("is created once with a working secret, and a second ensure changes nothing", () =>
       Effect.gen(function* () {
         const at = yield* stand()
@@ -146,7 +147,7 @@ describe("a subscription", () => {
     it.effect("is created once by concurrent processes", () =>
       Effect.gen(function* () {
         const at = yield* stand()
-        const all = yield* Effect.all([at.ensure(), at.ensure(), at.ensure()], { concurrency: 3 })
+        const all = yield* flowing(Effect.all([at.ensure(), at.ensure(), at.ensure()], { concurrency: 3 }))
         assert.deepStrictEqual(all.flatMap(did), ["created"])
         assert.lengthOf(at.listed(), 1)
       })
@@ -309,7 +310,7 @@ describe("a subscription", () => {
         assert.lengthOf(at.secrets.keyring.of(at.name), 4)
         const [oldest] = yield* at.rows
         yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
-        assert.isTrue(yield* at.secrets.keyring.refresh)
+        assert.isTrue(yield* flowing(at.secrets.keyring.refresh))
         assert.lengthOf(at.secrets.keyring.of(at.name), 3)
         for (let round = 0; round < 16; round += 1) {
           yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
@@ -327,7 +328,7 @@ describe("a subscription", () => {
         const sql = yield* SqlClient.SqlClient
         yield* at.ensure()
         const keyring = at.keyring()
-        yield* keyring.refresh
+        yield* flowing(keyring.refresh)
         // The secrets were just read; callers now wait for the next read, which all share.
         const waiting = yield* Effect.forkChild(
           Effect.all(
@@ -337,13 +338,13 @@ describe("a subscription", () => {
         )
         yield* Effect.yieldNow
         yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
-        const answers = yield* Fiber.join(waiting)
+        const answers = yield* flowing(Fiber.join(waiting))
         assert.strictEqual(answers.filter((changed) => changed).length, 64)
         assert.lengthOf(keyring.of(at.name), 2)
         assert.deepStrictEqual(keyring.of("unknown"), [])
         // The secrets cannot be read, so the known ones stay in use.
         yield* sql`alter table tributary.webhook_secrets rename to hidden`
-        assert.isFalse(yield* keyring.refresh)
+        assert.isFalse(yield* flowing(keyring.refresh))
         yield* sql`alter table tributary.hidden rename to webhook_secrets`
         assert.lengthOf(keyring.of(at.name), 2)
       })

@@ -25,6 +25,7 @@ import {
   type ScriptedSource,
   things
 } from "../../support/tiny.ts"
+import { flowing } from "../../support/until.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
@@ -109,7 +110,7 @@ const failingAt =
   }
 
 describe("a backfill", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("resumes from any interrupted page and lands each page once", () =>
       Effect.gen(function* () {
         for (const token of [null, "p1", "p2", "p3", "p4"]) {
@@ -273,7 +274,7 @@ describe("a backfill", () => {
         yield* Deferred.await(reached)
         const second = yield* Effect.forkChild(backfill(scripted(companyId, pages(...five)), companyId))
         yield* Deferred.succeed(gate, undefined)
-        const outcomes = [yield* Fiber.join(first), yield* Fiber.join(second)]
+        const outcomes = yield* flowing(Effect.all([Fiber.join(first), Fiber.join(second)]))
         assert.deepStrictEqual(
           outcomes.map(({ status, totals }) => [status, totals.inserted, totals.unchanged]),
           [

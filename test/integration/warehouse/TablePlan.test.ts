@@ -22,7 +22,7 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
     modifiedSince: base.modifiedSince
   })
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the table plan", (it) => {
+layer(warehouse, { timeout: "60 seconds" })("the table plan", (it) => {
   it.effect("creates the tables of the whole catalogue and is empty afterwards", () =>
     Effect.gen(function* () {
       const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
