@@ -29,7 +29,7 @@ import type { Command } from "./world/Service.ts"
 import { Supervisor } from "./world/Supervisor.ts"
 import { WarehouseClock } from "./world/WarehouseClock.ts"
 import { Writers } from "./world/Writers.ts"
-import { began, check, type Part, turnsMax, type World } from "./World.ts"
+import { began, check, Objection, type Part, turnsMax, type World } from "./World.ts"
 
 /** Virtual time allowed from healing to the end of the last cycle. */
 const healMax = 4 * 3600 * 1_000_000
@@ -211,10 +211,9 @@ export const syncs = (world: World): Part => {
   }
   /** Checks within a process. A violation ends the seed, not the process. */
   const checkLater = (ask: (checker: Checker) => string | null | undefined) => {
-    try {
-      check(watching, ask)
-    } catch (error) {
-      kernel.work(() => Promise.reject(error as Error))
+    for (const checker of watching) {
+      const what = ask(checker) ?? null
+      if (what !== null) kernel.work(() => Promise.reject(new Objection(checker, what)))
     }
   }
   network.isSubscribed = () => processes.knowsAll
