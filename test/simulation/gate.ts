@@ -39,7 +39,6 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "lost-table-not-noticed": 1,
   "refilled-table-is-the-same": 1,
   "rows-of-the-future-stay": 1,
-  "history-dropped": 3,
   "quarantine-dropped": 1,
   "ack-before-insert": 1,
   "no-window": 1,
