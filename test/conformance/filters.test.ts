@@ -41,7 +41,7 @@ describe("a filter on an id", () => {
   for (const { path, filter, field, fact } of FILTERS.filter((each) => each.field.kind === "int")) {
     it(`[EP-17][${fact}] matches the id exactly: ${path}, ${filter}`, async () => {
       const c = await newCompany()
-      const [one = 0, two = 0] =
+      const [one, two] =
         field.pair === undefined ? [11, 111] : [(await target(c, field)).id, (await target(c, field)).id]
       const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
       assert.deepEqual(await listIds(c, path, { [filter]: one }), [a, d])
