@@ -197,7 +197,11 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
   const version =
     `1 + coalesce((select max(h."_version") from ${table.superseded} h ` +
     `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
-  const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began", ${version}`
+  // A row may have been deleted by hand after this read began: its versions are valid one after the other.
+  const begins =
+    `greatest(s."_began", (select max(h."_valid_to") from ${table.superseded} h where h."_company_id" = $1::bigint ` +
+    `and h."id" = s."id" and not exists (select from ${table.current} k where k."_company_id" = $1::bigint and k."id" = s."id")))`
+  const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", ${begins}, ${version}`
   /** Writes the versions of "merged" to the change feed. */
   const fed = `fed as (${ChangeBatch.insert(table, "merged", { company: "$1::bigint", began: "began" })})`
   /**
@@ -252,7 +256,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `when matched and ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")} ` +
       `then update set ${replaced("s", `s."_began"`, "$2::text", "$3::bigint")} ` +
       `when not matched then insert ${target} values (${source}) ` +
-      `returning ${stamp("new")}, new."id", new."_version", s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
+      `returning ${stamp("new")}, new."id", new."_version", new."_observed_at", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
       `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null), ${fed} ` +
       counts(column === undefined ? "m.stamp" : `m.${oldOf(column)}`, `, count(${oldVersion})::int as updated`),
     countStale:
@@ -267,7 +271,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     requestChildren: requestSql(
       `select $1::bigint, child.resource, child.field, t."id"::text, tributary.now() ` +
         `from ${matched(table)} cross join unnest($3::text[], $4::text[]) child(resource, field) ` +
-        `where t."_run_id" = $2 and t."_observed_at" = s."_began"`
+        `where t."_run_id" = $2 and t."_observed_at" >= s."_began"`
     )
   }
 }

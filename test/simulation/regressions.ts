@@ -307,5 +307,11 @@ export const regressions: ReadonlyArray<Regression> = [
     cause:
       "a list that was empty by mistake deleted the few rows that no other run had landed, below the mass-delete guard",
     later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13"]
+  },
+  {
+    kind: "syncs",
+    seed: 2911300047,
+    cause: "a page that was read before its rows were deleted by hand landed after that, and overlapped their versions",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
   }
 ]

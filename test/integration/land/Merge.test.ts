@@ -57,6 +57,9 @@ const prepared = (table: Table): ReadonlyArray<string> => {
     `insert into ${table.current} ("_company_id", id, name${also}, custom_fields, _version, _origin, _run_id, _source, _observed_at, _deleted_at) ` +
       `select 1, id, kept_name${stamp === null ? "" : `, ${stamp}`}, kept_custom::jsonb, 1 + id % 3, 'scan', 1, 'before', ${instant("kept_at")}, ` +
       `case when kept_gone then ${instant("kept_at")} end from pairs where id % 20 <> 0`,
+    // Rows that a person deleted, some of them after the read of the sent record began.
+    `insert into ${table.superseded} ("_company_id", id, _version, _op, _origin, _run_id, _source, _observed_at, _valid_to) ` +
+      `select 1, id, 3, 'insert', 'scan', 1, 'before', ${instant("1")}, ${instant("20")} from pairs where id % 20 = 0`,
     mergeSql(table).createStage,
     `insert into "stage_${table.name}" (id, name${also}, custom_fields, "_began", "_source") ` +
       `select id, sent_name${sent === null ? "" : `, ${sent}`}, sent_custom::jsonb, ${instant("sent_at")}, 'request ' || id from pairs where id % 19 <> 0`
@@ -84,6 +87,11 @@ describe("the merge", () => {
               const counts = yield* merge
               const current = yield* run(`select t::text from ${table.current} t order by id`)
               const history = yield* run(`select h::text from ${table.superseded} h order by id`)
+              const [early] = yield* run<{ n: number }>(
+                `select count(*)::int as n from ${table.current} t join ${table.superseded} h on h.id = t.id ` +
+                  `where t._version <= h._version or t.id % 20 = 0 and t._observed_at < h._valid_to`
+              )
+              assert.strictEqual(early!.n, 0, "a version begins before the one before it ended")
               yield* run("rollback")
               return { counts, current, history }
             })
