@@ -26,7 +26,7 @@ const nextOf = (text: string): string | undefined =>
   /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
 const cellOf = (row: string, heading: string): string =>
   new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
-layer(layerPages, { timeout: "60 seconds" })("the table of resources", (it) => {
+layer(layerPages, { excludeTestServices: true, timeout: "60 seconds" })("the table of resources", (it) => {
   it.effect("shows 300 resources in parts of 50, each once, in small pages", () =>
     Effect.gen(function* () {
       yield* seed(

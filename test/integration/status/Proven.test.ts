@@ -13,7 +13,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { shownCompany } from "../../support/pages.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
-layer(layerWarehouse, { timeout: "30 seconds" })("a freshness that events prove", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a freshness that events prove", (it) => {
   it.effect("is shown as such wherever freshness is", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
