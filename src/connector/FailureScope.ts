@@ -18,6 +18,8 @@ import { SourceError } from "./SourceError.ts"
 const questionTimeout = Duration.minutes(1)
 /** How long the source's refusal of the identity stands for the refusals of other requests. */
 const refusedMs = 30_000
+/** How soon an identity that was refused is requested again at the earliest, whoever wants it. */
+const repeatedMs = 5_000
 /** How long the source's acceptance of the identity stands for refusals of the same kind. */
 const acceptedMs = 10_000
 
@@ -40,10 +42,13 @@ export const make = Effect.fnUntraced(function* (connector: ConnectorShape) {
     return answer
   }
   const ofCompany = ({ reason, request }: SourceError) => new SourceError({ reason, request, scope: "company" })
-  const identify = connector.identify.pipe(
+  const requested = connector.identify.pipe(
     Effect.mapError(ofCompany),
     Effect.tap(() => Effect.sync(() => remember("accepted"))),
     Effect.tapError((error) => Effect.sync(() => remember(error.isRetryable ? "unknown" : error)))
+  )
+  const identify = Effect.suspend(() =>
+    last.answer instanceof SourceError && now() - last.at < repeatedMs ? Effect.fail(last.answer) : requested
   )
 
   const ask = identify.pipe(

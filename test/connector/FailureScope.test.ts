@@ -132,11 +132,18 @@ describe("the scope of a refused request", () => {
       source.identity = null
       assert.strictEqual((yield* toEnd(page)).stops, "resource")
       assert.strictEqual(source.questions, 3)
-      // A token that was replaced is accepted by the next identification, and nothing stays stopped.
       source.identity = revoked
       yield* TestClock.adjust("1 minute")
       yield* toEnd(page)
       source.identity = null
+      assert.strictEqual(
+        (yield* toEnd(Effect.flip(scoped.identify))).stops,
+        "company",
+        "a refusal is not questioned at once"
+      )
+      assert.strictEqual(source.questions, 4)
+      // A token that was replaced is accepted by the next identification, and nothing stays stopped.
+      yield* TestClock.adjust("5 seconds")
       yield* toEnd(scoped.identify)
       assert.strictEqual((yield* toEnd(page)).stops, "resource")
     })

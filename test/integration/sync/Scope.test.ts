@@ -142,7 +142,6 @@ describe("the scope of a refusal", () => {
         const moved = yield* redirected.run
         yield* redirected.arm([])
         assert.strictEqual(moved.failure?.kind, "Redirected")
-        assert.isNull((yield* redirected.run).failure)
         const { questions, revoke, run } = yield* makeCompany
         yield* run
         const before = yield* questions
