@@ -485,7 +485,7 @@ describe("the validator against the reference server", () => {
             assert.include([200, 409, 422], status, `${said} to ${answer.text}`)
           }
         }),
-        { numRuns: 60 }
+        { numRuns: 120 }
       )
     }
     assert.isAbove(accepted, 50)
