@@ -10,6 +10,7 @@ import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Database from "../../../src/postgres/Database.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
+import { flowing } from "../../support/until.ts"
 
 const grown = (base: Resource, fields: Resource["fields"]): Resource =>
   resource({
@@ -160,7 +161,7 @@ layer(warehouse, { timeout: "60 seconds" })("the table plan", (it) => {
       yield* sql`select set_config('statement_timeout', '10s', false)`
       yield* sql`select count(*) from erp.locked`
       yield* Effect.promise(() => holder.query("commit"))
-      const result = yield* Fiber.join(applyFiber)
+      const result = yield* flowing(Fiber.join(applyFiber))
       assert.strictEqual(result._tag, "Success")
     }).pipe(Effect.scoped)
   )
