@@ -18,7 +18,7 @@ import { SourceError } from "./SourceError.ts"
 const questionTimeout = Duration.minutes(1)
 /** How long the source's refusal of the identity stands for the refusals of other requests. */
 const refusedMs = 30_000
-/** How soon an identity that was refused is requested again at the earliest, whoever wants it. */
+/** The shortest time between two requests of an identity that was refused. */
 const repeatedMs = 5_000
 /** How long the source's acceptance of the identity stands for refusals of the same kind. */
 const acceptedMs = 10_000

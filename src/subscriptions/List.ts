@@ -43,7 +43,7 @@ export const list = Effect.fn("Subscriptions.list")(function* (
     const isAtOurAddress = HookUrl.isOurs(company.name, wanted.url, subscription.url)
     const ours = isAtOurAddress && (isReadable || isConfigured)
     const state = SubscriptionStore.stateOf(subscription)
-    const { testedAt = null, testError = null, testedAfter = null } = row ?? {}
+    const { testedAt, testError, testedAfter } = row ?? SubscriptionStore.neverTested
     const lastTest = { testedAt, testError, testedAfter }
     return {
       subscription,

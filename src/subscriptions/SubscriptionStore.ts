@@ -41,6 +41,8 @@ export interface LastTest {
   readonly testedAfter: string | null
 }
 
+export const neverTested: LastTest = { testedAt: null, testError: null, testedAfter: null }
+
 /** Whether a failed test is newer than every delivery. */
 const isTestFailed = ({ testError, testedAfter }: LastTest, lastDeliveryAt: string | null): boolean =>
   testError !== null &&

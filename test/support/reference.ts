@@ -7,7 +7,6 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type * as Effect from "effect/Effect"
 import { until } from "./until.ts"
-import { start } from "../../connectors/service-v2/reference-server/index.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -49,12 +48,6 @@ const callsOf = (controlUrl: string) => {
     token: async (company: number, scopes: ReadonlyArray<string> = ["*"]) =>
       (JSON.parse(await call("POST", "/tokens", { company, scopes })) as { token: string }).token
   }
-}
-
-/** Starts an empty reference server in this process. */
-export const startInProcess = async (): Promise<Omit<ReferenceProcess, "pid">> => {
-  const server = await start({ data: "empty" })
-  return { ...callsOf(server.controlUrl), baseUrl: server.baseUrl, controlUrl: server.controlUrl, stop: server.close }
 }
 
 /** Starts a reference server. */

@@ -102,8 +102,6 @@ const onTables = Effect.fnUntraced(function* <A>(
   )
 })
 
-const neverTested: SubscriptionStore.LastTest = { testedAt: null, testError: null, testedAfter: null }
-
 const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, subscribed: Subscription) {
   const { ok, warning, failed } = about("test delivery", name)
   const sent = yield* Effect.result(source.test(subscribed.id))
@@ -157,7 +155,7 @@ export const subscription = Effect.fnUntraced(function* (
     return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${company.name}`)]
   }
   const rows = yield* onTables(SubscriptionStore.read(company.name, wanted), [])
-  const lastTest = rows.find(({ id }) => id === one.id) ?? neverTested
+  const lastTest = rows.find(({ id }) => id === one.id) ?? SubscriptionStore.neverTested
   return [
     matching.length > 1
       ? warning(
