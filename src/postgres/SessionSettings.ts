@@ -95,14 +95,18 @@ export const setUpStatement = Statement.make({
           select pg_catalog.count(pg_catalog.set_config(s.name, s.accepted operator(pg_catalog.->>) 0, false)) ${different})`
 })
 
-/** A path of Postgres' default is as good while no schema of the role's name exists. */
+/**
+ * Paths of `public` and of this program's own schema are as good: Postgres' default path has that schema first for a role
+ * of its name.
+ */
 export const differentStatement = Statement.make({
   name: "compare the settings of the session",
   params: ["text"],
   columns: { name: "text", value: "text" },
   text: `select s.name, s.accepted operator(pg_catalog.->>) 0 as value ${different}
             and not (s.name operator(pg_catalog.=) 'search_path'::pg_catalog.text
-                     and pg_catalog.current_schemas(false) operator(pg_catalog.<@) array['public'::pg_catalog.name])
+                     and pg_catalog.current_schemas(false) operator(pg_catalog.<@)
+                         array['public'::pg_catalog.name, 'tributary'::pg_catalog.name])
           order by s.name`
 })
 
@@ -135,6 +139,7 @@ export const differentError = (address: string, names: ReadonlyArray<string>): D
     code: undefined,
     message:
       `the sessions of Postgres at ${address} have other defaults for ${names.join(", ")}, which a pooler does not let ` +
-      "this program change: use the direct address of the server, or reset them for the role and the database (alter role … reset …)",
+      "this program change: use the direct address of the server, or reset them for the role and the database (alter role … reset …)" +
+      (names.includes("search_path") ? ", and set search_path to public (alter role … set search_path = public)" : ""),
     isRetryable: false
   })

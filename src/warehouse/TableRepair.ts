@@ -19,6 +19,8 @@ export interface Repaired {
   readonly table: string
   /** A sentence for each thing that was done. */
   readonly done: ReadonlyArray<string>
+  /** Whether the next sync reads every record of the resource. */
+  readonly isReadAgain: boolean
 }
 
 /** A repair may uncover the next fault: a table that got its columns back lacks values in them. */
@@ -64,5 +66,5 @@ export const repair = Effect.fn("TableRepair.repair")(function* (
     if (repaired.has(name)) yield* TablePlan.run([rewrite(quoted)])
   }
   yield* Statement.run(fenceOffStatement, [table.resource.path])
-  return [...repaired].map(([name, done]) => ({ table: name, done }))
+  return [...repaired].map(([name, done]) => ({ table: name, done, isReadAgain: true }))
 })

@@ -70,9 +70,7 @@ describe.skipIf(pgbouncer.absent !== null)("the commands behind PgBouncer", () =
   it.live("sync twice and serve in session mode", () =>
     Effect.gen(function* () {
       const { run, direct } = yield* placed("session", 40)
-      // The role of the tests has the name of a dataset, in which Postgres' default path would look first.
-      const [database] = yield* queryRows<{ name: string }>(direct, "select current_database()::text as name")
-      yield* queryRows(direct, `alter database ${database!.name} set search_path = public`)
+      // The role of the tests has the name of a dataset, in which Postgres' default path looks first.
       for (const full of [[], ["--full"]]) {
         const { code, stderr } = yield* Effect.promise(() => run("sync", ...resources, ...full).done)
         assert.strictEqual(code, 0, stderr)

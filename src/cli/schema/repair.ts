@@ -3,7 +3,7 @@
  *
  * Promise: each resource is repaired in one transaction, and a failure of one leaves the others repaired. Nothing that
  * the source cannot send again is deleted: equal copies of rows are removed, and everything else is moved aside and
- * named. The next sync reads every record of a repaired table.
+ * named. The next sync reads every record of a repaired table, unless only its versions were valid at one moment.
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
@@ -44,7 +44,8 @@ const repairOverlap = (table: Table) =>
   Effect.map(VersionOverlap.repair(table), (versions): ReadonlyArray<TableRepair.Repaired> => [
     {
       table: `${table.datasets.history}.${table.supersededName}`,
-      done: [`${Output.plural(versions, "version")} ended where the next one begins`]
+      done: [`${Output.plural(versions, "version")} ended where the next one begins`],
+      isReadAgain: false
     }
   ])
 
@@ -112,12 +113,15 @@ const lines = ({ dryRun, completed, repaired, failed }: RepairReport): ReadonlyA
   }
   if (repaired.length === 0) return []
   const tables = Output.plural(repaired.length, "table")
+  const again = repaired.filter(({ isReadAgain }) => isReadAgain).length
   return dryRun
     ? [...found, "", `${tables} to repair; nothing was changed. To repair: tributary schema repair`]
     : [
         ...found,
         "",
-        `${tables} repaired. Next: tributary sync, which reads every record of ${repaired.length === 1 ? "it" : "them"}`
+        again === 0
+          ? `${tables} repaired; nothing is read again.`
+          : `${tables} repaired. Next: tributary sync, which reads every record of ${Output.plural(again, "table")}`
       ]
 }
 
