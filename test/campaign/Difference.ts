@@ -96,42 +96,6 @@ export const compare = async (
   }
 }
 
-/** Versions in the warehouse that the source never had. `history` is the source's, as lines of JSON. */
-export const invented = async (
-  client: pg.Client,
-  company: number,
-  resource: string,
-  history: ReadonlyArray<string>
-): Promise<ReadonlyArray<Difference>> => {
-  const { rows: columns } = await client.query<{ name: string; type: string }>(
-    `select column_name as name, data_type as type from information_schema.columns
-      where table_schema = 'erp' and table_name = $1 and left(column_name, 1) <> '_' and column_name <> 'custom_fields'
-      order by ordinal_position`,
-    [resource]
-  )
-  const fields = columns.map(({ name, type }) => `${reading(name, type)} as ${quote(name)}`).join(", ")
-  await client.query("begin")
-  try {
-    await client.query("create temp table source_lines (line text not null) on commit drop")
-    const chunk = 500
-    for (let at = 0; at < history.length; at += chunk) {
-      await client.query("insert into source_lines select unnest($1::text[])", [history.slice(at, at + chunk)])
-    }
-    const { rows } = await client.query<{ id: string; record: string }>(
-      `select id::text as id, to_jsonb(d)::text as record from (
-         select ${fields} from erp_history.${quote(resource)} where _company_id = ${company} and _op <> 'delete'
-         except select ${fields} from (select line::jsonb->'record' as record from source_lines) t) d order by d.id`
-    )
-    return rows.slice(0, shownMax).map(({ id, record }) => ({
-      company,
-      what: `${resource} ${id} never had this version at the source`,
-      detail: record
-    }))
-  } finally {
-    await client.query("rollback")
-  }
-}
-
 /** Checks that the history has no gaps, and that the counts of the runs equal it. */
 export const auditHistory = async (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
   const view = `erp_history.${quote(resource)}`

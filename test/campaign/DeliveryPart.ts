@@ -17,38 +17,17 @@ import * as EndpointSecrets from "../../src/delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../src/delivery/EndpointStore.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
-import { Chance } from "../fuzz/Chance.ts"
 import { makeCompany } from "../support/feeding.ts"
 import { clockIs } from "../support/postgres.ts"
-import { openStand, quantile } from "./Stand.ts"
-
-export interface DeliveryOptions {
-  readonly changes: number
-  /** Kills of senders and of receivers. */
-  readonly kills: number
-  /** Virtual days for which an endpoint is down. */
-  readonly downDays: number
-  readonly seed: number
-  /** Seconds of 500 changes each, whose delay is measured at the end; 0: none. */
-  readonly latencySeconds: number
-  readonly tell: (line: string) => void
-}
-
-export interface DeliveryReport {
-  readonly changes: number
-  readonly arrivals: Readonly<Record<string, number>>
-  readonly duplicates: number
-  readonly kills: number
-  /** Milliseconds from the landing to the arrival. */
-  readonly latency: { readonly count: number; readonly p50: number; readonly p99: number } | null
-  readonly problems: ReadonlyArray<string>
-  readonly seconds: number
-}
+import type { Part } from "./Campaign.ts"
+import { quantile } from "./Stand.ts"
 
 const key = "0123456789abcdef0123456789abcdef"
 const recordsMax = 2_000
 /** Virtual days must not end an endpoint. */
 const retryHours = 24 * 30
+/** Bounds of the delay from commit to delivery at 500 changes a second. */
+const delayMsMax = { p50: 300, p99: 1_500 }
 const drainedMinMs = 240_000
 /** Time for a change until an endpoint counts as stuck. */
 const drainedMsPerChange = 6
@@ -180,15 +159,29 @@ const compare = (name: string, arrivals: ReadonlyArray<Arrival>, positions: Read
   return { problems: problems.slice(0, 10), duplicates: arrivals.length - first.size }
 }
 
-export const deliveryCampaign = async (options: DeliveryOptions): Promise<DeliveryReport> => {
-  const { changes, kills, downDays, seed, tell } = options
-  const began = performance.now()
-  const chance = new Chance(seed)
-  const stand = await openStand([])
-  const processes = new Processes()
-  stand.alsoClose(() => processes.close())
-  const problems: Array<string> = []
-  try {
+const options = {
+  changes: 200_000,
+  /** Kills of senders and of receivers. */
+  kills: 60,
+  /** Virtual days for which an endpoint is down. */
+  "down-days": 3,
+  /** Seconds of 500 changes each, whose delay is measured at the end; 0: none. */
+  latency: 20
+}
+
+export const deliveries: Part = {
+  options,
+  companies: () => [],
+  run: async (campaign, given) => {
+    const { chance, count, problem, stand, tell } = campaign
+    const {
+      changes,
+      kills,
+      "down-days": downDays,
+      latency: latencySeconds
+    } = given as Readonly<Record<keyof typeof options, number>>
+    const processes = new Processes()
+    stand.alsoClose(() => processes.close())
     const database = await stand.database()
     const warehouse = Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(database)))
     const runtime = ManagedRuntime.make(warehouse.pipe(Layer.provideMerge(Logger.layer([]))))
@@ -253,8 +246,8 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     }
     const source = makeCompany(1n)
     let landed = 0
-    const land = async (count: number) => {
-      for (let index = 0; index < count; index += 1)
+    const land = async (times: number) => {
+      for (let index = 0; index < times; index += 1)
         source.put(chance.between(1, recordsMax), `name ${chance.below(1e9)}`)
       await run(source.sync())
       await run(ChangeFeed.order)
@@ -264,7 +257,7 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     const perLanding = Math.min(1_500, Math.max(50, Math.ceil(changes / 40)))
     const everyMs = Math.max(300, (changes * 0.6) / Math.max(1, kills))
     const disturbing = (async () => {
-      for (let count = 0; count < kills; count += 1) {
+      for (let left = kills; left > 0; left -= 1) {
         await sleep(chance.between(everyMs / 2, everyMs * 1.5))
         await disturb()
       }
@@ -281,9 +274,8 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     }
     await disturbing
     const [bounded] = (await run(EndpointStore.list)).filter(({ name }) => name === "down")
-    if (Number(bounded!.waiting) > 1_200)
-      problems.push(`${bounded!.waiting} changes wait for the endpoint that is down`)
-    if (bounded!.state !== "active") problems.push(`the endpoint that is down is ${bounded!.state}`)
+    if (Number(bounded!.waiting) > 1_200) problem(`${bounded!.waiting} changes wait for the endpoint that is down`)
+    if (bounded!.state !== "active") problem(`the endpoint that is down is ${bounded!.state}`)
     await down.start(true)
     tell("the endpoint that was down is up")
     const giveUpAt = Date.now() + drainedMinMs + drainedMsPerChange * changes
@@ -294,7 +286,7 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
       // What failed is due soon. Each step of the clock ends the leases, too.
       if (!drained && endpoints.every(({ lag }) => lag === 0n)) await advance(5)
       if (!drained && Date.now() > giveUpAt) {
-        problems.push(
+        problem(
           `not drained: ${endpoints.map(({ name, state, lag, waiting, dead }) => `${name} ${state} ${lag}/${waiting}/${dead}`).join(", ")}`
         )
         break
@@ -302,10 +294,9 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     }
     tell("every change is delivered")
     const dead = await execute<{ count: bigint }>("select count(*) from tributary.change_retries where state = 'dead'")
-    if (Number(dead[0]!.count) > 0) problems.push(`${dead[0]!.count} dead letters`)
+    if (Number(dead[0]!.count) > 0) problem(`${dead[0]!.count} dead letters`)
 
-    const latency = options.latencySeconds === 0 ? null : await measure()
-    async function measure() {
+    const measure = async () => {
       await execute(clockIs("clock_timestamp()"))
       for (const receiver of receivers) {
         await receiver.kill()
@@ -317,7 +308,7 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
       await execute("update tributary.change_endpoints set leased_until = null, next_attempt_at = null")
       await sleep(3_000)
       const { number: from } = await run(ChangeFeed.end)
-      for (let index = 0; index < options.latencySeconds * landingsPerSecond; index += 1) {
+      for (let index = 0; index < latencySeconds * landingsPerSecond; index += 1) {
         const next = performance.now() + 1000 / landingsPerSecond
         await execute(landing(recordsMax + 1 + index * perLandingMeasured))
         await sleep(Math.max(0, next - performance.now()))
@@ -329,23 +320,27 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
         .sort((a, b) => a - b)
       for (const name of ["batches", "down"]) await run(EndpointStore.resume(name, null))
       await sleep(5_000)
-      return { count: delays.length, p50: quantile(delays, 0.5), p99: quantile(delays, 0.99) }
+      for (const [name, share] of [
+        ["p50", 0.5],
+        ["p99", 0.99]
+      ] as const) {
+        const ms = quantile(delays, share)
+        count(`ms from commit to delivery at ${changesPerSecond} changes a second, ${name}`, ms)
+        if (ms > delayMsMax[name]) problem(`the delay is above its bound: ${name} ${ms} of ${delayMsMax[name]} ms`)
+      }
     }
+    if (latencySeconds > 0) await measure()
     const rows = await execute<{ position: bigint }>("select position from tributary.changes")
     const positions = new Set(rows.map(({ position }) => Number(position)))
-    let duplicates = 0
-    const arrivals: Record<string, number> = {}
     for (const { name, journal } of receivers) {
       const all = readJournal(journal)
       const found = compare(name, all, positions, name !== "single")
-      problems.push(...found.problems)
-      duplicates += found.duplicates
-      arrivals[name] = all.length
+      for (const text of found.problems) problem(text)
+      count("arrivals of a change again", found.duplicates)
+      count(`arrivals at the endpoint ${name}`, all.length)
     }
+    count("changes", positions.size)
+    count("senders and receivers killed", killed)
     await runtime.dispose()
-    const seconds = (performance.now() - began) / 1000
-    return { changes: positions.size, arrivals, duplicates, kills: killed, latency, problems, seconds }
-  } finally {
-    await stand.close()
   }
 }
