@@ -22,6 +22,31 @@ export interface Bound {
   readonly limit: number
 }
 
+/** A figure without a baseline, a bound or a note unless they are given. */
+export const figure = (
+  what: string,
+  unit: Figure["unit"],
+  value: number | null,
+  more: {
+    readonly baseline?: number | null
+    readonly atLeast?: number
+    readonly atMost?: number
+    readonly note?: string
+  }
+): Figure => ({
+  what,
+  unit,
+  value,
+  baseline: more.baseline ?? null,
+  bound:
+    more.atLeast !== undefined
+      ? { kind: "at least", limit: more.atLeast }
+      : more.atMost !== undefined
+        ? { kind: "at most", limit: more.atMost }
+        : null,
+  note: more.note ?? ""
+})
+
 export type BoundResult = "kept" | "MISSED" | "not measured" | ""
 
 export const median = (values: ReadonlyArray<number>): number => {

@@ -2,15 +2,14 @@
  * The command `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the
  * same work.
  *
- *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --quota --json
+ *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --json
  *     npm run bench -- --only pipeline --page-size 100,250,1000 --postgres 15,18
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `every` (a first sync of every
  * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows, and their export), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
- * source), `serve` (the cost of an idle `serve`, its page, and the start of a command; needs Chromium), `quota` (the
- * used share of the request limit), `first-load` (300 companies), `scale` (10,000 idle companies). The last four take
- * minutes and therefore run only on request.
+ * source), `serve` (the cost of an idle `serve`, its page, and the start of a command), `first-load` (300 companies), `scale`
+ * (10,000 idle companies). The last three take minutes and therefore run only on request.
  *
  * Ratios matter most: machines differ and are busy with other things. Baseline and product alternate, and medians are
  * shown. Rates are those of the work; whole commands have lines of their own. `--postgres` takes major versions
@@ -27,7 +26,6 @@ import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
 import { firstLoad } from "./first-load.ts"
 import * as Pushes from "./pushes.ts"
-import * as Quota from "./quota.ts"
 import * as Scale from "./scale.ts"
 import * as Serving from "./serving.ts"
 import * as Webhooks from "./webhooks.ts"
@@ -39,7 +37,6 @@ const { values: flags } = parseArgs({
     repeat: { type: "string", default: "3" },
     only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push" },
     postgres: { type: "string" },
-    quota: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
 })
@@ -49,7 +46,6 @@ const pageSizes = flags["page-size"].split(",").map(Number)
 const pageSize = pageSizes[0]!
 const repeat = Math.max(1, Number(flags.repeat))
 const groups = new Set(flags.only.split(","))
-if (flags.quota) groups.add("quota")
 
 const resource = "invoicelines"
 /** A resource with few records, which fit on one page. */
@@ -112,7 +108,6 @@ const minimalArgsOf = (tables: ReadonlyArray<{ readonly resource: string } & Sta
 const measurePipeline = async (stand: Stand.Stand, size: number) => {
   const bare = Stand.bareTable(resource, "minimal")
   const minimalArgs = minimalArgsOf([{ resource, ...bare }], size)
-  const bytesArgs = [...minimalArgs, "--path", "bytes"]
   const settings: Stand.SyncSettings = { requestsPerMinute: null, pageSize: size }
   const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize: size })
   const all = {
@@ -120,10 +115,8 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     parsed: [] as Array<Stand.FetchResult>,
     copied: [] as Array<number>,
     minimalFull: [] as Array<Stand.MinimalRun>,
-    bytesFull: [] as Array<Stand.MinimalRun>,
     full: [] as Array<Stand.SyncRun>,
     minimalChanged: [] as Array<Stand.MinimalRun>,
-    bytesChanged: [] as Array<Stand.MinimalRun>,
     changed: [] as Array<Stand.SyncRun>,
     again: [] as Array<Stand.SyncRun>,
     still: [] as Array<Stand.SyncRun>,
@@ -146,9 +139,7 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
 
     const ours = await stand.warehouse()
     const theirs = await stand.warehouse()
-    const fromBytes = await stand.warehouse()
     await theirs.query(bare.create)
-    await fromBytes.query(bare.create)
     const both = async (
       baseline: () => Promise<Stand.MinimalRun>,
       product: () => Promise<Stand.SyncRun>
@@ -167,8 +158,6 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     )
     all.minimalFull.push(minimalFull)
     all.full.push(full)
-    all.bytesFull.push(await stand.minimal(fresh, fromBytes, bytesArgs))
-    await requireRowCount(fromBytes, "minimal", rows)
     await requireRowCount(ours, `erp.${resource}`, rows)
     await requireRowCount(theirs, "minimal", rows)
     const written = await Stand.rowsWritten(ours)
@@ -183,7 +172,6 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     )
     all.minimalChanged.push(minimalChanged)
     all.changed.push(changed)
-    all.bytesChanged.push(await stand.minimal(fresh, fromBytes, [...bytesArgs, "--since", since]))
     if (changed.totals.updated !== rows) throw new Error(`${changed.totals.updated} rows updated instead of ${rows}`)
     const afterChanged = await Stand.rowsWritten(ours)
 
@@ -201,7 +189,6 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     all.percentWritten = (await Stand.rowsWritten(ours)) - afterStill
     await ours.close()
     await theirs.close()
-    await fromBytes.close()
   }
   await source.reference.stop()
 
@@ -213,121 +200,67 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
   const ratios = (ours: ReadonlyArray<{ seconds: number }>, theirs: ReadonlyArray<{ seconds: number }>) =>
     ours.map(({ seconds }, index) => (theirs[index]!.seconds / seconds).toFixed(2)).join(" ")
   measured.push(
-    {
-      what: "ceiling: fetch, bytes only",
-      value: rawRate,
-      baseline: null,
-      unit: "rows/s",
-      bound: null,
+    Figures.figure("ceiling: fetch, bytes only", "rows/s", rawRate, {
       note: `${Math.round(all.raw[0]!.bytes / rows)} bytes a record`
-    },
-    {
-      what: "ceiling: fetch and JSON.parse",
-      value: rate(all.parsed),
-      baseline: rawRate,
-      unit: "rows/s",
-      bound: null,
-      note: ""
-    },
-    {
-      what: "ceiling: COPY, keyed table",
-      value: rows / Figures.median(all.copied),
-      baseline: null,
-      unit: "rows/s",
-      bound: null,
-      note: ""
-    },
-    {
-      what: "full sync",
-      value: rate(all.full),
+    }),
+    Figures.figure("ceiling: fetch and JSON.parse", "rows/s", rate(all.parsed), { baseline: rawRate }),
+    Figures.figure("ceiling: COPY, keyed table", "rows/s", rows / Figures.median(all.copied), {}),
+    Figures.figure("full sync", "rows/s", rate(all.full), {
       baseline: rate(all.minimalFull),
-      unit: "rows/s",
-      bound: { kind: "at least", limit: 0.8 },
+      atLeast: 0.8,
       note: `rounds ${ratios(all.full, all.minimalFull)}`
-    },
-    {
-      what: "full sync, whole command",
-      value: rows / whole(all.full),
+    }),
+    Figures.figure("full sync, whole command", "rows/s", rows / whole(all.full), {
       baseline: rows / whole(all.minimalFull),
-      unit: "rows/s",
-      bound: { kind: "at least", limit: 0.8 },
+      atLeast: 0.8,
       note: `${whole(all.full).toFixed(2)} s to ${whole(all.minimalFull).toFixed(2)} s; programs started and ended, tables made`
-    },
-    {
-      what: "full sync, beside the byte path",
-      value: rate(all.full),
-      baseline: rate(all.bytesFull),
-      unit: "rows/s",
-      bound: null,
-      note: `whole commands: ${(whole(all.bytesFull) / whole(all.full)).toFixed(2)}`
-    },
-    {
-      what: "every row changed",
-      value: rate(all.changed),
+    }),
+    Figures.figure("every row changed", "rows/s", rate(all.changed), {
       baseline: rate(all.minimalChanged),
-      unit: "rows/s",
-      bound: { kind: "at least", limit: 0.6 },
+      atLeast: 0.6,
       note: `rounds ${ratios(all.changed, all.minimalChanged)}; history included`
-    },
-    {
-      what: "every row changed, whole command",
-      value: rows / whole(all.changed),
+    }),
+    Figures.figure("every row changed, whole command", "rows/s", rows / whole(all.changed), {
       baseline: rows / whole(all.minimalChanged),
-      unit: "rows/s",
-      bound: { kind: "at least", limit: 0.6 },
+      atLeast: 0.6,
       note: `${whole(all.changed).toFixed(2)} s to ${whole(all.minimalChanged).toFixed(2)} s`
-    },
-    {
-      what: "every row changed, beside the byte path",
-      value: rate(all.changed),
-      baseline: rate(all.bytesChanged),
-      unit: "rows/s",
-      bound: null,
-      note: `whole commands: ${(whole(all.bytesChanged) / whole(all.changed)).toFixed(2)}`
-    },
-    {
-      what: "nothing changed, every row read again",
-      value: rate(all.again),
+    }),
+    Figures.figure("nothing changed, every row read again", "rows/s", rate(all.again), {
       baseline: rate(all.full),
-      unit: "rows/s",
-      bound: null,
       note: `all changed within the overlap before the cursor: ${all.again[0]!.totals.records} records read, none written`
-    },
-    {
-      what: "nothing changed, one resource",
-      value: Figures.median(all.still.map((run) => run.seconds)),
+    }),
+    Figures.figure("nothing changed, one resource", "s", Figures.median(all.still.map((run) => run.seconds)), {
       baseline: Figures.median(all.full.map((run) => run.seconds)),
-      unit: "s",
-      bound: { kind: "at most", limit: 0.1 },
+      atMost: 0.1,
       note: `${all.still[0]!.totals.requests} requests, ${all.still[0]!.totals.records} records read`
-    },
-    {
-      what: "1 % changed: rows written",
-      value: all.percentWritten,
+    }),
+    Figures.figure("1 % changed: rows written", "rows", all.percentWritten, {
       baseline: all.fullWritten,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0.02 },
+      atMost: 0.02,
       note: `${all.percent[0]!.totals.updated} updated, each with its earlier version kept`
-    },
-    {
-      what: "1 % changed: time beyond a quiet sync",
-      value: Math.max(
+    }),
+    Figures.figure(
+      "1 % changed: time beyond a quiet sync",
+      "s",
+      Math.max(
         0,
         Figures.median(all.percent.map((run) => run.seconds)) - Figures.median(all.still.map((run) => run.seconds))
       ),
-      baseline: Figures.median(all.full.map((run) => run.seconds)),
-      unit: "s",
-      bound: { kind: "at most", limit: 0.02 },
-      note: `a quiet sync of the resource takes ${Figures.median(all.still.map((run) => run.seconds)).toFixed(2)} s`
-    },
-    {
-      what: `memory: peak at ${rows.toLocaleString("en-US")} rows`,
-      value: Figures.medianOf(all.full.map(({ peakMb }) => peakMb)),
-      baseline: null,
-      unit: "MB",
-      bound: { kind: "at most", limit: 250 },
-      note: `the minimal pipeline: ${Figures.medianOf(all.minimalFull.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB; every row changed: ${Figures.medianOf(all.changed.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB`
-    }
+      {
+        baseline: Figures.median(all.full.map((run) => run.seconds)),
+        atMost: 0.02,
+        note: `a quiet sync of the resource takes ${Figures.median(all.still.map((run) => run.seconds)).toFixed(2)} s`
+      }
+    ),
+    Figures.figure(
+      `memory: peak at ${rows.toLocaleString("en-US")} rows`,
+      "MB",
+      Figures.medianOf(all.full.map(({ peakMb }) => peakMb)),
+      {
+        atMost: 250,
+        note: `the minimal pipeline: ${Figures.medianOf(all.minimalFull.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB; every row changed: ${Figures.medianOf(all.changed.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB`
+      }
+    )
   )
   say(`full sync:         ${costOf(middle(all.full), rows)}`)
   say(`  minimal:         ${costOf(middle(all.minimalFull), rows)}`)
@@ -362,14 +295,13 @@ const measureEvery = async (stand: Stand.Stand) => {
   const seconds = (runs: ReadonlyArray<Stand.Run>) => Figures.median(runs.map(({ wholeSeconds }) => wholeSeconds))
   const { totals } = ours[0]!
   const { rows: minimalRows } = theirs[0]!
-  figures.push({
-    what: "first sync of every resource, whole command",
-    value: totals.records / seconds(ours),
-    baseline: minimalRows / seconds(theirs),
-    unit: "rows/s",
-    bound: { kind: "at least", limit: 0.9 },
-    note: `${totals.records} records of ${tables.length} resources: ${seconds(ours).toFixed(2)} s to ${seconds(theirs).toFixed(2)} s for ${minimalRows} (no cancelled ones); migrations and tables included`
-  })
+  figures.push(
+    Figures.figure("first sync of every resource, whole command", "rows/s", totals.records / seconds(ours), {
+      baseline: minimalRows / seconds(theirs),
+      atLeast: 0.9,
+      note: `${totals.records} records of ${tables.length} resources: ${seconds(ours).toFixed(2)} s to ${seconds(theirs).toFixed(2)} s for ${minimalRows} (no cancelled ones); migrations and tables included`
+    })
+  )
 }
 
 const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
@@ -382,40 +314,26 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
   await warehouse.close()
   await source.reference.stop()
   figures.push(
-    {
-      what: "memory: peak at 1,000,000 rows",
-      value: run.peakMb,
-      baseline: null,
-      unit: "MB",
-      bound: { kind: "at most", limit: 250 },
+    Figures.figure("memory: peak at 1,000,000 rows", "MB", run.peakMb, {
+      atMost: 250,
       note: `${Math.round(million / run.seconds).toLocaleString("en-US")} rows/s, the server's first rendering included`
-    },
-    {
-      what: "export of 1,000,000 rows as Parquet",
-      value: exported.wholeSeconds,
-      baseline: null,
-      unit: "s",
-      bound: { kind: "at most", limit: 60 },
+    }),
+    Figures.figure("export of 1,000,000 rows as Parquet", "s", exported.wholeSeconds, {
+      atMost: 60,
       note: "the whole command"
-    },
-    {
-      what: "the same: peak memory",
-      value: exported.peakMb,
-      baseline: null,
-      unit: "MB",
-      bound: { kind: "at most", limit: 300 },
-      note: ""
-    },
-    {
-      what: `memory: 1,000,000 rows beside ${rows.toLocaleString("en-US")}`,
-      value: run.peakMb,
+    }),
+    Figures.figure("the same: peak memory", "MB", exported.peakMb, { atMost: 300 }),
+    Figures.figure(`memory: 1,000,000 rows beside ${rows.toLocaleString("en-US")}`, "MB", run.peakMb, {
       baseline: peakMb,
-      unit: "MB",
-      bound: { kind: "at most", limit: 1.2 },
-      note: ""
-    }
+      atMost: 1.2
+    })
   )
 }
+
+/** The requests that the source answered. */
+const journalOf = async ({ reference }: Stand.Source) =>
+  ((await reference.control("GET", "/requests")) as { readonly requests: ReadonlyArray<{ readonly path: string }> })
+    .requests
 
 const measureQuiet = async (stand: Stand.Stand) => {
   const source = await stand.source(["--data", "demo"], { pageSize: null })
@@ -424,9 +342,9 @@ const measureQuiet = async (stand: Stand.Stand) => {
   // The second sync reads the overlap of the first one.
   await stand.sync(source, warehouse, unlimited, [])
   const written = await Stand.rowsWritten(warehouse)
-  const before = (await Quota.journal(source)).length
+  const before = (await journalOf(source)).length
   const run = await stand.sync(source, warehouse, unlimited, [])
-  const journalEntries = (await Quota.journal(source)).slice(before)
+  const journalEntries = (await journalOf(source)).slice(before)
   const writtenNow = (await Stand.rowsWritten(warehouse)) - written
   const requests = new Map<string, number>()
   for (const { path } of journalEntries) {
@@ -441,30 +359,18 @@ const measureQuiet = async (stand: Stand.Stand) => {
   await warehouse.close()
   await source.reference.stop()
   figures.push(
-    {
-      what: "nothing changed: requests",
-      value: total,
+    Figures.figure("nothing changed: requests", "requests", total, {
       baseline: following.length,
-      unit: "requests",
-      bound: { kind: "at most", limit: 1 },
+      atMost: 1,
       note: `one for each resource with modifiedsince${more.length === 0 ? "" : `, except ${more.join(", ")}`}; ${journalEntries.length - total} for the others and to begin`
-    },
-    {
-      what: "nothing changed: rows written",
-      value: writtenNow,
-      baseline: null,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0 },
+    }),
+    Figures.figure("nothing changed: rows written", "rows", writtenNow, {
+      atMost: 0,
       note: `${run.totals.records} records read of the resources without modifiedsince`
-    },
-    {
-      what: "nothing changed: whole command",
-      value: run.wholeSeconds,
-      baseline: null,
-      unit: "s",
-      bound: null,
+    }),
+    Figures.figure("nothing changed: whole command", "s", run.wholeSeconds, {
       note: `${serviceV2.resources.size} resources`
-    }
+    })
   )
 }
 
@@ -485,22 +391,14 @@ const measureCold = async (stand: Stand.Stand) => {
   }
   await source.reference.stop()
   figures.push(
-    {
-      what: "one page, cold process",
-      value: Figures.median(later),
-      baseline: null,
-      unit: "s",
-      bound: { kind: "at most", limit: 0.8 },
+    Figures.figure("one page, cold process", "s", Figures.median(later), {
+      atMost: 0.8,
       note: `the whole command; from ${Math.min(...later).toFixed(2)} to ${Math.max(...later).toFixed(2)} s`
-    },
-    {
-      what: "the same, empty database",
-      value: Figures.median(firsts),
-      baseline: null,
-      unit: "s",
-      bound: { kind: "at most", limit: 0.8 },
+    }),
+    Figures.figure("the same, empty database", "s", Figures.median(firsts), {
+      atMost: 0.8,
       note: "migrations and tables included"
-    }
+    })
   )
 }
 
@@ -515,8 +413,6 @@ const measure = async (stand: Stand.Stand) => {
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
   if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
-  if (groups.has("quota"))
-    figures.push(...(await Quota.quota(stand, say)), ...(await Quota.quotaWithLatency(stand, say)))
   if (groups.has("first-load")) figures.push(...(await firstLoad(stand, say)))
   if (groups.has("scale")) figures.push(...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))
 }

@@ -6,7 +6,7 @@
  * connections are those that Postgres shows (`pg_stat_activity`), sampled four times a second.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Figure } from "./Figures.ts"
+import { type Figure, figure } from "./Figures.ts"
 import { cpuOf } from "./Processes.ts"
 import type { Source, Stand, Warehouse } from "./Stand.ts"
 
@@ -112,44 +112,22 @@ export const firstLoad = async (stand: Stand, say: (line: string) => void): Prom
   await serve.stop()
   await warehouse.close()
   await source.reference.stop()
-  const figure = (what: string, value: number, unit: Figure["unit"], bound: Figure["bound"], note: string): Figure => ({
-    what: `first load: ${what}`,
-    value,
-    baseline: null,
-    unit,
-    bound,
-    note
-  })
+  const missing = all - samples.at(-1)!.done
+  const connections = Math.max(...samples.map((sample) => sample.connections))
+  const cpuSeconds = cpu === null || cpuBefore === null ? "?" : (cpu - cpuBefore).toFixed(1)
   return [
-    figure(
-      `${companies} companies`,
-      seconds,
-      "s",
-      null,
-      `${samples.at(-1)!.done} of ${all} resources, ${others!.rows} rows; ${cpu === null || cpuBefore === null ? "?" : (cpu - cpuBefore).toFixed(1)} s of CPU`
-    ),
-    figure("resources not loaded", all - samples.at(-1)!.done, "rows", { kind: "at most", limit: 0 }, ""),
-    figure("failed runs", samples.at(-1)!.failed, "rows", { kind: "at most", limit: 0 }, ""),
-    figure(
-      "connections of the process",
-      Math.max(...samples.map(({ connections }) => connections)),
-      "requests",
-      { kind: "at most", limit: connectionsMax },
-      `of 100; ${samples.length} samples`
-    ),
-    figure(
-      "longest time without a finished resource",
-      longestPause(samples) / 1000,
-      "s",
-      { kind: "at most", limit: 10 },
-      ""
-    ),
-    figure(
-      "the other companies are complete",
-      others!.last,
-      "s",
-      null,
-      `the one with fifty times their records after ${others!.large.toFixed(1)} s`
-    )
+    figure(`first load: ${companies} companies`, "s", seconds, {
+      note: `${samples.at(-1)!.done} of ${all} resources, ${others!.rows} rows; ${cpuSeconds} s of CPU`
+    }),
+    figure("first load: resources not loaded", "rows", missing, { atMost: 0 }),
+    figure("first load: failed runs", "rows", samples.at(-1)!.failed, { atMost: 0 }),
+    figure("first load: connections of the process", "requests", connections, {
+      atMost: connectionsMax,
+      note: `of 100; ${samples.length} samples`
+    }),
+    figure("first load: longest time without a finished resource", "s", longestPause(samples) / 1000, { atMost: 10 }),
+    figure("first load: the other companies are complete", "s", others!.last, {
+      note: `the one with fifty times their records after ${others!.large.toFixed(1)} s`
+    })
   ]
 }

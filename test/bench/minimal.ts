@@ -4,7 +4,7 @@
  * Pages over undici, `JSON.parse`, COPY text to a temporary stage, one INSERT ... ON CONFLICT a batch. The next page
  * is requested before this one is parsed, and a batch is loaded while the next is read. It keeps none of the
  * product's promises: no checkpoint, history, quarantine, fence, retry or type check, and of two versions the last
- * one wins. With `--path bytes` the bytes of a page are rewritten to COPY text without `JSON.parse` (`render.ts`).
+ * one wins.
  *
  * A process of its own, started by `bench.ts`; it prints one line of JSON.
  */
@@ -12,13 +12,11 @@ import { parseArgs } from "node:util"
 import pg from "pg"
 import { from as copyFrom } from "pg-copy-streams"
 import { Pool } from "undici"
-import { bytesRenderer, jsonRenderer, type Renderer } from "./render.ts"
 
 const { values } = parseArgs({
   options: {
     tables: { type: "string" },
     "page-size": { type: "string" },
-    path: { type: "string", default: "json" },
     batch: { type: "string", default: "5000" },
     since: { type: "string" }
   }
@@ -48,7 +46,7 @@ const mergeOf = (table: string, columns: ReadonlyArray<string>) =>
   `on conflict ("_company_id", "id") do update set ` +
   columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")
 
-const load = async (merge: string, chunks: ReadonlyArray<string | Buffer>): Promise<void> => {
+const load = async (merge: string, chunks: ReadonlyArray<string>): Promise<void> => {
   await client.query("begin; truncate stage")
   const copy = client.query(copyFrom("copy stage from stdin"))
   const finished = new Promise<void>((resolve, reject) => {
@@ -64,8 +62,31 @@ const load = async (merge: string, chunks: ReadonlyArray<string | Buffer>): Prom
   await client.query("commit")
 }
 
-const rendererOf: (columns: ReadonlyArray<string>) => Renderer =
-  values.path === "bytes" ? bytesRenderer(company) : jsonRenderer(company)
+const special = /[\\\t\n\r]/
+const escaped = (text: string): string =>
+  special.test(text)
+    ? text.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll("\r", "\\r")
+    : text
+
+/** COPY text of the records of a page, a line for each: the company, then the columns. */
+const render = (page: Buffer, columns: ReadonlyArray<string>) => {
+  const { data } = JSON.parse(page.toString("utf8")) as {
+    readonly data: ReadonlyArray<Readonly<Record<string, unknown>>>
+  }
+  let text = ""
+  for (const record of data) {
+    text += company
+    for (const name of columns) {
+      const value = record[name]
+      if (value === null || value === undefined) text += "\t\\N"
+      else if (typeof value === "string") text += `\t${escaped(value)}`
+      else if (typeof value === "object") text += `\t${escaped(JSON.stringify(value))}`
+      else text += `\t${JSON.stringify(value)}`
+    }
+    text += "\n"
+  }
+  return { text, count: data.length }
+}
 
 const pool = new Pool(base.origin, { connections: 2, pipelining: 1 })
 const fetchPage = async (resource: string, cursor: string | null): Promise<Buffer> => {
@@ -93,8 +114,7 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
   )
   const merge = mergeOf(table, columns)
   let rows = 0
-  const renderPage = rendererOf(columns)
-  let chunks: Array<string | Buffer> = []
+  let chunks: Array<string> = []
   let batched = 0
   let loading = Promise.resolve()
   let next: Promise<Buffer> | null = fetchPage(resource, null)
@@ -104,7 +124,7 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
     next = cursor === null ? null : fetchPage(resource, cursor)
     // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
     next?.catch(() => undefined)
-    const { text, count } = renderPage(bytes)
+    const { text, count } = render(bytes, columns)
     chunks.push(text)
     rows += count
     batched += count

@@ -7,7 +7,7 @@
  */
 import { Chance } from "../fuzz/Chance.ts"
 import { draw, ndjson, resource } from "../campaign/PushFile.ts"
-import { type Figure, median, medianOf } from "./Figures.ts"
+import { type Figure, figure, median, medianOf } from "./Figures.ts"
 import type { PushRun, PushOptions, Source, Stand } from "./Stand.ts"
 
 const batchSize = 250
@@ -133,47 +133,35 @@ export const pushes = async (
   const peakMb = medianOf(runs.map((run) => run.peakMb))
   const most = (of: (run: PushMeasurement) => number) => Math.max(...runs.map(of))
   return [
-    {
-      what: `push of ${count} records: batch calls`,
-      value: most(({ serverCalls }) => serverCalls.batches),
-      baseline: null,
-      unit: "requests",
-      bound: { kind: "at most", limit: Math.ceil(settings.records / batchSize) },
-      note: `the server counted ${runs.map(({ serverCalls }) => serverCalls.batches).join(", ")}; ${most(({ serverCalls }) => serverCalls.writes - serverCalls.batches)} other writes, ${most(({ serverCalls }) => serverCalls.reads)} reads`
-    },
-    {
-      what: "push: records not created exactly once",
-      value: most((run) => run.notOnce),
-      baseline: null,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0 },
-      note: `${last.shown} in the warehouse, ${last.byPush} by the push itself`
-    },
-    {
-      what: "push",
-      value: rate(runs),
+    figure(
+      `push of ${count} records: batch calls`,
+      "requests",
+      most(({ serverCalls }) => serverCalls.batches),
+      {
+        atMost: Math.ceil(settings.records / batchSize),
+        note: `the server counted ${runs.map(({ serverCalls }) => serverCalls.batches).join(", ")}; ${most(({ serverCalls }) => serverCalls.writes - serverCalls.batches)} other writes, ${most(({ serverCalls }) => serverCalls.reads)} reads`
+      }
+    ),
+    figure(
+      "push: records not created exactly once",
+      "rows",
+      most((run) => run.notOnce),
+      { atMost: 0, note: `${last.shown} in the warehouse, ${last.byPush} by the push itself` }
+    ),
+    figure("push", "rows/s", rate(runs), {
       baseline: rate(baselines),
-      unit: "rows/s",
-      bound: { kind: "at least", limit: 0.9 },
+      atLeast: 0.9,
       note:
         `beside a bare loop, ${concurrency} requests under way; rounds ${runs.map(({ seconds }, round) => (baselines[round]!.seconds / seconds).toFixed(2)).join(" ")}; ` +
         `CPU us/record: client ${each(last.cpuSeconds)}, Postgres ${each(last.postgresCpuSeconds)}, server ${each(last.serverCpuSeconds)}`
-    },
-    {
-      what: "push, whole command",
-      value: settings.records / median(runs.map(({ wholeSeconds }) => wholeSeconds)),
+    }),
+    figure("push, whole command", "rows/s", settings.records / median(runs.map(({ wholeSeconds }) => wholeSeconds)), {
       baseline: settings.records / median(baselines.map(({ wholeSeconds }) => wholeSeconds)),
-      unit: "rows/s",
-      bound: null,
       note: `${median(runs.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s to ${median(baselines.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s; the file checked and stored before`
-    },
-    {
-      what: `push: memory, ${count} records beside ${settings.few.toLocaleString("en-US")}`,
-      value: peakMb,
+    }),
+    figure(`push: memory, ${count} records beside ${settings.few.toLocaleString("en-US")}`, "MB", peakMb, {
       baseline: medianOf(small.map((run) => run.peakMb)),
-      unit: "MB",
-      bound: { kind: "at most", limit: 1.2 },
-      note: ""
-    }
+      atMost: 1.2
+    })
   ]
 }

@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { requestSyncStatement } from "../../src/tasks/TaskQueue.ts"
 import { until } from "../support/browser.ts"
-import type { Figure } from "./Figures.ts"
+import { type Figure, figure } from "./Figures.ts"
 import { cpuOf, peakMbOf, rssMbOf } from "./Processes.ts"
 import type { Stand, Warehouse } from "./Stand.ts"
 
@@ -143,30 +143,18 @@ const idle = async ({ warehouse, postgresCpu }: Setting, pid: number): Promise<R
   const share = (last: number | null, first: number | null) =>
     last === null || first === null ? null : (last - first) / seconds
   return [
-    {
-      what: "size, idle: CPU of a core",
-      value: share(cpu, cpuBefore),
-      baseline: null,
-      unit: "share",
-      bound: { kind: "at most", limit: 0.05 },
+    figure("size, idle: CPU of a core", "share", share(cpu, cpuBefore), {
+      atMost: 0.05,
       note: `over ${seconds.toFixed(0)} s; Postgres ${((share(postgres, postgresBefore) ?? Number.NaN) * 100).toFixed(1)} %`
-    },
-    {
-      what: "size, idle: statements",
-      value: (after - before - 1) / seconds,
-      baseline: null,
-      unit: "statements/s",
-      bound: { kind: "at most", limit: 10 },
+    }),
+    figure("size, idle: statements", "statements/s", (after - before - 1) / seconds, {
+      atMost: 10,
       note: "transactions that Postgres counted, and those of its maintenance"
-    },
-    {
-      what: "size, idle: memory",
-      value: rssMbOf(pid),
-      baseline: null,
-      unit: "MB",
-      bound: { kind: "at most", limit: 400 },
+    }),
+    figure("size, idle: memory", "MB", rssMbOf(pid), {
+      atMost: 400,
       note: `resident; at most ${peakMbOf(pid)?.toFixed(0) ?? "?"} MB since the start`
-    }
+    })
   ]
 }
 
@@ -197,14 +185,10 @@ const requestSyncs = async ({ warehouse: { query } }: Setting, { companies, reso
     )
   const begun = await until("the requested runs", waits, (rows) => rows.every(({ ms }) => ms !== null), 120)
   const sorted = begun.map(({ ms }) => ms!).toSorted((a, b) => a - b)
-  return {
-    what: `size: ${requests} requests by people begin, p99`,
-    value: sorted[Math.ceil(0.99 * sorted.length) - 1]!,
-    baseline: null,
-    unit: "ms",
-    bound: { kind: "at most", limit: requestsWithinMs },
+  return figure(`size: ${requests} requests by people begin, p99`, "ms", sorted[Math.ceil(0.99 * sorted.length) - 1]!, {
+    atMost: requestsWithinMs,
     note: `p50 ${sorted[sorted.length >> 1]!.toFixed(0)} ms, at most ${sorted.at(-1)!.toFixed(0)} ms; meanwhile ${active} companies sync all resources`
-  }
+  })
 }
 
 /** Requests a sync, and waits until it begins. */
@@ -258,14 +242,9 @@ export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArr
   const restedSeconds = seconds()
   say(`size: at rest after ${restedSeconds.toFixed(0)} s`)
   const figures: Array<Figure> = [
-    {
-      what: "size: start, until everything is owned and a requested sync begins",
-      value: scheduledSeconds,
-      baseline: null,
-      unit: "s",
-      bound: null,
+    figure("size: start, until everything is owned and a requested sync begins", "s", scheduledSeconds, {
       note: `ready after ${readySeconds.toFixed(1)} s, at rest after ${restedSeconds.toFixed(0)} s; ${startCpu?.toFixed(1) ?? "?"} s of CPU until owned, ${cpuOf(serve.pid)?.toFixed(1) ?? "?"} s until at rest`
-    },
+    }),
     ...(await idle(setting, serve.pid)),
     await requestSyncs(setting, fleet)
   ]

@@ -7,16 +7,15 @@
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import { openBrowser, until, visit } from "../support/browser.ts"
-import { type Figure, median } from "./Figures.ts"
+import { until } from "../support/browser.ts"
+import { type Figure, figure, median } from "./Figures.ts"
 import { cpuOf, rssMbOf } from "./Processes.ts"
 import type { Stand } from "./Stand.ts"
-import { now, paints, percentile, remember, viewTimes } from "./Views.ts"
+import { now, percentile, remember, viewTimes } from "./Views.ts"
 
 const resourcesShown = 100
 const runs = 10_000
 const rounds = 40
-const paintVisits = 10
 const commandStarts = 7
 const idleMs = 60_000
 /** Time from the last run, or from opening the page, until the process is idle. */
@@ -61,14 +60,12 @@ const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
 export const serving = async (stand: Stand, say: (line: string) => void): Promise<ReadonlyArray<Figure>> => {
   const figures: Array<Figure> = []
   for (const args of [["--version"], ["status", "--help"]]) {
-    figures.push({
-      what: `command start: ${args.join(" ")}`,
-      value: await commandSeconds(args),
-      baseline: null,
-      unit: "s",
-      bound: { kind: "at most", limit: 0.6 },
-      note: `median of ${commandStarts}`
-    })
+    figures.push(
+      figure(`command start: ${args.join(" ")}`, "s", await commandSeconds(args), {
+        atMost: 0.6,
+        note: `median of ${commandStarts}`
+      })
+    )
   }
 
   const source = await stand.source(["--data", "demo"], { pageSize: null })
@@ -93,32 +90,25 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   await sleep(settleMs)
 
   // ------------------------------------------------------------------------------------------------------------ idle
-  /** The cost of an idle serve. Without an open page it should be next to nothing. */
-  const idle = async (what: string, cpuMost: number | null) => {
-    const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
-    await sleep(idleMs)
-    const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
-    const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
-    figures.push(
+  const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
+  await sleep(idleMs)
+  const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
+  const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
+  figures.push(
+    figure(
+      "serve idle: CPU of a core",
+      "share",
+      cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
       {
-        what: `serve idle, ${what}: CPU of a core`,
-        value: cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
-        baseline: null,
-        unit: "share",
-        bound: cpuMost === null ? null : { kind: "at most", limit: cpuMost },
+        atMost: 0.01,
         note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres === null ? "?" : (ofPostgres * 100).toFixed(1)} %`
-      },
-      {
-        what: `serve idle, ${what}: memory`,
-        value: rssMbOf(serve.pid),
-        baseline: null,
-        unit: "MB",
-        bound: { kind: "at most", limit: 200 },
-        note: "resident, after the first syncs of everything"
       }
-    )
-  }
-  await idle("page closed", 0.01)
+    ),
+    figure("serve idle: memory", "MB", rssMbOf(serve.pid), {
+      atMost: 200,
+      note: "resident, after the first syncs of everything"
+    })
+  )
 
   // ------------------------------------------------------------------------------------------------------------- views
   /** Views of a page over HTTP, which must contain these resources. */
@@ -130,14 +120,12 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     }
     const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
     const [first = 0, ...later] = took
-    figures.push({
-      what: `${name}: first view over HTTP, p95`,
-      value: percentile(later, 0.95),
-      baseline: null,
-      unit: "ms",
-      bound: { kind: "at most", limit: 300 },
-      note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
-    })
+    figures.push(
+      figure(`${name}: first view over HTTP, p95`, "ms", percentile(later, 0.95), {
+        atMost: 300,
+        note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
+      })
+    )
   }
   await views("page", "/", [real[0]!, others.at(-1)!])
   await views("table of resources", "/resources?order=resource", [real[0]!])
@@ -155,35 +143,18 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     refreshCpu === null || refreshPostgres === null
       ? null
       : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / rounds
-  figures.push({
-    what: "page open: CPU of a core, of serve and Postgres",
-    value: refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
-    baseline: null,
-    unit: "share",
-    bound: { kind: "at most", limit: 0.005 },
-    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${rounds} without a change`
-  })
+  figures.push(
+    figure(
+      "page open: CPU of a core, of serve and Postgres",
+      "share",
+      refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
+      {
+        atMost: 0.005,
+        note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${rounds} without a change`
+      }
+    )
+  )
 
-  const browser = await openBrowser()
-  try {
-    const painted = await paints(browser, dashboard, "/", paintVisits)
-    figures.push({
-      what: "page: first contentful paint in Chromium, p95",
-      value: percentile(painted.ms, 0.95),
-      baseline: null,
-      unit: "ms",
-      bound: { kind: "at most", limit: 300 },
-      note: `from the beginning of the navigation, nothing cached; p50 ${percentile(painted.ms, 0.5).toFixed(0)} ms`
-    })
-
-    const look = await visit(browser, dashboard)
-    await look.go("/")
-    await sleep(settleMs)
-    await idle("page open", null)
-    await look.close()
-  } finally {
-    await browser.close()
-  }
   const cost = await serve.stop()
   say(`serving: ${cost.peakMb?.toFixed(0) ?? "?"} MB at most, ${cost.cpuSeconds?.toFixed(1) ?? "?"} s of CPU in all`)
   await warehouse.close()

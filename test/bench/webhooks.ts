@@ -7,7 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { signatureOf } from "../support/deliveries.ts"
-import type { Figure } from "./Figures.ts"
+import { type Figure, figure } from "./Figures.ts"
 import { measureReceiver } from "./receiver.ts"
 import type { Serving, Source, Stand, Warehouse } from "./Stand.ts"
 import { lines as linesTo, postOf } from "./wire.ts"
@@ -18,41 +18,22 @@ const connections = 64
 
 export const acknowledgements = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
   const warehouse = await stand.warehouse()
-  const { stored, ceiling } = await measureReceiver({ databaseUrl: warehouse.url, connections })
+  const { stored, ceiling } = await measureReceiver(warehouse.url, connections)
   await warehouse.close()
   return [
-    {
-      what: `webhook: durable acknowledgements, ${connections} connections`,
-      value: stored.perSecond,
-      baseline: null,
-      unit: "events/s",
-      bound: { kind: "at least", limit: 10_000 },
+    figure(`webhook: durable acknowledgements, ${connections} connections`, "events/s", stored.perSecond, {
+      atLeast: 10_000,
       note: `${stored.acks} in ${stored.seconds.toFixed(1)} s, ${stored.others} with other answers`
-    },
-    {
-      what: "webhook: the same beside no database",
-      value: stored.perSecond,
+    }),
+    figure("webhook: the same beside no database", "events/s", stored.perSecond, {
       baseline: ceiling.perSecond,
-      unit: "events/s",
-      bound: null,
       note: `without a database: p50 ${ceiling.p50Ms.toFixed(1)} ms, p99 ${ceiling.p99Ms.toFixed(1)} ms`
-    },
-    {
-      what: "webhook: acknowledgement p99, closed loop",
-      value: stored.p99Ms,
-      baseline: null,
-      unit: "ms",
-      bound: { kind: "at most", limit: 30 },
+    }),
+    figure("webhook: acknowledgement p99, closed loop", "ms", stored.p99Ms, {
+      atMost: 30,
       note: `p50 ${stored.p50Ms.toFixed(1)} ms`
-    },
-    {
-      what: "webhook: acknowledged and not in the inbox",
-      value: stored.acks - stored.rows,
-      baseline: null,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0 },
-      note: ""
-    }
+    }),
+    figure("webhook: acknowledged and not in the inbox", "rows", stored.acks - stored.rows, { atMost: 0 })
   ]
 }
 
@@ -271,40 +252,24 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
   const eventToRowMs = percentile(delays, 0.99)
   const rate = `webhook, ${perSecond} events/s for ${seconds} s`
   return [
-    {
-      what: `${rate}: acknowledgement p99`,
-      value: percentile(waits, 0.99),
-      baseline: null,
-      unit: "ms",
-      bound: { kind: "at most", limit: 50 },
+    figure(`${rate}: acknowledgement p99`, "ms", percentile(waits, 0.99), {
+      atMost: 50,
       note: `from the scheduled send time; p50 ${inMs(percentile(waits, 0.5))} ms, most ${inMs(percentile(waits, 1))} ms`
-    },
-    {
-      what: `${rate}: not acknowledged`,
-      value: sent.length - acknowledged.length,
-      baseline: null,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0 },
+    }),
+    figure(`${rate}: not acknowledged`, "rows", sent.length - acknowledged.length, {
+      atMost: 0,
       note: `of ${sent.length}`
-    },
-    {
-      what: `${rate}: acknowledged and not processed`,
-      value: lost.length,
-      baseline: null,
-      unit: "rows",
-      bound: { kind: "at most", limit: 0 },
+    }),
+    figure(`${rate}: acknowledged and not processed`, "rows", lost.length, {
+      atMost: 0,
       note: "not in the inbox, not done, or the row older than the event"
-    },
-    {
-      what: `${rate}: event to row p99`,
-      value: eventToRowMs === null ? null : eventToRowMs / 1000,
-      baseline: null,
-      unit: "s",
-      bound: { kind: "at most", limit: 2 },
+    }),
+    figure(`${rate}: event to row p99`, "s", eventToRowMs === null ? null : eventToRowMs / 1000, {
+      atMost: 2,
       note:
         `from its insert to the landing that resolved it; p50 ${inMs(percentile(delays, 0.5))} ms, most ${inMs(percentile(delays, 1))} ms; ` +
         `${requests} requests, ${cost.peakMb?.toFixed(0) ?? "?"} MB at most; ` +
         `CPU us/event: serve ${each(cost.cpuSeconds)}, Postgres ${each(cost.postgresCpuSeconds)}, server ${each(cost.serverCpuSeconds)}`
-    }
+    })
   ]
 }
