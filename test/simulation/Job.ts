@@ -14,12 +14,10 @@ export interface Answer {
   readonly failure: Failure | null
   readonly steps: number
   readonly kills: number
-  readonly cycles: number
   readonly fired: ReadonlyArray<readonly [string, number]>
   readonly on: ReadonlyArray<FaultClass>
   readonly drawn: string
   readonly lines: ReadonlyArray<string>
-  readonly milliseconds: number
   /** An error of the simulation itself. */
   readonly defect: string | null
 }

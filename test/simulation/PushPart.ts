@@ -274,6 +274,6 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
   }
   return {
     run,
-    end: () => ({ steps: network.attempts.length + people.planned.length, kills: processes.kills, cycles })
+    end: () => ({ steps: network.attempts.length + people.planned.length, kills: processes.kills })
   }
 }

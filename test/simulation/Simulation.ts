@@ -24,12 +24,9 @@ export interface Result {
   /** Requests, statements, writes and faults. */
   readonly steps: number
   readonly kills: number
-  /** Cycles after healing until everything was equal. */
-  readonly cycles: number
   readonly fired: ReadonlyMap<string, number>
   readonly plan: Plan
   readonly lines: ReadonlyArray<string>
-  readonly milliseconds: number
 }
 
 const failureOf = (error: unknown): Failure => {
@@ -47,7 +44,6 @@ export const simulate = async (
   options: PlanOptions = {},
   keep = false
 ): Promise<Result> => {
-  const startedAt = performance.now()
   await bench.clear()
   const drawn = planOf(seed, options)
   const world = openWorld(bench, drawn, keep)
@@ -62,7 +58,7 @@ export const simulate = async (
     trace.event(kernel.now, "", `OBJECTION of ${failure.checker}: ${failure.what}`)
   }
   await bench.sessions.takeAllBack()
-  const { steps, kills, cycles } = part.end()
+  const { steps, kills } = part.end()
   const faults = [...fired.values()].reduce((sum, count) => sum + count, 0)
   return {
     seed,
@@ -70,10 +66,8 @@ export const simulate = async (
     failure,
     steps: steps + connections.statements + faults,
     kills,
-    cycles,
     fired,
     plan: drawn,
-    lines: trace.lines,
-    milliseconds: performance.now() - startedAt
+    lines: trace.lines
   }
 }

@@ -411,6 +411,6 @@ export const syncs = (world: World): Part => {
   }
   return {
     run,
-    end: () => ({ steps: network.attempts.length + drawn.writes, kills: processes.kills, cycles })
+    end: () => ({ steps: network.attempts.length + drawn.writes, kills: processes.kills })
   }
 }

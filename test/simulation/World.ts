@@ -39,7 +39,6 @@ export interface Part {
     /** Requests and writes. */
     readonly steps: number
     readonly kills: number
-    readonly cycles: number
   }
 }
 

@@ -38,6 +38,8 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "deletions-ignored": 7,
   "lost-table-not-noticed": 1,
   "rows-of-the-future-stay": 2,
+  "history-dropped": 7,
+  "refilled-table-is-the-same": 14,
   "quarantine-dropped": 7,
   "ack-before-insert": 2,
   "no-window": 2,

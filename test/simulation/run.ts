@@ -212,17 +212,13 @@ const campaign = async (url: string): Promise<boolean> => {
   const seen = new Map<FaultClass, number>()
   const red: Array<Answer> = []
   const unequal: Array<number> = []
-  const cycles = new Map<number, number>()
   let [next, done, steps, kills] = [from, 0, 0, 0]
-  let slowest: Pick<Answer, "seed" | "milliseconds"> = { seed: 0, milliseconds: 0 }
   const startedAt = performance.now()
   const seconds = () => (performance.now() - startedAt) / 1000
   const add = (answer: Answer) => {
     done++
     steps += answer.steps
     kills += answer.kills
-    if (answer.milliseconds > slowest.milliseconds) slowest = answer
-    cycles.set(answer.cycles, (cycles.get(answer.cycles) ?? 0) + 1)
     for (const [what, times] of answer.fired) fired.set(what, (fired.get(what) ?? 0) + times)
     for (const name of answer.on) seen.set(name, (seen.get(name) ?? 0) + 1)
   }
@@ -294,17 +290,6 @@ const campaign = async (url: string): Promise<boolean> => {
     print(`  ${what.padEnd(44)} ${times}`)
   for (const what of dead) print(`  ${what} NEVER STRUCK${isLarge ? "" : " (too few seeds to count)"}`)
   for (const [name, why] of Object.entries(pending)) print(`  ${name} (${classes[name as FaultClass]}) is off: ${why}`)
-  print(
-    `\ncycles after healing until equal: ${[...cycles]
-      .toSorted(([a], [b]) => a - b)
-      .map(([count, times]) => `${count}: ${times} seeds`)
-      .join(", ")}`
-  )
-  print(`the most cycles after healing: ${Math.max(0, ...cycles.keys())}`)
-  print(
-    `commits of unknown outcome: ${fired.get("D3 commit lost, applied") ?? 0} applied, ` +
-      `${fired.get("D3 commit lost, not applied") ?? 0} not applied`
-  )
   if (withPushes) {
     const races = [...fired].reduce((sum, [what, times]) => sum + (isRaceOrCrash(what) ? times : 0), 0)
     print(`${races} races and crashes of pushes struck, ${kills} of them kills`)
@@ -314,7 +299,6 @@ const campaign = async (url: string): Promise<boolean> => {
       `${seconds().toFixed(1)} s, ${(done / seconds()).toFixed(2)} seeds/s, ${(steps / seconds()).toFixed(0)} steps/s`
   )
   if (drawnSeeds < seeds) print(`${drawnSeeds} of ${seeds} seeds in ${minutes} minutes`)
-  print(`the slowest seed is ${slowest.seed} with ${(slowest.milliseconds / 1000).toFixed(1)} s`)
   if (red.length > 0) print(`red seeds: ${red.map(({ seed }) => seed).join(" ")}`)
   report.campaign = {
     seeds: done,

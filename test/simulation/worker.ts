@@ -31,12 +31,10 @@ const work = async ({ seed, options, keep }: Job) => {
       failure: null,
       steps: 0,
       kills: 0,
-      cycles: 0,
       fired: [],
       on: [],
       drawn: "",
-      lines: [],
-      milliseconds: 0
+      lines: []
     })
   }
 }

@@ -17,17 +17,16 @@ export interface Change {
 }
 
 interface Plain {
-  readonly name: string
-  /** `museum 8` (see the README beside), or the kind of mistake. */
-  readonly origin: string
-  /** Why a developer could write it so. */
-  readonly story: string
+  /** `museum 8` (see the README beside) or the kind of mistake, and why a developer could write it so. */
+  readonly why: readonly [origin: string, story: string]
   /** The plan in which the bug shows best; absent: any plan. */
   readonly options?: PlanOptions
 }
 
-/** A bug of one change, or of several. */
-export type Mutant = Plain & (Change | { readonly changes: ReadonlyArray<Change> })
+/** Bugs by their name: of one change each, or of several. */
+export type Mutants = Readonly<Record<string, Plain & (Change | { readonly changes: ReadonlyArray<Change> })>>
+
+export type Mutant = Mutants[string] & { readonly name: string; readonly origin: string }
 
 const changesOf = (mutant: Mutant): ReadonlyArray<Change> => ("changes" in mutant ? mutant.changes : [mutant])
 

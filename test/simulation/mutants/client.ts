@@ -1,5 +1,5 @@
 /** Bugs of the connector: waiting, retrying, paging, decoding. */
-import type { Mutant } from "./Mutant.ts"
+import type { Mutants } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
 const decode = "connectors/service-v2/client/Decode.ts"
@@ -8,11 +8,9 @@ const values = "connectors/service-v2/client/Values.ts"
 const paging = "connectors/service-v2/client/Paging.ts"
 const pages = "connectors/service-v2/client/Pages.ts"
 
-export const client: ReadonlyArray<Mutant> = [
-  {
-    name: "retry-after-ignored",
-    origin: "Retry-After ignored",
-    story: "our own backoff is surely long enough",
+export const client: Mutants = {
+  "retry-after-ignored": {
+    why: ["Retry-After ignored", "our own backoff is surely long enough"],
     changes: [
       {
         file: exchange,
@@ -27,10 +25,8 @@ export const client: ReadonlyArray<Mutant> = [
     ],
     options: { on: ["S2"] }
   },
-  {
-    name: "retry-after-without-bound",
-    origin: "a bogus Retry-After stopped a company for a year",
-    story: "the server knows best how long to wait",
+  "retry-after-without-bound": {
+    why: ["a bogus Retry-After stopped a company for a year", "the server knows best how long to wait"],
     changes: [
       {
         file: "src/budget/PostgresPermitStore.ts",
@@ -49,19 +45,15 @@ export const client: ReadonlyArray<Mutant> = [
     ],
     options: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
   },
-  {
-    name: "one-refusal-stops-all",
-    origin: "one refused resource stopped the company",
-    story: "a 401, a 403 of the user and a redirect concern every request",
+  "one-refusal-stops-all": {
+    why: ["one refused resource stopped the company", "a 401, a 403 of the user and a redirect concern every request"],
     file: "src/connector/FailureScope.ts",
     find: 'scope: "resource" })',
     replace: 'scope: "company" })',
     options: { on: ["S3r"], only: ["S3r"], overrides: { resources: ["jobs", "worktypes", "areas"], concurrency: 1 } }
   },
-  {
-    name: "retry-on-4xx",
-    origin: "retry on 4xx",
-    story: "another try never hurts",
+  "retry-on-4xx": {
+    why: ["retry on 4xx", "another try never hurts"],
     file: exchange,
     find: "if (!reason.handling.isRetryable) return null",
     replace: "if (!reason.handling.isRetryable && state.failures >= 6) return null",
@@ -75,10 +67,8 @@ export const client: ReadonlyArray<Mutant> = [
       }
     }
   },
-  {
-    name: "float-money",
-    origin: "float money",
-    story: "a decimal is a number",
+  "float-money": {
+    why: ["float money", "a decimal is a number"],
     changes: [
       // On the fast path, …
       {
@@ -99,19 +89,15 @@ export const client: ReadonlyArray<Mutant> = [
       }
     ]
   },
-  {
-    name: "unknown-fields-dropped",
-    origin: "schema drift drops column",
-    story: "fields that the catalogue does not know are not needed",
+  "unknown-fields-dropped": {
+    why: ["schema drift drops column", "fields that the catalogue does not know are not needed"],
     file: decode,
     find: 'return { customFields, extra: extra === "" ? null : `{${extra}}` }',
     replace: "return { customFields, extra: null }",
     options: { on: ["S12"] }
   },
-  {
-    name: "drift-unnoticed",
-    origin: "museum 5",
-    story: "offset by offset, every record is read",
+  "drift-unnoticed": {
+    why: ["museum 5", "offset by offset, every record is read"],
     file: paging,
     find: "if (token === null || edge === null) return { repeated: 0, again: null }",
     replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }",
@@ -121,12 +107,10 @@ export const client: ReadonlyArray<Mutant> = [
       overrides: { overlap: 0, pageSize: 3, rewriteShare: 0.7, records: 24, writes: 60, delayMax: 3_000_000 }
     }
   },
-  {
-    name: "cancelled-records-forgotten",
-    origin: "delete ignored",
-    story: "cancelled records are not needed",
+  "cancelled-records-forgotten": {
+    why: ["delete ignored", "cancelled records are not needed"],
     file: pages,
     find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
     replace: "else if (isCancellable(resource) && since === undefined) parameters.push()"
   }
-]
+}

@@ -1,6 +1,6 @@
 /** Bugs of reading: cursors, boundaries, resumed scans. */
 import { noneLater } from "../Plan.ts"
-import type { Mutant } from "./Mutant.ts"
+import type { Mutants } from "./Mutant.ts"
 
 const scan = "src/extract/Scan.ts"
 const checkpoints = "src/land/CheckpointStore.ts"
@@ -17,11 +17,12 @@ const firstPage = "syncedThrough: state === null ? cursor : earlier(state.synced
 const lastStamp =
   'page.records.at(-1)?.columns[resource.fields.findIndex((field) => field.name === "lastchangedate")] ?? cursor'
 
-export const extract: ReadonlyArray<Mutant> = [
-  {
-    name: "ties-across-a-checkpoint",
-    origin: "museum 1",
-    story: "the checkpoint after each page is the stamp of its last record, and the next read begins after it",
+export const extract: Mutants = {
+  "ties-across-a-checkpoint": {
+    why: [
+      "museum 1",
+      "the checkpoint after each page is the stamp of its last record, and the next read begins after it"
+    ],
     changes: [
       { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
       {
@@ -42,19 +43,15 @@ export const extract: ReadonlyArray<Mutant> = [
     ],
     options: { on: ["S6", "C1", "C8"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
-  {
-    name: "exclusive-boundary",
-    origin: "museum 2",
-    story: "records at the cursor have been read already",
+  "exclusive-boundary": {
+    why: ["museum 2", "records at the cursor have been read already"],
     file: scan,
     find: incremental,
     replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`),
     options: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
-  {
-    name: "bound-read-apart",
-    origin: "museum 3",
-    story: "the upper bound can be requested after the data",
+  "bound-read-apart": {
+    why: ["museum 3", "the upper bound can be requested after the data"],
     file: scan,
     find: "const complete = page.next === null\n    yield* offer",
     replace:
@@ -62,28 +59,22 @@ export const extract: ReadonlyArray<Mutant> = [
       "state = { ...state, syncedThrough: (yield* connector.page({ resource, since: from.since, token: null })).syncedThrough }\n    yield* offer",
     options: { on: ["S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
-  {
-    name: "no-overlap",
-    origin: "museum 4",
-    story: "a cursor is a cursor",
+  "no-overlap": {
+    why: ["museum 4", "a cursor is a cursor"],
     file: scan,
     find: incremental,
     replace: incremental.replace("before(cursor, overlapMs)", "cursor"),
     options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000, rewriteShare: 0.1, writes: 60 } }
   },
-  {
-    name: "overlap-not-stored-text",
-    origin: "museum 6",
-    story: "the source's high-water mark is right; the overlap is only for old servers",
+  "overlap-not-stored-text": {
+    why: ["museum 6", "the source's high-water mark is right; the overlap is only for old servers"],
     file: scan,
     find: "Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)",
     replace: "Math.min(1_000, Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs))",
     options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
   },
-  {
-    name: "null-stamps-excluded",
-    origin: "museum 7",
-    story: "a record without a time of change has not changed",
+  "null-stamps-excluded": {
+    why: ["museum 7", "a record without a time of change has not changed"],
     file: scan,
     find: "const page = from.until === null ? read : recordsUntil(resource, read, from.until)",
     replace:
@@ -91,28 +82,22 @@ export const extract: ReadonlyArray<Mutant> = [
       "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }",
     options: { on: ["S9"] }
   },
-  {
-    name: "cursor-from-the-last-page",
-    origin: "museum 11",
-    story: "the last page knows the position best",
+  "cursor-from-the-last-page": {
+    why: ["museum 11", "the last page knows the position best"],
     file: scan,
     find: firstPage,
     replace: "syncedThrough: cursor,",
     options: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
-  {
-    name: "cursor-is-the-latest-stamp",
-    origin: "exclusive upper bound",
-    story: "the newest stamp that was read is the next cursor",
+  "cursor-is-the-latest-stamp": {
+    why: ["exclusive upper bound", "the newest stamp that was read is the next cursor"],
     file: scan,
     find: firstPage,
     replace: `syncedThrough: ${lastStamp},`,
     options: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
   },
-  {
-    name: "open-scan-of-another-cursor",
-    origin: "page-token reuse",
-    story: "a page token is a page token",
+  "open-scan-of-another-cursor": {
+    why: ["page-token reuse", "a page token is a page token"],
     changes: [
       {
         file: session,
@@ -127,10 +112,8 @@ export const extract: ReadonlyArray<Mutant> = [
     ],
     options: { on: ["S10", "C8"] }
   },
-  {
-    name: "unmarked-page-says-nothing",
-    origin: "a position from a later page than the first",
-    story: "the page has no position: the next one will have it",
+  "unmarked-page-says-nothing": {
+    why: ["a position from a later page than the first", "the page has no position: the next one will have it"],
     file: scan,
     find: "return !resource.modifiedSince || answeredAt === null ? null : before(answeredAt, overlapMs)",
     replace: "return !resource.modifiedSince || answeredAt === null ? null : null",
@@ -140,19 +123,15 @@ export const extract: ReadonlyArray<Mutant> = [
       overrides: { resources: ["jobs"], overlap: 0, pageSize: 3, rewriteShare: 0.6, writes: 60 }
     }
   },
-  {
-    name: "empty-page-is-the-end",
-    origin: "a page that is empty by mistake",
-    story: "no records, no next page: that is the end",
+  "empty-page-is-the-end": {
+    why: ["a page that is empty by mistake", "no records, no next page: that is the end"],
     file: scan,
     find: "if (!isEmpty(first) || first.next !== null || !(yield* isUnlikely)) return first",
     replace: "return first",
     options: { on: ["S4m"], overrides: { hooks: "off" } }
   },
-  {
-    name: "cursor-is-the-time-of-asking",
-    origin: "an answer that a cache gives again",
-    story: "an answer shows the source at the time of the request",
+  "cursor-is-the-time-of-asking": {
+    why: ["an answer that a cache gives again", "an answer shows the source at the time of the request"],
     file: scan,
     find: "const cursor = cursorOf(resource, page, from.overlapMs)",
     replace:
@@ -169,4 +148,4 @@ export const extract: ReadonlyArray<Mutant> = [
       }
     }
   }
-]
+}

@@ -8,4 +8,6 @@ import { push } from "./push.ts"
 import { reader } from "./reader.ts"
 import { webhook } from "./webhook.ts"
 
-export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook, ...push, ...owner, ...reader]
+export const mutants: ReadonlyArray<Mutant> = [client, extract, land, webhook, push, owner, reader].flatMap((bugs) =>
+  Object.entries(bugs).map(([name, bug]) => ({ ...bug, name, origin: bug.why[0] }))
+)

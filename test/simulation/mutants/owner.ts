@@ -1,7 +1,7 @@
 /** Bugs of code that rests on ownership: it would be correct if a company always had exactly one owner. */
 import type { FaultClass, Plan } from "../Plan.ts"
 import { fenceUnchecked } from "./land.ts"
-import type { Mutant } from "./Mutant.ts"
+import type { Mutants } from "./Mutant.ts"
 import { pushWithoutFence } from "./push.ts"
 
 const lock = "src/land/ResourceLock.ts"
@@ -23,11 +23,12 @@ const byEvents: Partial<Plan> = {
   requestsPerMinute: 600
 }
 
-export const owner: ReadonlyArray<Mutant> = [
-  {
-    name: "owner-takes-events",
-    origin: "an event is resolved when its owner begins",
-    story: "the owner has taken the event, and no other process will process it",
+export const owner: Mutants = {
+  "owner-takes-events": {
+    why: [
+      "an event is resolved when its owner begins",
+      "the owner has taken the event, and no other process will process it"
+    ],
     changes: [
       {
         file: slice,
@@ -39,42 +40,34 @@ export const owner: ReadonlyArray<Mutant> = [
     ],
     options: erring(byEvents)
   },
-  {
-    name: "owner-resolves-first",
-    origin: "an event is resolved before its record is landed",
-    story: "nothing comes between two statements of the owner",
+  "owner-resolves-first": {
+    why: ["an event is resolved before its record is landed", "nothing comes between two statements of the owner"],
     file: fetcher,
     find: "  const landed = yield* session.land({\n",
     replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n",
     options: erring(byEvents)
   },
-  {
-    name: "owner-needs-no-fence",
-    origin: "no lock and no fence",
-    story: "the engine gives a company one owner",
+  "owner-needs-no-fence": {
+    why: ["no lock and no fence", "the engine gives a company one owner"],
     changes: [
       { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
       ...fenceUnchecked
     ],
     options: erring({ ...byEvents, hooks: "beside" }, ["C4", "N5"])
   },
-  {
-    name: "owner-sends-its-own-key",
-    origin: "a new key for each owner",
-    story: "a request of the former owner is not in flight any more",
+  "owner-sends-its-own-key": {
+    why: ["a new key for each owner", "a request of the former owner is not in flight any more"],
     file: sending,
     find: "idempotencyKey: request.key,",
     replace: "idempotencyKey: `${request.key}-${session.writeSession.runId}`,",
     options: erring({ pushes: "only" }, ["U21", "U3"])
   },
-  {
-    name: "owner-pushes-without-fence",
-    origin: "any process with an answer resolves",
-    story: "the owner is the only process that pushes",
+  "owner-pushes-without-fence": {
+    why: ["any process with an answer resolves", "the owner is the only process that pushes"],
     changes: [
       { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
       ...pushWithoutFence
     ],
     options: erring({ pushes: "only" }, ["U21", "U3"])
   }
-]
+}

@@ -1,6 +1,6 @@
 /** Bugs of pushing: keys, outcomes, lookups, merging, resolving. */
 import type { FaultClass, Plan, Pushes } from "../Plan.ts"
-import type { Change, Mutant } from "./Mutant.ts"
+import type { Change, Mutants } from "./Mutant.ts"
 
 const requests = "src/outbox/RequestStore.ts"
 const assumed = "src/outbox/AssumedNew.ts"
@@ -37,47 +37,37 @@ export const pushWithoutFence: ReadonlyArray<Change> = [
   }
 ]
 
-export const push: ReadonlyArray<Mutant> = [
-  {
-    name: "push-new-key-on-retry",
-    origin: "a new key for each attempt",
-    story: "a key is for one request, and this is another one",
+export const push: Mutants = {
+  "push-new-key-on-retry": {
+    why: ["a new key for each attempt", "a key is for one request, and this is another one"],
     file: sending,
     find: "idempotencyKey: request.key,",
     replace: "idempotencyKey: request.failedAttempts === 0 ? request.key : `${request.key}-${request.failedAttempts}`,",
     options: pushOptions(["U23"], ["C3"])
   },
-  {
-    name: "push-key-not-stored",
-    origin: "the key is created when it is sent",
-    story: "the request is stored; its key is a detail of the transport",
+  "push-key-not-stored": {
+    why: ["the key is created when it is sent", "the request is stored; its key is a detail of the transport"],
     file: requests,
     find: "      id,\n      keyScope,\n      createdAt,",
     replace: "      id,\n      key: `${request.key}-${rows.length}`,\n      keyScope,\n      createdAt,",
     options: pushOptions([])
   },
-  {
-    name: "push-key-never-old",
-    origin: "a key is sent again after the source removed it",
-    story: "a key is a key",
+  "push-key-never-old": {
+    why: ["a key is sent again after the source removed it", "a key is a key"],
     file: keys,
     find: "- createdAt < Duration.toMillis(session.settings.keyAgeMax)",
     replace: "- createdAt < Duration.toMillis(session.settings.keyAgeMax) * 1000",
     options: pushOptions(["U15", "U2", "U1"])
   },
-  {
-    name: "push-age-by-own-clock",
-    origin: "the age of a key by the clock of the process",
-    story: "now is now",
+  "push-age-by-own-clock": {
+    why: ["the age of a key by the clock of the process", "now is now"],
     file: keys,
     find: "warehouseNow(session) - createdAt <",
     replace: "session.clock.currentTimeMillisUnsafe() - createdAt <",
     options: pushOptions(["U15", "U2", "U1", "K1"])
   },
-  {
-    name: "push-zombie-sends",
-    origin: "a process that slept sends its old request",
-    story: "the fence guards the ledger",
+  "push-zombie-sends": {
+    why: ["a process that slept sends its old request", "the fence guards the ledger"],
     changes: [
       {
         file: keys,
@@ -92,10 +82,8 @@ export const push: ReadonlyArray<Mutant> = [
     ],
     options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
   },
-  {
-    name: "push-slept-over-fence",
-    origin: "an answer about the fence that is outdated when it is read",
-    story: "the fence was ours, the transaction says so",
+  "push-slept-over-fence": {
+    why: ["an answer about the fence that is outdated when it is read", "the fence was ours, the transaction says so"],
     changes: [
       {
         file: keys,
@@ -110,38 +98,30 @@ export const push: ReadonlyArray<Mutant> = [
     ],
     options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.1 } }
   },
-  {
-    name: "push-given-up-unseen",
-    origin: "a new key after 500 without a lookup",
-    story: "500 means that the write did not complete, it says so",
+  "push-given-up-unseen": {
+    why: ["a new key after 500 without a lookup", "500 means that the write did not complete, it says so"],
     file: creates,
     find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }, listed),",
     replace:
       "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),",
     options: pushOptions(["U8"])
   },
-  {
-    name: "push-item-again-unseen",
-    origin: "a failed item is sent again without a lookup",
-    story: "the item says that it failed",
+  "push-item-again-unseen": {
+    why: ["a failed item is sent again without a lookup", "the item says that it failed"],
     file: creates,
     find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) }, listed)",
     replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })",
     options: pushOptions(["U14"])
   },
-  {
-    name: "push-by-position",
-    origin: "results by their position",
-    story: "they come in the order in which they were sent",
+  "push-by-position": {
+    why: ["results by their position", "they come in the order in which they were sent"],
     file: creates,
     find: "items.get(row.requestIndex)",
     replace: "answer.items[row.requestIndex]",
     options: pushOptions(["U10"])
   },
-  {
-    name: "push-missing-is-written",
-    origin: "an item that the answer does not name was written",
-    story: "207 is a success, and errors are named",
+  "push-missing-is-written": {
+    why: ["an item that the answer does not name was written", "207 is a success, and errors are named"],
     file: creates,
     find: '    case "WriteSucceeded": {\n      const { id, record',
     replace:
@@ -149,137 +129,107 @@ export const push: ReadonlyArray<Mutant> = [
       '    case "WriteSucceeded": {\n      const { id, record',
     options: pushOptions(["U10"])
   },
-  {
-    name: "push-no-halving",
-    origin: "a rejected batch rejects all its records",
-    story: "the source has rejected them",
+  "push-no-halving": {
+    why: ["a rejected batch rejects all its records", "the source has rejected them"],
     file: creates,
     find: "if (rows.length <= 1) {",
     replace: "if (rows.length >= 1) {",
     options: pushOptions(["U13", "U20"])
   },
-  {
-    name: "push-no-fence",
-    origin: "any process with an answer resolves",
-    story: "there is a lock",
+  "push-no-fence": {
+    why: ["any process with an answer resolves", "there is a lock"],
     changes: pushWithoutFence,
     options: pushOptions(["U22", "D8", "C3"])
   },
-  {
-    name: "push-adopted-unseen",
-    origin: "an adopted record is not compared",
-    story: "the same key is the same record",
+  "push-adopted-unseen": {
+    why: ["an adopted record is not compared", "the same key is the same record"],
     file: dedupe,
     find: 'only.record === null ? [] : differences(resource, "create", row.text, only.record)',
     replace: 'only.record !== null ? [] : differences(resource, "create", row.text, only.record)',
     options: pushOptions(["U17"])
   },
-  {
-    name: "push-first-is-adopted",
-    origin: "the first of several records is adopted",
-    story: "an externalid is unique, surely",
+  "push-first-is-adopted": {
+    why: ["the first of several records is adopted", "an externalid is unique, surely"],
     file: dedupe,
     find: "if (another !== undefined || id === null) {",
     replace: "if (id === null) {",
     options: pushOptions(["U17"], ["U12"])
   },
-  {
-    name: "push-cancelled-adopted",
-    origin: "a cancelled record is adopted",
-    story: "it is there",
+  "push-cancelled-adopted": {
+    why: ["a cancelled record is adopted", "it is there"],
     file: dedupe,
     find: "if (!wasSent && isCancelled(",
     replace: "if (wasSent && isCancelled(",
     options: pushOptions(["U17"])
   },
-  {
-    name: "push-not-looked-up",
-    origin: "created without a look whether it is there",
-    story: "we create it, so it cannot be there",
+  "push-not-looked-up": {
+    why: ["created without a look whether it is there", "we create it, so it cannot be there"],
     file: dedupe,
     find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }, listed))",
     replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))",
     options: pushOptions(["U17"])
   },
-  {
-    name: "push-cancelled-unseen",
-    origin: "a lookup by externalid that shows no cancelled records",
-    story: "a cancelled record is gone",
+  "push-cancelled-unseen": {
+    why: ["a lookup by externalid that shows no cancelled records", "a cancelled record is gone"],
     file: pages,
     find: 'else if (isCancellable(resource)) parameters.push(["cancel", "any"])',
     replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])',
     options: pushOptions(["U17"])
   },
-  {
-    name: "push-looked-up-long-ago",
-    origin: "after one lookup, no second one",
-    story: "it was not there",
+  "push-looked-up-long-ago": {
+    why: ["after one lookup, no second one", "it was not there"],
     file: assumed,
     find: "const absentFor = \"interval '10 minutes'\"",
     replace: "const absentFor = \"interval '10 days'\"",
     options: pushOptions(["U15", "U17", "D2"])
   },
-  {
-    name: "push-stale-merged-blindly",
-    origin: "after stale_record the same update is sent with the new version",
-    story: "the last one wins",
+  "push-stale-merged-blindly": {
+    why: ["after stale_record the same update is sent with the new version", "the last one wins"],
     file: changes,
     find: "const conflict = different.find(",
     replace: "const conflict = row.conflictRetries > 0 ? undefined : different.find(",
     options: pushOptions(["U16", "U19"])
   },
-  {
-    name: "push-no-if-match",
-    origin: "an update does not name the version it means",
-    story: "it was read a moment ago",
+  "push-no-if-match": {
+    why: ["an update does not name the version it means", "it was read a moment ago"],
     file: changes,
     find: "ifMatch: version,",
     replace: "ifMatch: null,",
     options: pushOptions(["U19"])
   },
-  {
-    name: "push-body-rebuilt",
-    origin: "the body is built anew on resume",
-    story: "it is the same JSON",
+  "push-body-rebuilt": {
+    why: ["the body is built anew on resume", "it is the same JSON"],
     file: requests,
     find: "{ ...row, rows }",
     replace: "{ ...row, body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1), rows }",
     options: pushOptions(["C1"])
   },
-  {
-    name: "push-any-order",
-    origin: "rows of one record in any order",
-    story: "the outbox is a queue, the database keeps it",
+  "push-any-order": {
+    why: ["rows of one record in any order", "the outbox is a queue, the database keeps it"],
     file: outbox,
     find: "e.id < o.id and ${same}`",
     replace: "e.id < o.id and e.id < 0 and ${same}`",
     options: pushOptions(["U19", "U2"])
   },
-  {
-    name: "push-replay-is-news",
-    origin: "a replayed answer is landed as the newest",
-    story: "it has just come in",
+  "push-replay-is-news": {
+    why: ["a replayed answer is landed as the newest", "it has just come in"],
     file: creates,
     find: "      observedAt: request.createdAt\n",
     replace: "      observedAt: request.createdAt + 3_600_000\n",
     options: pushOptions(["U16", "U2", "C1"], [], "beside")
   },
-  {
-    name: "push-not-landed",
-    origin: "an answered record is not landed",
-    story: "the next sync brings it",
+  "push-not-landed": {
+    why: ["an answered record is not landed", "the next sync brings it"],
     changes: [
       { file: creates, find: "echo: echoOf(request, answer),", replace: "echo: echoOf(request, answer).slice(1)," }
     ],
     options: pushOptions([])
   },
-  {
-    name: "push-in-progress-is-no",
-    origin: "409 in progress handled as a rejection",
-    story: "409 is a conflict, and a conflict is for a person",
+  "push-in-progress-is-no": {
+    why: ["409 in progress handled as a rejection", "409 is a conflict, and a conflict is for a person"],
     file: answer,
     find: 'case "request_in_progress":',
     replace: 'case "request_in_progress ":',
     options: pushOptions(["U3", "U22", "C1"])
   }
-]
+}
