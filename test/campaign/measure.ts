@@ -11,7 +11,9 @@
 import { spawn } from "node:child_process"
 import { parseArgs } from "node:util"
 
-const { values } = parseArgs({ options: { from: { type: "string" }, only: { type: "string" } } })
+const { values } = parseArgs({
+  options: { from: { type: "string" }, only: { type: "string" }, help: { type: "boolean", default: false } }
+})
 
 const refuse = (text: string): never => {
   process.stderr.write(`${text}\n`)
@@ -70,6 +72,12 @@ const suites: ReadonlyArray<Suite> = [
   vitest("postgres", "test:postgres", "--full"),
   { name: "bench", run: ["node", "test/bench/bench.ts"], figures: /^.*$/gm }
 ]
+
+if (values.help) {
+  process.stdout.write(`npm run measure -- [--from SEED] [--only NAME,…]\n`)
+  for (const { name, run } of suites) process.stdout.write(`  ${name.padEnd(18)} ${run.join(" ")}\n`)
+  process.exit(0)
+}
 
 const names = values.only?.split(",") ?? suites.map(({ name }) => name)
 const unknown = names.find((name) => !suites.some((suite) => suite.name === name))
