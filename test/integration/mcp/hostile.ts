@@ -1,4 +1,4 @@
-/** One hundred hostile inputs to the tools of assistants: SQL, arguments, and texts of records. */
+/** Hostile inputs to the tools of assistants: SQL, arguments, and texts of records. */
 
 export interface Hostile {
   readonly tool: string
@@ -8,58 +8,21 @@ export interface Hostile {
 }
 
 const refusedSql: ReadonlyArray<string> = [
-  // Writes.
+  // Writes. Reader.test.ts of the warehouse has the other ways out of the one statement that reads.
   "delete from erp.orders",
-  "update erp.customers set name = 'x'",
-  "insert into tributary.outbox (company) values ('main')",
-  "truncate erp.orders",
-  "drop table erp.orders",
-  "create table erp.x (a int)",
   "create temp table x as select 1",
-  "select 1 into x",
   "with gone as (delete from erp.orders returning *) select * from gone",
-  "select * from (delete from erp.orders returning 1) x",
-  "select * from erp.orders for update",
-  "select * from erp.orders limit 1 for share",
-  "alter table erp.orders add column x int",
-  "alter role tributary_reader superuser",
-  "grant all on schema tributary to tributary_reader",
-  "comment on table erp.orders is 'x'",
-  "refresh materialized view x",
-  "vacuum",
-  "analyze erp.orders",
-  "reindex database postgres",
-  "lock table erp.orders in access exclusive mode",
-  "explain analyze delete from erp.orders",
-  "explain analyze insert into erp.orders (id) values (1)",
   "explain (analyze, buffers) update erp.customers set name = 'x'",
-  // More than one statement, and ways out of the one that reads.
-  "select 1; delete from erp.orders",
-  "select 1; commit; delete from erp.orders",
   "select 1) as x; delete from erp.orders; --",
   "select 1) x, (delete from erp.orders returning 1",
-  "commit",
-  "rollback",
-  "begin",
   "end; drop schema erp cascade",
   "do $$ begin delete from erp.orders; end $$",
   "call tributary.order_changes()",
-  "set role postgres",
-  "reset role",
   "set session authorization postgres",
-  "set transaction read write",
   "set default_transaction_read_only = off",
-  "listen tributary",
-  "notify tributary",
-  "prepare x as select 1",
-  "execute x",
-  "declare c cursor for select 1",
   "fetch 10 from statement",
-  "copy erp.orders to '/tmp/orders'",
   "copy (select 1) to program 'id'",
-  "copy erp.orders from '/etc/passwd'",
   "load 'x'",
-  "checkpoint",
   // Secrets of the control plane and of the server.
   "select * from tributary.webhook_secrets",
   "select sealed_token, token from tributary.company_settings",
