@@ -2,15 +2,10 @@
  * Companies of the warehouse, with the real commands, a running `serve` and the reference server: each change takes
  * effect within seconds and disturbs no other company.
  */
-import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { encrypt } from "../../../src/subscriptions/SecretCipher.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { until } from "../../support/until.ts"
@@ -70,49 +65,6 @@ const runsDone = (world: World, company: number) =>
     ),
     ([row]) => row!.runs
   )
-
-/** A role of `schema grants --company` reads its company, and nothing of another. */
-const confirmReader = Effect.fnUntraced(function* (
-  world: World,
-  run: (args: ReadonlyArray<string>) => ReturnType<World["run"]>
-) {
-  const role = `south_reader_${randomUUID().slice(0, 8)}`
-  const granted = succeed(yield* run(["schema", "grants", "--company", "south", "--reader", role, "--json"]))
-  const { statements } = JSON.parse(granted.stdout) as { statements: ReadonlyArray<string> }
-  yield* Effect.acquireRelease(
-    // Twice: repeated grants are harmless.
-    Effect.forEach([...statements, ...statements, `alter role ${role} password 'not-a-secret'`], (one) =>
-      world.query(one)
-    ),
-    () => Effect.andThen(world.query(`drop owned by ${role}`), world.query(`drop role ${role}`))
-  )
-  const url = new URL(world.databaseUrl)
-  url.username = role
-  url.password = "not-a-secret"
-  yield* Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    for (const dataset of ["erp", "erp_history"]) {
-      const companies = yield* sql.unsafe<{ id: string; rows: number }>(
-        `select _company_id::text as id, count(*)::int as rows from ${dataset}_2.${resource} group by 1`
-      )
-      assert.deepStrictEqual(
-        companies.map(({ id }) => id),
-        ["2"]
-      )
-      assert.isAbove(companies[0]!.rows, 0)
-      for (const statement of [
-        `select * from ${dataset}.${resource}`,
-        `delete from ${dataset}_2.${resource}`,
-        "select * from tributary.company_settings",
-        "select * from tributary.webhook_secrets",
-        "create table public.mine (id bigint)"
-      ]) {
-        const error = yield* Effect.flip(sql.unsafe(statement))
-        assert.include(["42501", "25006", "55000"], DatabaseError.from("try")(error).code, statement)
-      }
-    }
-  }).pipe(Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url.href))))))
-})
 
 const ready = (serve: { readonly text: () => string; readonly errors: () => string }) =>
   until(
@@ -248,8 +200,6 @@ describe("a company of the warehouse", () => {
           )
           yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0)
           assert.strictEqual(yield* countOf(world, "tributary.company_settings where token is not null"), 0)
-
-          yield* confirmReader(world, run)
 
           const wrong = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: `${key} but another` })
           assert.strictEqual(wrong.code, 2)

@@ -72,17 +72,17 @@ dashboard: { listen: off }
     on: { readonly url: string },
     args: ReadonlyArray<string>,
     more: Readonly<Record<string, string>> = {}
-  ) => {
-    const command = world.command(args, env(on.url, more))
-    return command
-  }
-  const add = (on: { readonly url: string }, name: string, more: Readonly<Record<string, string>> = {}) =>
+  ) => world.command(args, env(on.url, more))
+  const add = (on: { readonly url: string }, name: string) =>
     Effect.map(
-      run(
-        on,
-        ["company", "add", name, "--token-env", name.toUpperCase(), ...resources.flatMap((one) => ["--resource", one])],
-        more
-      ),
+      run(on, [
+        "company",
+        "add",
+        name,
+        "--token-env",
+        name.toUpperCase(),
+        ...resources.flatMap((one) => ["--resource", one])
+      ]),
       succeed
     )
   yield* add(from, "south")
@@ -102,7 +102,7 @@ dashboard: { listen: off }
     }
     return found
   })
-  return { world, from, to, run, start, add, state, differences, second }
+  return { world, from, to, run, start, add, differences }
 })
 
 export const move = ["company", "move", "south", "--to-env", "OTHER", "--json"]

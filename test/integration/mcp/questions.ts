@@ -24,7 +24,9 @@ const queries: ReadonlyArray<Question> = [
     tool: "query",
     args: { sql: "select sum(ordertotal) from orders where _deleted_at is null and not cancel" },
     expected: (books) =>
-      shown(books.of("orders").reduce((sum, one) => sum + (one["cancel"] === true ? 0n : exact(one["ordertotal"])), 0n)),
+      shown(
+        books.of("orders").reduce((sum, one) => sum + (one["cancel"] === true ? 0n : exact(one["ordertotal"])), 0n)
+      ),
     actual: (data) => plain(rowsOf(data)[0]![0]!)
   },
   {
