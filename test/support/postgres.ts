@@ -95,3 +95,7 @@ export const stopClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe(clockIs(`timestamptz ''${row!.now}''`))
   )
 )
+
+/** Runs a statement in the warehouse of the test. */
+export const execute = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))

@@ -11,7 +11,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as CompanyRows from "../../../src/companies/CompanyRows.ts"
@@ -28,10 +27,12 @@ import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import * as WriteActivity from "../../../src/tasks/WriteActivity.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
+/** The key of the target. */
+const otherKey = Redacted.make("another key of the test, with more than thirty-two characters")
 const token = Redacted.make("token-of-south")
 const south = {
   company: "south",
@@ -43,8 +44,6 @@ const south = {
 /** The company with its number. */
 const south2 = { company: "south", companyId: 2n }
 const fingerprint = "a".repeat(64)
-
-const query = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
 
 /** A warehouse on the embedded server, which has the newest version. */
 const layerEmbedded = Layer.effectDiscard(Migrations.migrate()).pipe(
@@ -111,17 +110,17 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
 const insertRows = Effect.fnUntraced(function* (company: string, number: number) {
   yield* TablePlan.apply([tableOf(serviceV2.resources.get("customers")!)])
   const rows = rowsOf(company, number)
-  for (const [table, values] of Object.entries(rows)) yield* query(`insert into ${table} ${values}`)
+  for (const [table, values] of Object.entries(rows)) yield* execute(`insert into ${table} ${values}`)
   return Object.keys(rows)
 })
 
 /** Two warehouses: the first has `south`, the second has `north` and used ids. */
 const makeWarehouses = Effect.gen(function* () {
   yield* insertRows("south", 2)
-  yield* query(
+  yield* execute(
     `insert into tributary.budgets (fingerprint, retry_after_at, updated_at) values ('${fingerprint}', '2026-02-03 04:05:06.789012+00', now())`
   )
-  yield* query(
+  yield* execute(
     `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
      values ('${fingerprint}', 5, 0, now(), now() + interval '1 minute')`
   )
@@ -131,9 +130,9 @@ const makeWarehouses = Effect.gen(function* () {
     Effect.gen(function* () {
       yield* insertRows("north", 1)
       // Other formats, in the sessions that begin from now on.
-      const [{ name }] = (yield* query<{ name: string }>("select current_database() as name")) as [{ name: string }]
+      const [{ name }] = (yield* execute<{ name: string }>("select current_database() as name")) as [{ name: string }]
       for (const setting of ["datestyle = 'SQL, DMY'", "bytea_output = 'escape'", "extra_float_digits = -15"]) {
-        yield* query(`alter database "${name}" set ${setting}`)
+        yield* execute(`alter database "${name}" set ${setting}`)
       }
     }),
     target
@@ -141,7 +140,7 @@ const makeWarehouses = Effect.gen(function* () {
   const move = {
     companyId: 2n,
     token,
-    targetKey: key,
+    targetKey: otherKey,
     fingerprint,
     datasets: datasetsDefault,
     by: "a person"
@@ -151,7 +150,7 @@ const makeWarehouses = Effect.gen(function* () {
   return {
     target,
     begin,
-    inTarget: <Row extends object>(text: string) => Effect.provideContext(query<Row>(text), target)
+    inTarget: <Row extends object>(text: string) => Effect.provideContext(execute<Row>(text), target)
   }
 })
 
@@ -195,10 +194,10 @@ const insertDerived = Effect.gen(function* () {
      values ('rule', 'critical', 's', 'c', array['customers'], 'select 1') on conflict do nothing`,
     "insert into tributary.invariant_states (invariant, company_id) values ('rule', 2) on conflict do nothing"
   ])
-    yield* query(statement)
+    yield* execute(statement)
 })
 
-const derivedRows = query<{ rows: number }>(
+const derivedRows = execute<{ rows: number }>(
   `select (select count(*) from tributary.activity where company = 'south')::int + (select count(*) from tributary.company_states)::int
         + (select count(*) from tributary.invariant_states)::int as rows`
 )
@@ -206,7 +205,7 @@ const derivedRows = query<{ rows: number }>(
 describe("the tables with rows of companies", () => {
   it.effect("are all in the list that decides what moves and what is deleted", () =>
     Effect.gen(function* () {
-      const tables = yield* query<{ name: string; column: string }>(
+      const tables = yield* execute<{ name: string; column: string }>(
         `select 'tributary.' || c.relname as name, a.attname as column from pg_class c join pg_attribute a on a.attrelid = c.oid
           where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'p') and a.attname ~ 'company'
             and not a.attisdropped and a.attname <> 'company_revision' and c.relname <> 'company_revision' order by 1, 2`
@@ -252,7 +251,7 @@ describe("the rows of a company that serve writes", () => {
       yield* until(
         "the deletion waits for the writer",
         Effect.orDie(
-          query<{ n: number }>(
+          execute<{ n: number }>(
             "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
           )
         ),
@@ -281,10 +280,10 @@ describe("the rows of a company that serve writes", () => {
     Effect.gen(function* () {
       yield* makeWarehouses
       yield* insertDerived
-      yield* query(
+      yield* execute(
         `insert into tributary.change_endpoints (name, url, origin, last_position, secret) values ('a', 'https://a.example', 'command', 0, '\\x00')`
       )
-      yield* query(
+      yield* execute(
         `insert into tributary.change_retries (endpoint, position, company_number, resource, record_id, next_attempt_at)
          values ('a', 1, 2, 'customers', 1, now())`
       )
@@ -292,7 +291,7 @@ describe("the rows of a company that serve writes", () => {
       assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
       assert.strictEqual(receipt.rows["tributary.change_retries"], 1)
       assert.strictEqual(receipt.rows["tributary.company_states"], 1)
-      assert.deepStrictEqual(yield* query("select from tributary.change_retries"), [])
+      assert.deepStrictEqual(yield* execute("select from tributary.change_retries"), [])
     }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
   )
 })
@@ -301,7 +300,7 @@ describe("the rows of a company that moves", () => {
   it.live("are all copied, with ids that are free in the target, and every reference", () =>
     Effect.gen(function* () {
       const { target, begin, inTarget } = yield* makeWarehouses
-      const relations = (yield* query<{ name: string }>(
+      const relations = (yield* execute<{ name: string }>(
         Removal.relationsStatement.text.replace("$1", "array['tributary', 'erp', 'erp_history']")
       )).map(({ name }) => name)
       assert.sameMembers(
@@ -309,7 +308,7 @@ describe("the rows of a company that moves", () => {
         relations.filter((name) => !tablesThat("deleted").includes(name))
       )
       // Every column that may have an id of Postgres is known; `record_id` is the source's.
-      const columns = yield* query<{ column: string }>(
+      const columns = yield* execute<{ column: string }>(
         `select attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid
           where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and atttypid = 'bigint'::regtype and attnum > 0
             and attidentity = '' and attname ~ '(_id|generation)$' and attname not in ('company_id', 'record_id')`
@@ -384,7 +383,7 @@ describe("the rows of a company that moves", () => {
       assert.isTrue(added!.id > runs!.last)
       const [stored] = yield* Effect.provideContext(CompanyStore.read, target)
       const varying = { updatedAt: null, sealed: null, version: null }
-      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, stored!)!), "token-of-south")
+      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(otherKey, stored!)!), "token-of-south")
       assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
       assert.deepStrictEqual(yield* CompanyStore.read, [])
       const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
@@ -396,7 +395,7 @@ describe("the rows of a company that moves", () => {
     Effect.gen(function* () {
       const { target, begin, inTarget } = yield* makeWarehouses
       const move = yield* begin
-      const insert = query(
+      const insert = execute(
         "insert into tributary.outbox (company, resource, record) values ('south', 'customers', '{}')"
       )
       const error = yield* Effect.flip(giveWhile(target, Move.give(move, target), insert))
@@ -412,7 +411,7 @@ describe("the rows of a company that moves", () => {
     Effect.gen(function* () {
       const { target, begin, inTarget } = yield* makeWarehouses
       const move = yield* begin
-      const update = query("update tributary.tasks set paused_by = 'a person' where company = 'south'")
+      const update = execute("update tributary.tasks set paused_by = 'a person' where company = 'south'")
       yield* giveWhile(target, Move.give(move, target), update)
       yield* Move.complete(south2, move.row.moveId!, target)
       const [task] = yield* inTarget<{ by: string }>(
@@ -442,7 +441,7 @@ describe("the rows of a company that moves", () => {
       const { target, begin } = yield* makeWarehouses
       const move = yield* begin
       const resumed: Array<boolean> = []
-      const waits = query<{ n: number }>(
+      const waits = execute<{ n: number }>(
         "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
       )
       const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))

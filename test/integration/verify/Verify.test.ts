@@ -34,7 +34,7 @@ import { canonical, parse } from "../../../src/json/Json.ts"
 import { chanceOfFinding } from "../../../src/verify/Sample.ts"
 import type { ResourceReport } from "../../../src/verify/Report.ts"
 import { verifyResource, type VerifyOptions } from "../../../src/verify/Verify.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { differingIds, load, memorySource, type MemorySource } from "./support.ts"
 
 /** A resource with single requests and timestamps. */
@@ -118,9 +118,6 @@ const verify = (pair: Pair, more: Partial<VerifyOptions<SqlClient.SqlClient>> = 
     repair: null,
     ...more
   })
-
-const execute = (statement: string, parameters: ReadonlyArray<unknown> = []) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(statement, parameters))
 
 /** `17 different price seen`, one line per finding. */
 const briefly = (report: ResourceReport): ReadonlyArray<string> =>
