@@ -148,7 +148,8 @@ export interface SoftDeleteSql {
   readonly tombstone: string
   /**
    * Lets rows that were restored continue their history: the version is later than those of the history, and begins when
-   * the latest of them ends. So no two versions are valid at one moment. Parameters: company.
+   * the last of them ends or later. So no two versions are valid at one moment. An earlier version may end later, where the
+   * warehouse's clock was set back since. Parameters: company.
    */
   readonly continueVersions: string
 }
@@ -199,8 +200,9 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
   // A row may have been deleted by hand after this read began: its versions are valid one after the other.
   const begins =
-    `greatest(s."_began", (select max(h."_valid_to") from ${table.superseded} h where h."_company_id" = $1::bigint ` +
-    `and h."id" = s."id" and not exists (select from ${table.current} k where k."_company_id" = $1::bigint and k."id" = s."id")))`
+    `greatest(s."_began", (select h."_valid_to" from ${table.superseded} h where h."_company_id" = $1::bigint ` +
+    `and h."id" = s."id" and not exists (select from ${table.current} k where k."_company_id" = $1::bigint and k."id" = s."id") ` +
+    `order by h."_version" desc limit 1))`
   const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", ${begins}, ${version}`
   /** Writes the versions of "merged" to the change feed. */
   const fed = `fed as (${ChangeBatch.insert(table, "merged", { company: "$1::bigint", began: "began" })})`
@@ -321,8 +323,8 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     continueVersions:
       `update ${table.current} t set "_version" = greatest(t."_version", h.version + 1), ` +
       `"_observed_at" = greatest(t."_observed_at", h.ended) ` +
-      `from (select "id", max("_version") as version, max("_valid_to") as ended ` +
-      `from ${table.superseded} where "_company_id" = $1 group by "id") h ` +
+      `from (select distinct on ("id") "id", "_version" as version, "_valid_to" as ended ` +
+      `from ${table.superseded} where "_company_id" = $1 order by "id", "_version" desc) h ` +
       `where t."_company_id" = $1 and t."id" = h."id" and (t."_version" <= h.version or t."_observed_at" < h.ended)`
   }
 }

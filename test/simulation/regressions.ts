@@ -313,5 +313,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 2911300047,
     cause: "a page that was read before its rows were deleted by hand landed after that, and overlapped their versions",
     later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
+  },
+  {
+    kind: "syncs",
+    seed: 3129110816,
+    cause:
+      "rows that continued their history after a restore began when an earlier version ended, which was in the future once the warehouse's clock was set back",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
   }
 ]
