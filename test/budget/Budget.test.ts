@@ -195,27 +195,6 @@ describe("the priority of permits", () => {
     })
   )
 
-  it.effect("applies across processes without starving a backfill", () =>
-    Effect.gen(function* () {
-      const ledger = yield* memory(100)
-      const permitUses: Array<PermitUse> = []
-      const process = (kind: PriorityClass) =>
-        Effect.gen(function* () {
-          const budget = yield* Budget.fromPermitStore(ledger)
-          yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, permitUses)))
-        })
-      yield* process("backfill")
-      yield* TestClock.adjust("2 minutes")
-      yield* process("live")
-      yield* TestClock.adjust("5 minutes")
-      const later = within(permitUses, 180_000, 420_000)
-      const share = by(later, "backfill") / later.length
-      assert.isAtLeast(share, 0.08)
-      assert.isAtMost(share, 0.15)
-      assert.isAtLeast(later.length, 0.97 * 4 * 100)
-    })
-  )
-
   it.effect("admits urgent and live work while a backfill of another process uses everything", () =>
     Effect.gen(function* () {
       const ledger = yield* memory(600)

@@ -1,6 +1,6 @@
 /** `npm run new:resource`, run in a copy of the catalogue. */
 import { execFileSync, spawnSync } from "node:child_process"
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -41,30 +41,5 @@ describe("new:resource", () => {
     assert.deepStrictEqual(imports, [...imports].sort())
     const oxfmt = join(root, "node_modules/.bin/oxfmt")
     execFileSync(oxfmt, ["--config", join(root, "config/oxfmt.json"), "--check", "connectors"], { cwd: copy })
-  })
-
-  it("rejects a name that exists, is reserved or is not a path, and writes nothing", () => {
-    const folder = join(copy, "connectors/service-v2/catalogue/resources")
-    const before = [readdirSync(folder), readFileSync(join(copy, indexPath), "utf8")]
-    const refused: ReadonlyArray<readonly [name: string, reason: RegExp]> = [
-      ["orders", /exists/],
-      ["common", /exists/],
-      ["index", /exists/],
-      ["new", /reserved/],
-      ["resource", /reserved/],
-      ["Orders", /no name/],
-      ["work-types", /no name/],
-      ["2fa", /no name/],
-      ["../orders", /no name/],
-      ["", /no name/]
-    ]
-    for (const [name, reason] of refused) {
-      const { status, stderr } = run(name)
-      assert.strictEqual(status, 1, name)
-      assert.match(stderr, reason, name)
-    }
-    assert.strictEqual(run().status, 2)
-    assert.strictEqual(run("one", "two").status, 2)
-    assert.deepStrictEqual([readdirSync(folder), readFileSync(join(copy, indexPath), "utf8")], before)
   })
 })

@@ -429,13 +429,6 @@ describe("a 429 response", () => {
     })
   )
 
-  it.effect("pauses also if the body has a foreign form", () =>
-    Effect.gen(function* () {
-      const { sent } = yield* succeeding([answers(429, "slow down", { "retry-after": "3" }), good])
-      assert.strictEqual(sent[1]!.at, 3000)
-    })
-  )
-
   it.effect("does not count as one of the attempts", () =>
     Effect.gen(function* () {
       const { connector } = yield* succeeding(
@@ -609,23 +602,6 @@ describe("a write", () => {
       assert.strictEqual(sent.length, 3)
       assert.isAtLeast(sent[1]!.at, 3000)
       assert.deepStrictEqual(pausesMs, [])
-    })
-  )
-
-  it.effect("is retried with its key if a success response cannot be read", () =>
-    Effect.gen(function* () {
-      const { sent } = yield* succeeding([html, answers(201), answers(201, { id: 5 })], writing)
-      assert.strictEqual(sent.length, 3)
-    })
-  )
-
-  it.effect("succeeds with a 204 without a body", () =>
-    Effect.gen(function* () {
-      const { value } = yield* succeeding([answers(204)], (connector) =>
-        connector.write({ ...write, operation: "cancel", id: "5", body: null })
-      )
-      const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
-      assert.deepInclude(value, { status: 204, body: "", items })
     })
   )
 })

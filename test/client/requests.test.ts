@@ -270,29 +270,6 @@ describe("a scan", () => {
     })
   )
 
-  it.effect("by page number ends at the announced end or an empty page", () =>
-    Effect.gen(function* () {
-      const numberedPages = (from: number, count: number) => list(numbered(from, count), {})
-      const steps = [
-        numberedPages(1, 5),
-        numberedPages(5, 4),
-        numberedPages(6, 5),
-        numberedPages(9, 2),
-        numberedPages(11, 0)
-      ]
-      const { ids, paths } = yield* scan([...steps, numberedPages(9, 2)], { paging: { mode: "page" }, pageSize: 5 })
-      assert.deepStrictEqual(paths, [
-        "/things?limit=5&cancel=any",
-        "/things?limit=4&cancel=any&page=2",
-        "/things?limit=5&cancel=any&page=2",
-        "/things?limit=4&cancel=any&page=3",
-        "/things?limit=4&cancel=any&page=4",
-        "/things?limit=4&cancel=any&page=3"
-      ])
-      assert.deepStrictEqual(ids, ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"])
-    })
-  )
-
   it.effect("by page number without a limit reads the previous page once more", () =>
     Effect.gen(function* () {
       const [one, two] = [list(numbered(1, 2), {}), list(numbered(3, 1), { limit: 2 })]

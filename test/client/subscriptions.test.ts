@@ -165,21 +165,6 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("is rejected with the source's own code and field", () =>
-    Effect.gen(function* () {
-      const { subscriptions, token, make } = yield* world()
-      const { reason } = yield* failureOf(
-        subscriptions.create({ ...definition, events: ["orders.created", "orders.eaten"] })
-      )
-      assert.deepInclude(reason, { _tag: "Refused", code: "unknown_value", field: "events[1]" })
-      const reader = yield* make(token({ scopes: ["setup:read"] }))
-      assert.deepInclude((yield* failureOf(reader.create(definition))).reason, {
-        _tag: "Forbidden",
-        scope: "setup:write"
-      })
-    })
-  )
-
   it.effect("is disabled by a 410 response and can be re-enabled", () =>
     Effect.gen(function* () {
       const { subscriptions, call, reply, cycle } = yield* world()
@@ -525,18 +510,6 @@ describe("a response without a complete subscription", () => {
     })
   )
 
-  it.effect("pauses the rate budget for the Retry-After of a 503", () =>
-    Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
-      const busy = refuses(503, "server_error", {}, { "retry-after": "40" })
-      const { connector, pausesMs } = yield* ScriptedHttp.make([busy, answers(200, shown)])
-      const read = yield* Effect.forkChild(connector.subscriptions!.get("1"))
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual((yield* Fiber.join(read))?.id, "1")
-      assert.deepStrictEqual(pausesMs, [40_000])
-    })
-  )
-
   it.effect("does not confirm a new secret", () =>
     Effect.gen(function* () {
       for (const body of [null, {}, { data: {} }]) {
@@ -544,22 +517,6 @@ describe("a response without a complete subscription", () => {
         const change = connector.subscriptions!.update("1", { secret: Redacted.make(canary) })
         assert.strictEqual((yield* failureOf(change)).reason._tag, "Malformed")
       }
-    })
-  )
-
-  it.effect("in a foreign form is retried with the same idempotency key", () =>
-    Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
-      const envelope = answers(200, { error: { code: "server_error", message: "no" } })
-      const { connector, sent } = yield* ScriptedHttp.make([envelope, answers(200, shown)])
-      const change = yield* Effect.forkChild(connector.subscriptions!.update("1", { secret: Redacted.make(canary) }))
-      yield* TestClock.adjust("1 minute")
-      assert.strictEqual((yield* Fiber.join(change)).id, "1")
-      assert.deepStrictEqual(
-        sent.map(({ method }) => method),
-        ["PATCH", "PATCH"]
-      )
-      assert.strictEqual(new Set(sent.map(({ headers }) => headers["idempotency-key"])).size, 1)
     })
   )
 })
@@ -655,16 +612,6 @@ describe("the field of a new secret", () => {
         assert(Exit.isFailure(exit), rotateField)
         assert.match(Cause.pretty(exit.cause), /rotateField/)
       }
-    })
-  )
-
-  it.effect("is reported by the source if it has another name", () =>
-    Effect.gen(function* () {
-      const { subscriptions } = yield* world({}, { rotateField: "new_secret" })
-      yield* subscriptions.create(definition)
-      const error = yield* failureOf(subscriptions.update("1", { secret: Redacted.make(canary) }))
-      assert.deepInclude(error.reason, { _tag: "Refused", code: "unknown_parameter", field: "new_secret" })
-      assert.match(error.message, /valid are: .*secret/)
     })
   )
 })

@@ -171,28 +171,6 @@ describe("the undici transport", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("waits as a response requests whose body is cut", () =>
-    Effect.gen(function* () {
-      for (const status of [429, 503]) {
-        for (const length of [{}, { "content-length": "100" }]) {
-          const { connector } = yield* world(
-            [
-              (_request, response) => {
-                response.writeHead(status, { ...length, "retry-after": "1800" })
-                response.write(`{"error":{`, () => response.socket?.end())
-              }
-            ],
-            { retry: { attemptsMax: 1 } }
-          )
-          const error = yield* Effect.flip(connector.page(first))
-          assert(error instanceof SourceError)
-          assert.strictEqual(error.reason._tag, status === 429 ? "RateLimited" : "ServerFault")
-          assert.strictEqual(Duration.toSeconds(error.retryAfter!), 1800)
-        }
-      }
-    }).pipe(Effect.scoped)
-  )
-
   it.live("fails without a complete response in time", () =>
     Effect.gen(function* () {
       const [firstClose, secondClose] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()]

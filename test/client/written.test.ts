@@ -630,22 +630,4 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
       }
     })
   )
-
-  it.effect("return the current record after an update and a cancel", () =>
-    Effect.gen(function* () {
-      const { listRecords, make, write } = yield* world({ batchStatus })
-      const id = String(make("salesmen", { name: "a" })["id"])
-      for (const [operation, body] of [
-        ["update", { phone1: "1" }],
-        ["cancel", null]
-      ] as const) {
-        const { items } = yield* write("salesmen", operation, body, id)
-        const [item] = items
-        assert(items.length === 1 && item?._tag === "WriteSucceeded")
-        assert.strictEqual(item.id, id)
-        assert.isNotNull(item.record)
-        assert.deepStrictEqual(item.record, (yield* listRecords("salesmen")).get(id))
-      }
-    })
-  )
 })

@@ -1,11 +1,11 @@
-/** A short run of the fuzzer in process; `npm run fuzz` runs a long one, also over sockets. */
+/** A short run of the fuzzer in process; `npm run fuzz` runs a long one. */
 import { assert, describe, it } from "vitest"
 import { fuzz, printFailure } from "./fuzz.ts"
 
 describe("a random request", () => {
   it("is answered as the OpenAPI document says and leaves the records valid", { timeout: 600_000 }, async () => {
     const seed = 20260316
-    const figures = await fuzz({ requests: 3000, seed, sockets: 0, answerMsMax: null, failuresMax: 3 })
+    const figures = await fuzz({ requests: 3000, seed, answerMsMax: null, failuresMax: 3 })
     assert.strictEqual(figures.failures.map((failure) => printFailure(failure, seed)).join("\n"), "")
     assert.isUndefined(figures.byStatus["500"])
     // A run whose requests are all rejected would prove nothing.

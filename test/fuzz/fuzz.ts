@@ -9,17 +9,10 @@
  *
  *   npm run fuzz -- --requests 100000 --seed 1
  */
-import { request as httpRequest } from "node:http"
-import type { Server } from "node:http"
-import type { AddressInfo } from "node:net"
-import { connect } from "node:net"
-import { setTimeout as sleep } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import type { Core } from "../../connectors/service-v2/reference-server/Core.ts"
 import { core } from "../../connectors/service-v2/reference-server/Core.ts"
 import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
-import { listener } from "../../connectors/service-v2/reference-server/http/listener.ts"
-import { bodyBytesMax } from "../../connectors/service-v2/reference-server/http/serve.ts"
 import { readInstant } from "../../connectors/service-v2/reference-server/time.ts"
 import type { Contract } from "../support/contract.ts"
 import { contract } from "../support/contract.ts"
@@ -31,8 +24,6 @@ import { Requests, base } from "./requests.ts"
 export interface FuzzOptions {
   readonly requests: number
   readonly seed: number
-  /** The share of the requests that uses sockets. */
-  readonly sockets: number
   /** The longest time of an answer; null where the clock of the machine does not count. */
   readonly answerMsMax: number | null
   /** Number of failures that ends the run. */
@@ -49,7 +40,6 @@ export interface Failure {
 
 export interface Figures {
   readonly requests: number
-  readonly overSockets: number
   readonly seconds: number
   readonly slowestMs: number
   readonly byStatus: Readonly<Record<string, number>>
@@ -101,68 +91,6 @@ interface HttpReply {
 
 const replyOf = ({ status, headers, body }: Answer): HttpReply => ({ status, headers, text: body })
 
-/** Sends over a socket; null when the client itself cannot write such a request. */
-const overSocket = (port: number, { method, url, headers, body }: Draft): Promise<HttpReply | null> =>
-  new Promise((resolve, reject) => {
-    try {
-      const length = body === null ? {} : { "content-length": String(body.length) }
-      const request = httpRequest(
-        { host: "127.0.0.1", port, method, path: url, headers: { ...headers, ...length }, timeout: 5000 },
-        (response) => {
-          const chunks: Array<Buffer> = []
-          response.on("data", (chunk: Buffer) => chunks.push(chunk))
-          response.on("error", reject)
-          response.on("end", () => {
-            const headerEntries = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
-            resolve({
-              status: response.statusCode ?? 0,
-              headers: Object.fromEntries(headerEntries) as Record<string, string>,
-              text: Buffer.concat(chunks).toString("utf8")
-            })
-          })
-        }
-      )
-      request.on("timeout", () => request.destroy(new Error("no answer in 5 s")))
-      request.on("error", reject)
-      request.end(body ?? undefined)
-    } catch (error) {
-      if (["ERR_INVALID_CHAR", "ERR_UNESCAPED_CHARACTERS"].includes((error as NodeJS.ErrnoException).code ?? "")) {
-        resolve(null)
-      } else reject(error)
-    }
-  })
-
-/** Sends bytes that are hardly HTTP. The connection must end or answer. */
-const rawBytes = (port: number, chance: Chance): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1")
-    let answer = ""
-    socket.setTimeout(5000, () => {
-      socket.destroy()
-      reject(new Error("the server neither answered nor closed the connection"))
-    })
-    socket.on("data", (chunk: Buffer) => {
-      answer += chunk.toString("latin1")
-      socket.destroy()
-    })
-    socket.on("close", () => resolve(answer))
-    socket.on("error", () => resolve(answer))
-    const line = chance.pick([
-      "GET / HTTP/1.1\r\n\r\n",
-      `GET ${base}/orders HTTP/9.9\r\nHost: a\r\n\r\n`,
-      `GET ${base}/ord\u0000ers HTTP/1.1\r\nHost: a\r\n\r\n`,
-      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nContent-Length: abc\r\n\r\n{}`,
-      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
-      `POST ${base}/orders HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n`,
-      `GET ${base}/orders HTTP/1.1\r\nHost: a\r\nX: ${"y".repeat(40_000)}\r\n\r\n`,
-      `CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`,
-      `GET ${base}/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\nConnection: close\r\n\r\n`,
-      "\u0016\u0003\u0001\u0002\u0000",
-      "{}\r\n\r\n"
-    ])
-    socket.write(Buffer.from(line, "latin1"))
-  })
-
 /** The code of an error body; null when there is none. */
 const codeOf = (body: unknown): string | null => {
   const code = (body as { error?: { code?: unknown } } | null)?.error?.code
@@ -191,8 +119,7 @@ const differences = (openapi: Contract, draft: Draft, response: HttpReply, body:
   }
   if (response.status >= 300 && response.status !== 400) return []
   // The two sides are compared only where both check the same: a replayed request was checked at its first response.
-  if (response.headers["Idempotent-Replayed"] !== undefined || response.headers["idempotent-replayed"] !== undefined)
-    return []
+  if (response.headers["Idempotent-Replayed"] !== undefined) return []
   const wrong = openapi.requestProblems(request)
   if (response.status === 400) {
     // Two texts that only the server refuses: nesting deeper than the stack, and the leap second at the end of 9999.
@@ -217,20 +144,12 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
   const openapi = contract(JSON.parse(document) as Record<string, unknown>)
   const requests = new Requests(chance, openapi, tokensOf(served))
   const { world } = served
-  const server: Server = listener(
-    { bodyBytesMax, draw: served.draw, answer: served.answer, hold: served.hold, sleep: (ms) => sleep(ms) },
-    (error) => defects.push(error)
-  )
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
-
   const failures: Array<Failure> = []
   const byStatus: Record<string, number> = {}
   const codes = new Map<string, number>()
   const succeeded = new Set<string>()
   const firstAnswers = new Map<string, { readonly print: string; readonly response: HttpReply }>()
   const commitsBefore = world.store.history.length
-  let overSockets = 0
   let slowestMs = 0
   let replays = 0
   const began = performance.now()
@@ -268,10 +187,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     if (index % 1000 === 0) progress(index)
     if (chance.is(0.004)) disturb()
     else if (chance.is(0.01)) settle()
-    const isSocket = chance.is(options.sockets)
-    const drawn = requests.draw()
-    // Over a socket the client writes methods in capitals.
-    const draft = isSocket ? { ...drawn, method: drawn.method.toUpperCase() } : drawn
+    const draft = requests.draw()
     const problems: Array<string> = []
     const commits = world.store.history.length
     const isWatched = chance.is(0.01)
@@ -279,19 +195,8 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     const at = performance.now()
     let response: HttpReply = { status: 0, headers: {}, text: "" }
     try {
-      const sent = isSocket ? await overSocket(port, draft) : null
-      if (sent === null) {
-        const answer = served.handle(draft)
-        response = replyOf(answer.pending === undefined ? answer : await answer.pending)
-      } else {
-        overSockets++
-        response = sent
-      }
-      if (isSocket && chance.is(0.05)) {
-        const raw = await rawBytes(port, chance)
-        if (raw !== "" && !/^HTTP\/1\.1 [2-4]\d\d /.test(raw))
-          problems.push(`raw bytes were answered ${raw.slice(0, 80)}`)
-      }
+      const answer = served.handle(draft)
+      response = replyOf(answer.pending === undefined ? answer : await answer.pending)
     } catch (error) {
       problems.push(`thrown: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
     }
@@ -313,8 +218,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     byStatus[response.status] = (byStatus[response.status] ?? 0) + 1
     if (code !== null) codes.set(code, (codes.get(code) ?? 0) + 1)
     if (response.status === 500) problems.push("answered 500")
-    // An answer to HEAD has no body over a socket.
-    if (isInside && !(isSocket && draft.method === "HEAD")) {
+    if (isInside) {
       problems.push(...openapi.answerProblems({ method: draft.method, url: path }, response))
       problems.push(...differences(openapi, draft, response, body))
     }
@@ -326,8 +230,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
       const name = `${draft.headers["authorization"] ?? ""} ${key}`
       const print = `${draft.method} ${draft.url} ${Buffer.from(draft.body ?? []).toString("base64")}`
       const first = firstAnswers.get(name)
-      const isReplayed =
-        (response.headers["Idempotent-Replayed"] ?? response.headers["idempotent-replayed"]) !== undefined
+      const isReplayed = response.headers["Idempotent-Replayed"] !== undefined
       if (isReplayed) {
         replays++
         if (first !== undefined && (first.print !== print || first.response.text !== response.text)) {
@@ -344,14 +247,11 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
       problems.push(...broken(world.store))
     if (problems.length > 0) failures.push({ index, problems, draft, status: response.status, text: response.text })
   }
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
   const operations = Object.values(openapi.document["paths"] as object).flatMap((item) =>
     Object.keys(item as object)
   ).length
   return {
     requests: options.requests,
-    overSockets,
     seconds: (performance.now() - began) / 1000,
     slowestMs,
     byStatus,
@@ -380,7 +280,6 @@ const main = async () => {
     options: {
       requests: { type: "string", default: "20000" },
       seed: { type: "string", default: "1" },
-      sockets: { type: "string", default: "0.05" },
       failures: { type: "string", default: "10" }
     }
   })
@@ -389,7 +288,6 @@ const main = async () => {
     {
       requests: Number(values.requests),
       seed,
-      sockets: Number(values.sockets),
       answerMsMax: 2000,
       failuresMax: Number(values.failures)
     },
@@ -402,7 +300,7 @@ const main = async () => {
   const rate = Math.round(figures.requests / seconds)
   process.stdout.write(
     `${[
-      `seed ${seed}: ${figures.requests} requests (${figures.overSockets} over sockets) in ${seconds.toFixed(1)} s, ${rate}/s, slowest ${figures.slowestMs.toFixed(0)} ms`,
+      `seed ${seed}: ${figures.requests} requests in ${seconds.toFixed(1)} s, ${rate}/s, slowest ${figures.slowestMs.toFixed(0)} ms`,
       `operations that succeeded: ${succeeded[0]} of ${succeeded[1]}; commits ${figures.commits}; replays ${figures.replays}`,
       `statuses: ${Object.entries(byStatus)
         .map(([status, count]) => `${status} ${count}`)
