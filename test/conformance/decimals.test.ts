@@ -1,31 +1,19 @@
 /** Decimals: strings with a scale, never numbers, never rounded, always padded. */
 import { assert, describe, it } from "vitest"
-import { fresh, idOf, isDecimal, keptPromises, newCompany, refused, row, succeeded, useServer } from "./harness.ts"
+import {
+  fresh,
+  idOf,
+  isDecimal,
+  keptPromises,
+  MALFORMED_DECIMALS,
+  newCompany,
+  refused,
+  succeeded,
+  useServer
+} from "./harness.ts"
 import { makeDraft, makeOrder, makePosted, orderLines } from "./world.ts"
 
 useServer()
-
-/** D-04: the grammar is `-?\d+(\.\d+)?`. */
-const MALFORMED = [
-  "1,5",
-  "1e3",
-  "1E3",
-  "+1",
-  " 1",
-  "1 ",
-  "1.",
-  ".5",
-  "-",
-  "--1",
-  "0x10",
-  "1_000",
-  "abc",
-  "NaN",
-  "Infinity",
-  "1.2.3",
-  "١",
-  "1\n"
-]
 
 describe("a writable decimal", () => {
   it("[WRITE-01][FIELD-07][CODE-08][CODE-04] of shipment quantities accepts 6 decimals, as a string", async () => {
@@ -34,7 +22,8 @@ describe("a writable decimal", () => {
     const ship = (quantity: unknown) =>
       c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }] })
     for (const value of ["1.0000000", "0.1234567"]) refused(await ship(value), "invalid_precision", "lines[0].quantity")
-    for (const value of [1, 1.5, true, ...MALFORMED]) refused(await ship(value), "invalid_type", "lines[0].quantity")
+    for (const value of [1, 1.5, true, ...MALFORMED_DECIMALS])
+      refused(await ship(value), "invalid_type", "lines[0].quantity")
     succeeded(await ship("0.000001"), 201)
     succeeded(await ship("1.123456"), 201)
     isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "1.123457", 6)
@@ -93,17 +82,6 @@ describe("a decimal value", () => {
     const last = await c.create("payments", { invoiceid: idOf(invoice), amount: "0.1" })
     isDecimal(last["invoicepaid"], "1", 4)
     refused(await c.post("/payments", { invoiceid: idOf(invoice), amount: "0.0001" }), "rule_violation")
-  })
-
-  it("[FIELD-05] is no JSON number in any response", async () => {
-    const c = await newCompany()
-    const { id } = await makeOrder(c)
-    for (const record of [await c.read("orders", id), await makePosted(c)]) {
-      for (const name of ["ordertotal", "invoicetotal", "invoicepaid"]) {
-        if (name in row(record))
-          isDecimal(record[name], name === "ordertotal" ? "50" : name === "invoicetotal" ? "100" : "0", 4, name)
-      }
-    }
   })
 })
 

@@ -49,6 +49,12 @@ export function idOf(record: Row): number {
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/
 
+/** Texts outside the grammar of a decimal, `-?\d+(\.\d+)?` (D-04). */
+export const MALFORMED_DECIMALS: readonly string[] = [
+  ["", "1,5", "1e3", "1E3", "+1", " 1", "1 ", "1.", ".5", "-", "--1", "0x10", "1_000"],
+  ["abc", "NaN", "Infinity", "1.2.3", "١", "1\n"]
+].flat()
+
 export function digits(value: string): { readonly units: bigint; readonly scale: number } {
   const match = DECIMAL.exec(value)
   if (match === null) throw new Error(`not a decimal: ${JSON.stringify(value)}`)

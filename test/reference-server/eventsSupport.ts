@@ -1,5 +1,4 @@
 /** A reference server in process with scripted receivers: each test states their responses. */
-import { createHmac } from "node:crypto"
 import { assert } from "vitest"
 import type { Network, Outcome, Outgoing } from "../../connectors/service-v2/reference-server/events/Network.ts"
 import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
@@ -100,30 +99,4 @@ export const logOf = (call: Server["call"], id: number, query = "") => {
   const response = call("GET", `/webhooks/${id}/deliveries${query}`)
   assert.strictEqual(response.status, 200, response.text)
   return dataOf(response)
-}
-
-/**
- * Verifies a delivery as strictly as the document requires of receivers (SIG-05, SIG-07..SIG-10): one t in digits,
- * lower-case hex, within five minutes.
- */
-export const verify = (
-  header: string,
-  body: Uint8Array,
-  secrets: ReadonlyArray<string>,
-  nowSeconds: number
-): { readonly time: number; readonly matches: ReadonlyArray<boolean> } => {
-  const parts = header.split(",").map((part) => part.split("="))
-  const times = parts.filter(([name]) => name === "t").map(([, value]) => String(value))
-  assert.lengthOf(times, 1)
-  assert.match(times[0]!, /^\d{10}$/)
-  const time = Number(times[0])
-  assert.isAtMost(Math.abs(nowSeconds - time), 300)
-  const macs = parts.filter(([name]) => name === "v1").map(([, value]) => String(value))
-  for (const mac of macs) assert.match(mac, /^[0-9a-f]{64}$/)
-  assert.lengthOf(parts, 1 + macs.length)
-  const signed = Buffer.concat([Buffer.from(`${times[0]}.`, "ascii"), body])
-  const matches = macs.map((mac) =>
-    secrets.some((secret) => createHmac("sha256", Buffer.from(secret, "utf8")).update(signed).digest("hex") === mac)
-  )
-  return { time, matches }
 }

@@ -59,28 +59,6 @@ describe("lists below a record", () => {
   })
 })
 
-describe("a further dialect of the reference server", () => {
-  it("opens every operation, also modifiedsince on the four resources", () => {
-    const { call, control } = server()
-    assert.strictEqual(codeOf(call("GET", "/vendororderfroms?modifiedsince=1970-01-01T00:00:00Z")), "unknown_parameter")
-    assert.strictEqual(codeOf(call("POST", "/employees", { name: "x" })), "method_not_allowed")
-    control("PUT", "/dialect", { allOperations: true, modifiedSinceOnFour: true })
-    control("PUT", "/companies/1", { recordLimits: { employees: 1 } })
-    assert.strictEqual(call("POST", "/employees", { name: "x" }).status, 201)
-    assert.strictEqual(codeOf(call("POST", "/employees", { name: "y" })), "record_limit_reached")
-    call("POST", "/vendororderfroms", { companyname: "x" })
-    const listed = call("GET", "/vendororderfroms?modifiedsince=1970-01-01T00:00:00Z")
-    assert.strictEqual(dataOf(listed).length, 1)
-    const draft = call("POST", "/invoices", {
-      customerid: order(call).customer["id"],
-      lines: [{ description: "x", quantity: "2", price: "5" }]
-    }).body
-    const [line] = draft["lines"] as readonly [Json]
-    call("PATCH", `/invoicelines/${String(line["id"])}`, { qty: "3" })
-    assert.strictEqual(call("GET", `/invoices/${String(draft["id"])}`).body["invoicetotal"], "15.0000")
-  })
-})
-
 const vendor = (call: Server["call"]) => {
   if (dataOf(call("GET", "/vendors")).length === 0) call("POST", "/vendors", { vendorcode: "V1", name: "Vendor" })
   return { vendor: "V1" }

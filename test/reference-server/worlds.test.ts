@@ -4,7 +4,7 @@ import { assert, describe, it } from "vitest"
 import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { snapshotsMax, worldsMax } from "../../connectors/service-v2/reference-server/worlds/Worlds.ts"
 import type { Json, Server } from "./support.ts"
-import { codeOf, dataOf, order, server } from "./support.ts"
+import { codeOf, dataOf, server } from "./support.ts"
 
 /** The calls of one world. */
 const worldOf = ({ control, served, token }: Server, name: string, from?: string) => {
@@ -167,45 +167,6 @@ describe("worlds and snapshots", () => {
 })
 
 describe("200 parallel worlds", () => {
-  it("do not interfere, when their requests alternate", () => {
-    const main = server({ data: "demo" })
-    main.control("POST", "/snapshots", { name: "base" })
-    const alone = worldOf(main, "alone", "base")
-    const expected = order(alone.call).record
-    const worlds = Array.from({ length: 200 }, (_, index) => worldOf(main, `w${index}`, "base"))
-    for (const { call, name } of worlds) {
-      assert.strictEqual(call("POST", "/customers", { customercode: name, name }).status, 201)
-    }
-    for (const { call, control, name } of worlds) {
-      assert.deepStrictEqual(
-        dataOf(call("GET", `/customers?customercode=${name}`)).map((one) => one["name"]),
-        [name]
-      )
-      assert.deepStrictEqual(dataOf(call("GET", "/customers?customercode=w0")).length, name === "w0" ? 1 : 0)
-      control("POST", "/restore", { name: "base" })
-    }
-    const { served } = main
-    for (const { name } of worlds) {
-      const secret = JSON.parse(
-        served.control({
-          method: "POST",
-          url: `/worlds/${name}/tokens`,
-          headers: {},
-          body: Buffer.from('{"company":1,"scopes":["*"]}')
-        }).body
-      ) as Json
-      const { body } = served.handle({
-        method: "GET",
-        url: `/worlds/${name}/!/api/v2/customers?customercode=${name}`,
-        headers: { authorization: `Bearer ${String(secret["token"])}` },
-        body: null
-      })
-      assert.deepStrictEqual(dataOf({ body: JSON.parse(body) as Json } as never), [])
-    }
-    assert.strictEqual(expected["id"], order(main.call).record["id"])
-    assert.deepStrictEqual(main.defects, [])
-  })
-
   it(
     "answer 200 tests at once over sockets, each with its own records",
     () =>
