@@ -1,34 +1,59 @@
-/** The examples in the help: every command has one, and each has an expected result. */
+/** The examples in the help: every command has one, and its flags and arguments are those of the command. */
 import { assert, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type * as Command from "effect/cli/Command"
+import * as Command from "effect/cli/Command"
 import { rootFor } from "../../src/cli/Program.ts"
-import { examples } from "./examples.ts"
 
 interface Shown {
-  readonly of: string
-  readonly examples: ReadonlyArray<string>
+  readonly command: Command.Command.Any
+  readonly path: string
   readonly isGroup: boolean
 }
 
-/** Every command with the examples of its help. Subcommands follow their parent command. */
+/** Every command, below the path of its parent. */
 const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<Shown> => {
   const subcommands = command.subcommands.flatMap(({ commands }) => commands)
   return [
-    { of: path, examples: command.examples.map((one) => one.command), isGroup: subcommands.length > 0 },
+    { command, path, isGroup: subcommands.length > 0 },
     ...subcommands.flatMap((one) => commandsOf(one, `${path} ${one.name}`))
   ]
 }
 
-it.effect("every command has an example in its help, and each example an expected result", () =>
+/** The words of a line of shell, up to a pipe or a redirection. */
+const wordsOf = (line: string): ReadonlyArray<string> =>
+  [...line.replace(/ [|<>] .*$/, "").matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare!)
+
+/** The words after the name of the command, parsed without running it. */
+const parse = (command: Command.Command.Any, words: ReadonlyArray<string>) =>
+  Command.runWith(
+    Command.withHandler(command as Command.Command<string, unknown, unknown, unknown, never>, () => Effect.void),
+    { version: "0" }
+  )(words)
+
+it.effect("every command has an example in its help, which it accepts", () =>
   Effect.gen(function* () {
     const commands = commandsOf(yield* rootFor([]), "tributary")
-    const without = commands.filter((one) => !one.isGroup && one.examples.length === 0)
+    const without = commands.filter(({ command, isGroup }) => !isGroup && command.examples.length === 0)
     assert.deepStrictEqual(
-      without.map(({ of }) => of),
+      without.map(({ path }) => path),
       []
     )
-    const shown = commands.flatMap((one) => one.examples)
-    assert.sameMembers(Object.keys(examples), shown)
-  })
+    const problems: Array<string> = []
+    for (const { command, path } of commands) {
+      for (const { command: example } of command.examples) {
+        const words = wordsOf(example)
+        const depth = path.split(" ").length
+        assert.strictEqual(words.slice(0, depth).join(" "), path, example)
+        yield* parse(command, words.slice(depth)).pipe(
+          Effect.catchCause((cause) => Effect.sync(() => problems.push(`${example}: ${String(cause)}`)))
+        )
+      }
+    }
+    assert.deepStrictEqual(problems, [])
+  }).pipe(
+    Effect.provideService(Console.Console, { ...console, log: () => {}, error: () => {} }),
+    Effect.provide(NodeServices.layer)
+  )
 )

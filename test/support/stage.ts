@@ -35,8 +35,6 @@ export interface Stage {
    * ends with the scope at the latest.
    */
   readonly begin: (line: string, ready: RegExp) => Effect.Effect<RunningCommand, Error>
-  /** Runs a command in a terminal, and types each answer once, as soon as its question appears. */
-  readonly converse: (line: string, answers: ReadonlyArray<readonly [RegExp, string]>) => Effect.Effect<CommandResult>
 }
 
 export interface RunningCommand {
@@ -112,15 +110,14 @@ export const makeStage = Effect.gen(function* () {
     PGPASSWORD: decodeURIComponent(at.password),
     PGDATABASE: at.pathname.slice(1)
   }
-  const launch = (line: string, program = ["bash", "-c", `set -euo pipefail\n${line}`]) => {
-    const child = spawn(program[0]!, program.slice(1), {
+  const launch = (line: string) => {
+    const child = spawn("bash", ["-c", `set -euo pipefail\n${line}`], {
       cwd: folder,
       env,
       // A process group of its own, as a terminal gives every command.
       detached: true,
-      stdio: ["pipe", "pipe", "pipe"]
+      stdio: ["ignore", "pipe", "pipe"]
     })
-    if (program[0] === "bash") child.stdin.end()
     const output = { stdout: "", stderr: "" }
     child.stdout.on("data", (chunk: Buffer) => (output.stdout += chunk.toString()))
     child.stderr.on("data", (chunk: Buffer) => (output.stderr += chunk.toString()))
@@ -179,21 +176,7 @@ export const makeStage = Effect.gen(function* () {
           return ran
         })
       }
-    }),
-    converse: (line, answers) =>
-      Effect.promise(async () => {
-        // The terminal is that of util-linux, since Node has none.
-        const one = launch(line, ["script", "--quiet", "--return", "--command", `bash -c '${line}'`, "/dev/null"])
-        running.add(one)
-        const left = [...answers]
-        one.child.stdout.on("data", () => {
-          const at = left.findIndex(([question]) => question.test(one.output.stdout))
-          if (at >= 0) one.child.stdin.write(left.splice(at, 1)[0]![1])
-        })
-        const ran = await one.done
-        running.delete(one)
-        return ran
-      })
+    })
   }
   return stage
 })
