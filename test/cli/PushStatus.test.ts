@@ -1,29 +1,15 @@
 /** The pushes in `push status`, `status` and `/metrics`, and the file of `push export-refused`. */
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { pace } from "../../src/cli/PushProgress.ts"
-import { summaryLine, problemLine, remarkLines, statusLines } from "../../src/cli/PushText.ts"
+import { statusLines } from "../../src/cli/PushText.ts"
 import { outboxLines } from "../../src/cli/status/Format.ts"
 import * as OutboxMetrics from "../../src/status/OutboxMetrics.ts"
 import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
 import * as ExportRejected from "../../src/outbox/ExportRejected.ts"
-import type { Counts } from "../../src/outbox/Push.ts"
 import * as Outbox from "../../src/status/Outbox.ts"
 import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
-
-const none: Counts = {
-  waiting: 0,
-  sending: 0,
-  created: 0,
-  adopted: 0,
-  updated: 0,
-  cancelled: 0,
-  unchanged: 0,
-  refused: 0,
-  different: 0
-}
 
 describe("push status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a warehouse", (it) => {
@@ -178,73 +164,5 @@ describe("push status", () => {
         assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
       })
     )
-  })
-
-  it("reports how a push ended with the first problems and the number of further ones", () => {
-    const report = {
-      rows: { push: 7n },
-      company: "main",
-      resource: "x",
-      status: "done",
-      counts: { ...none, created: 1000, adopted: 2, refused: 12, different: 1 },
-      known: 5,
-      knownOpen: { sending: 0, refused: 2, different: 0, pushes: [4n] },
-      calls: { sent: 7, batches: 4 },
-      durationMs: 2_000,
-      resolvedNow: 1_014,
-      refused: [
-        {
-          id: 1n,
-          line: 17,
-          operation: "create",
-          externalid: "a\u0007",
-          recordId: null,
-          code: "period_closed",
-          field: "date",
-          reason: "the period is closed",
-          problems: [{ field: "lines[0].qty", message: "is too much" }],
-          record: "{}"
-        }
-      ],
-      different: [
-        {
-          line: 3,
-          externalid: "b",
-          recordId: "9",
-          outcome: "adopted",
-          differences: [{ field: "amount", given: "5.00", current: null }]
-        }
-      ],
-      failure: null
-    } as const
-    assert.strictEqual(
-      summaryLine(report),
-      "push 7 to x of main is done: 1,000 created, 2 adopted, 12 refused, 5 pushed before " +
-        "(4 batches and 3 single calls; 2.0 s; 507 records/s)"
-    )
-    assert.deepStrictEqual(remarkLines(report), [
-      "tributary: 12 records were refused:",
-      "  line 17, externalid a\\x07: period_closed, date: the period is closed",
-      "    lines[0].qty: is too much",
-      "  and 11 records more",
-      "  what to do: tributary push export-refused 7 --to refused.ndjson",
-      "              correct the records in that file and push it; or, if the cause is fixed at the source:",
-      "              tributary push retry 7 --refused",
-      "tributary: 1 record has other values at the source than were given:",
-      "  line 3, externalid b, id 9: amount: given 5.00, the source holds nothing",
-      "  what to do: nothing if the source is right; else change them with tributary push --update",
-      "tributary: of the records that were pushed before: 2 refused",
-      "  what to do: tributary push status 4 shows them and what to do"
-    ])
-    assert.strictEqual(problemLine({ line: 4, field: "a", message: "is required" }), "line 4, a: is required")
-    assert.strictEqual(problemLine({ line: null, field: null, message: "no" }), "no")
-  })
-
-  it("shows the speed of this run, and the remaining time only once it can be estimated", () => {
-    const counts = { ...none, waiting: 300, sending: 100, created: 500, refused: 1 }
-    assert.strictEqual(pace(counts, 400, 2_000), "500 created, 1 refused, 200 records/s, about a few seconds left")
-    assert.strictEqual(pace(counts, 40, 2_000), "500 created, 1 refused, 20 records/s, about 20 s left")
-    assert.strictEqual(pace(counts, 400, 500), "500 created, 1 refused")
-    assert.strictEqual(pace(counts, 0, 5_000), "500 created, 1 refused")
   })
 })

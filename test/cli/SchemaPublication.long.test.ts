@@ -137,46 +137,6 @@ describe("tributary schema publication", () => {
           assert.include(filtered, '"erp"."areas" where (_company_id = 1)')
           yield* query(filtered)
           assert.include(yield* succeed(...one), "nothing to run")
-
-          // What other people set stays, and is reported.
-          const reports = Effect.fnUntraced(function* (
-            args: ReadonlyArray<string>,
-            ...problems: ReadonlyArray<string>
-          ) {
-            const { code, stdout, stderr } = yield* run(...args)
-            assert.strictEqual(code, 4, stderr + stdout)
-            for (const problem of problems) assert.include(stderr, problem)
-            return stdout
-          })
-          const advice = "choose another --name"
-          yield* query('alter publication one set table "erp"."salesmen", "erp"."areas" where (_company_id = 2)')
-          const other = yield* reports(
-            one,
-            `has the rows where (_company_id = 2) of the table areas: ${advice}`,
-            `has the rows of every company of the table salesmen: ${advice}`
-          )
-          assert.match(other, /^alter publication "one" add table "erp"\."apbilllines" where \(_company_id = 1\), /)
-          assert.notInclude(other, '"areas"')
-          yield* reports(
-            [...one.slice(0, 2), "--name", "one"],
-            "has the rows where (_company_id = 2) of the table areas"
-          )
-          yield* query("create publication wide for tables in schema erp")
-          const wide = ["schema", "publication", "--name", "wide"]
-          yield* succeed(...wide)
-          yield* reports([...wide, "--company", "main"], "is for all tables and every company")
-          yield* query(
-            "create publication part for table erp.salesmen (_company_id, id); alter table erp.areas drop constraint areas_pkey"
-          )
-          const part = yield* reports(
-            ["schema", "publication", "--name", "part"],
-            "has only some columns of the table salesmen",
-            'the table areas has no key: run alter table "erp"."areas" add primary key'
-          )
-          assert.notInclude(part, '"areas"')
-          // Syncs still write where the publication has every table that can be published.
-          yield* query(part)
-          yield* succeed("sync", "--full")
         })
       ),
     180_000

@@ -1,10 +1,9 @@
-/** The time range of a backfill, and the displayed speed of a run. */
+/** The time range of a backfill. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { rangeOf, Time } from "../../src/cli/TimeRange.ts"
-import { pace } from "../../src/cli/SyncProgress.ts"
 
 const isTime = (text: string) => Schema.decodeUnknownResult(Time)(text)._tag === "Success"
 
@@ -55,23 +54,4 @@ describe("the time range of a backfill", () => {
       }
     })
   )
-})
-
-describe("the displayed speed of a run", () => {
-  it("includes the remaining time when the total is known", () => {
-    const totals = { records: 41_000, requests: 80 }
-    assert.strictEqual(pace(totals, 500, null), "")
-    assert.strictEqual(pace(totals, 10_000, null), "4,100 records/s, 480 requests/min")
-    assert.strictEqual(
-      pace(totals, 10_000, { records: 410_000, requests: 800 }),
-      "4,100 records/s, 480 requests/min, about 90 s left".replace("90 s", "2 min")
-    )
-    assert.strictEqual(
-      pace(totals, 10_000, { records: 82_000, requests: null }),
-      "4,100 records/s, 480 requests/min, about 10 s left"
-    )
-    // More records arrived than expected: the remaining time is unknown.
-    assert.strictEqual(pace(totals, 10_000, { records: 30_000, requests: 60 }), "4,100 records/s, 480 requests/min")
-    assert.strictEqual(pace({ records: 10, requests: 5 }, 10_000, null), "1 records/s, 30 requests/min")
-  })
 })

@@ -205,44 +205,30 @@ webhooks:
 
   it.effect("reports a wrong webhook setting with its line and the allowed values", () =>
     Effect.gen(function* () {
-      const one = (yaml: string) => Effect.map(problemsOf(`webhooks:\n  ${yaml}\n`), (problems) => problems.join("\n"))
-      assert.strictEqual(
-        yield* one('events: ["*"]'),
-        "file:2:12: webhooks.events.0: expected event names one by one: the service takes no * for all of them"
-      )
-      assert.strictEqual(
-        yield* one("events: [orders]"),
-        "file:2:12: webhooks.events.0: expected an event name, <resource>.<verb>"
-      )
-      assert.strictEqual(
-        yield* one("tolerance_seconds: 299"),
-        "file:2:22: webhooks.tolerance_seconds: expected a whole number from 300 to 3600"
-      )
-      assert.strictEqual(
-        yield* one("ahead_seconds: 3601"),
-        "file:2:18: webhooks.ahead_seconds: expected a whole number from 0 to 3600"
-      )
-      assert.match(yield* one("listen: 8085"), /^file:2:11: webhooks\.listen: expected/)
-      assert.match(yield* one("listen: 127.0.0.1:99999"), /^file:2:11: webhooks\.listen: 99999 is no port/)
-      assert.match(
-        yield* one("listen: 0.0.0.0:8085"),
-        /^file:2:11: webhooks\.listen: 0\.0\.0\.0 is reachable.*allow_http/
-      )
-      assert.strictEqual(yield* one("key: k.pem"), "file:2:8: webhooks.key: set certificate too, or neither of the two")
-      assert.match(yield* one("public_url: http://x"), /^file:2:15: webhooks\.public_url: is not https/)
-      assert.match(yield* one("public_url: https://x/?a=1"), /carries a query.*before \/hooks\/<company>/)
-      assert.match(
-        yield* one("port: 1"),
-        /^file:2:9: webhooks\.port: there is no such setting; allowed: listen, public_url/
-      )
+      for (const [yaml, problem] of [
+        [
+          'events: ["*"]',
+          "12: webhooks.events.0: expected event names one by one: the service takes no * for all of them"
+        ],
+        ["events: [orders]", "12: webhooks.events.0: expected an event name, <resource>.<verb>"],
+        ["events: []", "11: webhooks.events: expected all, or at least one event; leave the"],
+        ["tolerance_seconds: 299", "22: webhooks.tolerance_seconds: expected a whole number from 300 to 3600"],
+        ["ahead_seconds: 3601", "18: webhooks.ahead_seconds: expected a whole number from 0 to 3600"],
+        ["listen: 8085", "11: webhooks.listen: expected"],
+        ["listen: 127.0.0.1:99999", "11: webhooks.listen: 99999 is no port"],
+        ["listen: 0.0.0.0:8085", "11: webhooks.listen: 0.0.0.0 is reachable"],
+        ["key: k.pem", "8: webhooks.key: set certificate too, or neither of the two"],
+        ["public_url: http://x", "15: webhooks.public_url: is not https"],
+        ["public_url: https://x/?a=1", "15: webhooks.public_url: carries a query"],
+        ["port: 1", "9: webhooks.port: there is no such setting; allowed: listen, public_url"]
+      ] as const) {
+        const [found] = yield* problemsOf(`webhooks:\n  ${yaml}\n`)
+        assert.isTrue(found?.startsWith(`file:2:${problem}`), `${yaml}: ${found}`)
+      }
       assert.lengthOf(yield* problemsOf("allow_http: true\nwebhooks:\n  listen: 0.0.0.0:8085\n"), 0)
       assert.deepStrictEqual(
         yield* problemsOf("companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [A_SECRET]}\n"),
         ["file:2:63: companies.0.webhook_secrets_env.0: A_SECRET is not set in the environment or .env"]
-      )
-      assert.match(
-        yield* one("events: []"),
-        /^file:2:11: webhooks\.events: expected all, or at least one event; leave the/
       )
       // A secret that is given in place of its variable's name is not repeated in the message.
       for (const secret of ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "my own secret", "abc-def"]) {

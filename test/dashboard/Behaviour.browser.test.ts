@@ -1,13 +1,13 @@
 /**
  * What the pages do in Chromium, without a server and at the test's own time: they refresh, keep what the reader does,
- * report an unreachable server, and work by keyboard, on paper and on a small screen.
+ * report an unreachable server, and work by keyboard and on paper.
  */
 import type { Page } from "playwright-core"
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { type Answer, application } from "../support/application.ts"
-import { desk, narrow, overflow, phone, smallPhone, type Visit } from "../support/browser.ts"
+import { desk, type Visit } from "../support/browser.ts"
 import { pagesNow } from "../support/postgres.ts"
 import { Shown, shownInBrowser, visited, type VisitOptions } from "./shownInBrowser.ts"
 
@@ -301,38 +301,6 @@ layer(shownInBrowser, { timeout: "170 seconds" })("a page", (it) => {
         })
       }).pipe(Effect.scoped)
     )
-
-    it.effect("has a header that takes little, with its menu, search and log out", () =>
-      Effect.gen(function* () {
-        const {
-          look: { page, go }
-        } = yield* Shown
-        yield* Effect.promise(async () => {
-          for (const [viewport, heightMax] of [
-            [desk, 100],
-            [phone, 60],
-            [smallPhone, 60]
-          ] as const) {
-            await page.setViewportSize(viewport)
-            await go("/records")
-            const banner = page.getByRole("banner")
-            assert.isAtMost((await banner.boundingBox())!.height, heightMax)
-            assert.isTrue(await banner.getByRole("searchbox").isVisible())
-            await page.getByRole("button", { name: "Log out", exact: true }).click()
-            await page.getByRole("button", { name: "Log out everywhere" }).waitFor()
-            await page.keyboard.press("Escape")
-            await page.getByRole("button", { name: "Log out everywhere" }).waitFor({ state: "hidden" })
-            if (viewport !== desk) await page.getByRole("button", { name: "Menu" }).click()
-            assert.deepStrictEqual(await page.locator("nav [aria-current=page]").allInnerTexts(), ["Records"])
-            assert.isTrue(await page.locator("nav [aria-current=page]").isVisible())
-          }
-          await go("/companies/north/customers")
-          const sync = page.getByRole("link", { name: /sync now/i }).first()
-          assert.isAtLeast((await sync.boundingBox())!.height, 24, "high enough to touch")
-          await page.setViewportSize(desk)
-        })
-      })
-    )
   })
 
   describe("in other forms", () => {
@@ -365,85 +333,6 @@ layer(shownInBrowser, { timeout: "170 seconds" })("a page", (it) => {
           await page.setViewportSize(desk)
         })
       })
-    )
-
-    it.effect("fits small and medium windows, with long names and the text spacing of a reader", () =>
-      Effect.gen(function* () {
-        const {
-          look: { page, go }
-        } = yield* Shown
-        yield* Effect.promise(async () => {
-          await page.setViewportSize({ width: 320, height: 640 })
-          for (const path of ["/webhooks", "/webhooks/events", "/outbox/rows", "/quarantine", "/resources"]) {
-            await go(path)
-            await page.evaluate(
-              `for (const place of document.querySelectorAll(".filters a, select option")) place.textContent = "W".repeat(64)`
-            )
-            assert.deepStrictEqual(await overflow(page), [], path)
-          }
-          for (const path of ["/", "/companies/north"]) {
-            await go(path)
-            await page.evaluate(`(() => {
-              const sheet = new CSSStyleSheet()
-              sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important }")
-              document.adoptedStyleSheets = [sheet]
-            })()`)
-            assert.deepStrictEqual(await overflow(page), [], path)
-          }
-          for (const width of [720, 1000, 1100]) {
-            await page.setViewportSize({ width, height: 800 })
-            await go("/")
-            const wrong = await page.evaluate<ReadonlyArray<string>>(`(() => {
-              const boxOf = (one) => one.getBoundingClientRect()
-              const labels = [...document.querySelectorAll("svg.axis")].map((axis) => [...axis.querySelectorAll("text")])
-              return [
-                ...[...document.querySelectorAll(".menu a")].filter((one) => boxOf(one).right > innerWidth).map((one) => "cut: " + one.textContent),
-                ...labels.flatMap((of) => of.slice(1).filter((one, index) => boxOf(one).left < boxOf(of[index]).right).map((one) => "over another label: " + one.textContent))
-              ]
-            })()`)
-            assert.deepStrictEqual([...wrong, ...(await overflow(page))], [], `${width} pixels`)
-          }
-          // The check of narrow columns finds one.
-          await page.setViewportSize(desk)
-          await go("/quarantine")
-          await page.evaluate(`(() => {
-            const heading = document.querySelector("h1")
-            heading.textContent = "Records in quarantine of every company"
-            heading.style.width = "1ch"
-            heading.style.overflowWrap = "anywhere"
-          })()`)
-          assert.lengthOf(await narrow(page), 1)
-        })
-      })
-    )
-
-    it.effect("marks the current choice with forced colours, and does not move under reduced motion", () =>
-      Effect.gen(function* () {
-        const { browser, pages } = yield* Shown
-        const { page, go } = yield* visited(browser, pages, {
-          forcedColors: "active",
-          reducedMotion: "reduce",
-          isStill: true
-        })
-        yield* Effect.promise(async () => {
-          await go("/webhooks/events")
-          const styles = (selector: string, property: string) =>
-            page.evaluate<ReadonlyArray<string>>(
-              `[...new Set([...document.querySelectorAll("${selector}")].map((one) => getComputedStyle(one)["${property}"]))]`
-            )
-          assert.deepStrictEqual(await styles(".filters [aria-current]", "outlineStyle"), ["solid"])
-          assert.deepStrictEqual(await styles(".filters a:not([aria-current])", "outlineStyle"), ["none"])
-          const current = await styles(".menu [aria-current]", "borderBottomColor")
-          assert.notDeepEqual(current, await styles(".menu a:not([aria-current])", "borderBottomColor"))
-          const moving = await page.evaluate<number>(
-            `[...document.querySelectorAll("*")].filter((one) => {
-              const { animationName, animationDuration, transitionDuration } = getComputedStyle(one)
-              return (animationName !== "none" && parseFloat(animationDuration) > 0.1) || parseFloat(transitionDuration) > 0.1
-            }).length`
-          )
-          assert.strictEqual(moving, 0)
-        })
-      }).pipe(Effect.scoped)
     )
 
     it.effect("works without a script, in UTC, and reports a script that cannot be loaded", () =>

@@ -16,37 +16,20 @@ describe("the breadcrumbs", () => {
   it("lead from the menu to the page", () => {
     const expected: Readonly<Record<string, string>> = {
       "/companies/north": "Overview › north",
-      "/companies/north/invoices": "Overview › north › invoices",
       "/companies/a%2Fb/x%20y": "Overview › a/b › x y",
       "/records?company=north&resource=invoices&id=26": "Overview › north › invoices › 26",
-      "/records?company=north&resource=invoices&id=26&below=51": "Overview › north › invoices › 26 › Older versions",
       "/records?company=north&resource=orders&id=1&list=lines.orderid":
         "Overview › north › orders › 1 › Related records",
       "/records?resource=invoices&id=26": "Records › invoices 26",
-      "/resources?company=north": "Resources › north",
       "/runs/12": "Runs › Run 12",
-      "/webhooks?company=north": "Webhooks › north",
-      "/webhooks/events?state=dead_letter": "Webhooks › Events",
       "/webhooks/event?company=north&event=e1": "Webhooks › Events › e1",
       "/webhooks/north/s1/deliveries": "Webhooks › north › Delivery log of s1",
-      "/outbox/rows?state=rejected": "Outbox › Rows",
-      "/outbox/rows/7": "Outbox › Rows › Row 7",
-      "/outbox/pushes/3": "Outbox › Push 3",
       "/outbox/refused?push=3": "Outbox › Push 3 › Refused records",
       "/outbox/refused?company=north&resource=orders": "Outbox › Refused records of orders",
-      "/quarantine/5": "Quarantine › Entry 5",
       "/quarantine/5?whole=1": "Quarantine › Entry 5 › The whole record",
-      "/processes/p1": "Processes › p1",
-      "/budget?company=north": "Budget › north"
+      "/processes/p1": "Processes › p1"
     }
     for (const [to, text] of Object.entries(expected)) assert.strictEqual(trail(to).join(" › "), text, to)
-  })
-
-  it("are absent where they would repeat the menu", () => {
-    for (const { path } of menu) assert.deepStrictEqual(trail(path), [], path)
-    for (const to of ["/runs?company=north&status=failed", "/records?q=26", "/login", "/nothing"]) {
-      assert.deepStrictEqual(trail(to), [], to)
-    }
   })
 
   it("are on every page below the menu, and link to pages that exist", () => {

@@ -2,13 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import {
-  budgetChart,
-  budgetLanes,
-  type ChartOptions,
-  describe as inWords,
-  refusalsOf
-} from "../../src/dashboard/BudgetChart.ts"
+import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/BudgetChart.ts"
 import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
@@ -60,22 +54,6 @@ describe("the budget chart", () => {
         writeTimes(inWords(points, options), "UTC"),
         "Between 12:00 and 13:00 at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
       )
-    })
-  )
-
-  it.effect("draws several budgets on one scale", () =>
-    Effect.gen(function* () {
-      const points = [point(at(1)), point(at(1, 15))]
-      const low = { name: "low", points: points.map((one) => ({ ...one, allowed: 100, configured: null })) }
-      const high = { name: "high", points: points.map((one) => ({ ...one, allowed: 400, configured: null })) }
-      const svg = yield* Effect.promise(async () => (await budgetLanes([low, high], options, "two budgets")).toString())
-      // Heights of 100 and of 400 in lanes that are 50 high for 400, on the same base at 52.
-      assert.deepStrictEqual(
-        [...svg.matchAll(/<path class="allowed" d="M16\.7,([\d.]+)L/g)].map(([, y]) => y),
-        ["39.5", "2"]
-      )
-      assert.lengthOf(svg.match(/<svg class="axis"/g)!, 1)
-      assert.include(svg, "the top of each chart is 400")
     })
   )
 

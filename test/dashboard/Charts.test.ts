@@ -140,6 +140,63 @@ interface Case {
 
 const resource = "/companies/north/widgets0"
 const overview = (id: string, chart: string, sql: string): Case => ({ chart: `overview: ${chart}`, page: "/", id, sql })
+
+/** The charts of what is first seen in each hour, by its state now. */
+const trends: ReadonlyArray<readonly [chart: string, page: string, ...of: Parameters<typeof trend>]> = [
+  [
+    "webhooks: events received",
+    "/webhooks",
+    "tributary.inbox",
+    "received_at",
+    [
+      ["done", "state = 'done'"],
+      ["skipped", "state = 'skipped'"],
+      ["pending", "state = 'pending'"],
+      ["dead letter", "state = 'dead_letter'"]
+    ]
+  ],
+  [
+    "outbox: rows inserted",
+    "/outbox",
+    "tributary.outbox",
+    "created_at",
+    [
+      ["done", "state = 'done'"],
+      ["in flight", "state = 'in_flight'"],
+      ["pending", "state = 'pending'"],
+      ["refused", "state = 'rejected'"]
+    ]
+  ],
+  [
+    "quarantine: entries first seen",
+    "/quarantine",
+    "tributary.quarantine",
+    "first_seen_at",
+    [
+      ["open", "resolved_at is null"],
+      ["resolved", "resolved_at is not null"]
+    ]
+  ],
+  [
+    "invariants: violations first seen",
+    "/invariants",
+    "tributary.violations",
+    "first_seen_at",
+    [
+      ["ended", "ended_at is not null"],
+      ["unconfirmed", "ended_at is null and opened_at is null"],
+      ["open", "ended_at is null and opened_at is not null"]
+    ]
+  ],
+  [
+    "change endpoints: changes landed",
+    "/endpoints",
+    "tributary.change_batches",
+    "landed_at",
+    [["changes", "true"]],
+    "sum(changes)"
+  ]
+]
 const cases: ReadonlyArray<Case> = [
   overview(
     "timeline",
@@ -179,58 +236,13 @@ const cases: ReadonlyArray<Case> = [
     `select clock(d.at) || ': ' || number(round(100 * n)) || ' % of the rate budget' as text from day d
        join (select hour(at) as at, max(used / allowed::numeric) as n from tributary.budget_usage group by 1) x using (at)`
   ),
-  {
-    chart: "webhooks: events received",
-    page: "/webhooks",
+  ...trends.map(([chart, page, table, at, kinds, amount]): Case => ({
+    chart,
+    page,
     id: "trend",
     hasTable: true,
-    sql: trend("tributary.inbox", "received_at", [
-      ["done", "state = 'done'"],
-      ["skipped", "state = 'skipped'"],
-      ["pending", "state = 'pending'"],
-      ["dead letter", "state = 'dead_letter'"]
-    ])
-  },
-  {
-    chart: "outbox: rows inserted",
-    page: "/outbox",
-    id: "trend",
-    hasTable: true,
-    sql: trend("tributary.outbox", "created_at", [
-      ["done", "state = 'done'"],
-      ["in flight", "state = 'in_flight'"],
-      ["pending", "state = 'pending'"],
-      ["refused", "state = 'rejected'"]
-    ])
-  },
-  {
-    chart: "quarantine: entries first seen",
-    page: "/quarantine",
-    id: "trend",
-    hasTable: true,
-    sql: trend("tributary.quarantine", "first_seen_at", [
-      ["open", "resolved_at is null"],
-      ["resolved", "resolved_at is not null"]
-    ])
-  },
-  {
-    chart: "invariants: violations first seen",
-    page: "/invariants",
-    id: "trend",
-    hasTable: true,
-    sql: trend("tributary.violations", "first_seen_at", [
-      ["ended", "ended_at is not null"],
-      ["unconfirmed", "ended_at is null and opened_at is null"],
-      ["open", "ended_at is null and opened_at is not null"]
-    ])
-  },
-  {
-    chart: "change endpoints: changes landed",
-    page: "/endpoints",
-    id: "trend",
-    hasTable: true,
-    sql: trend("tributary.change_batches", "landed_at", [["changes", "true"]], "sum(changes)")
-  },
+    sql: trend(table, at, kinds, amount)
+  })),
   {
     chart: "processes: lifetimes",
     page: "/processes",
@@ -393,13 +405,6 @@ const barsOf = (chart: string): ReadonlyArray<string> =>
     .map(([, text]) => text!)
     .filter((text) => !/: no data$|delivery gaps? open$|: lost after its heartbeat at /.test(text))
 
-/** The width of a bar of each chart by hour: a share of a 24th, or of a 48th on the page of a resource. */
-const widths: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(["trend", "landed", "lateness", "budget-share"].map((id) => [id, "3.5%"])),
-  ...Object.fromEntries(["timeline", "lanes"].map((id) => [id, "3.75%"])),
-  ...Object.fromEntries(["ages", "rows", "changed"].map((id) => [id, "1.75%"]))
-}
-
 /** Charts whose sentence has the sum of each kind. */
 const summed = new Set(["trend", "landed", "changed"])
 
@@ -436,14 +441,6 @@ const plain = (text: string): string =>
     .replaceAll(/\s+/g, " ")
     .trim()
 
-/** The cells of each row of the table of resources; the first has the name alone. */
-const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
-  [...text.slice(text.indexOf("<tbody")).matchAll(/<tr[\s\S]*?<\/tr>/g)].map(([row]) =>
-    [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell], index) =>
-      index === 0 ? /^\S+/.exec(plain(cell!))![0] : plain(cell!)
-    )
-  )
-
 layer(warehouse, { timeout: "60 seconds" })("the figures of the charts", (it) => {
   it.effect("are those of independent SQL, in bars and tables", () =>
     Effect.gen(function* () {
@@ -467,115 +464,12 @@ layer(warehouse, { timeout: "60 seconds" })("the figures of the charts", (it) =>
         if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
           wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
         if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
-        if (widths[id] !== undefined) {
-          const drawnWidths = [...drawn.matchAll(/<rect\s+class="(\w+)"[^>]*?\swidth="([^"]*)"/g)]
-            .filter(([, kind]) => kind !== "missing" && kind !== "noted")
-            .map(([, , width]) => width!)
-          if (drawnWidths.length === 0 || drawnWidths.some((width) => width !== widths[id]))
-            wrong.push(`${chart}: places of ${[...new Set(drawnWidths)].join(", ")} instead of ${widths[id]}`)
-        }
         const [whole] = total === undefined ? [] : yield* run<{ text: string }>(total)
         if (whole !== undefined) {
           if (!findingOf(drawn).includes(whole.text)) wrong.push(`${chart}: the sentence has no ${whole.text}`)
         } else if (summed.has(id)) wrong.push(...sumsOf(bars, drawn).map((one) => `${chart}: ${one}`))
       }
       assert.deepStrictEqual(wrong, [])
-    })
-  )
-
-  it.effect("is the use of the rate budget by minute", () =>
-    Effect.gen(function* () {
-      const { text } = yield* ask(routes, companies, "/budget?company=north")
-      const [, part = ""] = text.split('id="budget-table"')
-      const shown = tableOf(part.split("</table>")[0]!)
-      const expected = yield* run<{ text: string }>(
-        `with sample as (select *, greatest(0, rate_limited_count - lag(rate_limited_count) over (order by at)) as refused
-            from tributary.budget_usage where at >= timestamptz '${now}' - interval '1 hour'),
-          minute as (select clock(at) as m, max(used) as used, min(allowed) as allowed, bool_or(is_paused) as paused, coalesce(sum(refused), 0) as refused from sample group by 1)
-          select m || ': ' || used || ' Used at most' as text from minute where used > 0
-          union all select m || ': ' || allowed || ' Allowed at least' from minute
-          union all select m || ': ' || case when paused then 'yes' else 'no' end || ' Paused' from minute
-          union all select m || ': ' || refused || ' Refused (429)' from minute where refused > 0`
-      )
-      assert.isAbove(expected.length, 100)
-      assert.sameMembers(
-        [...shown],
-        expected.map((row) => row.text)
-      )
-    })
-  )
-
-  it.effect("are in the small charts of the table of resources", () =>
-    Effect.gen(function* () {
-      const { text } = yield* ask(routes, companies, "/resources")
-      const shown = rowsOf(text).map(([name, company, , , age, landed]) => [company, name, age, landed].join(" | "))
-      const expected = yield* run<{ text: string }>(
-        `${ages(23)}, aged_most as (
-           select company, resource, 'at most ' || number(floor(max(share)::float8 * 100 + 0.5)::numeric) || ' % of the target, late in '
-                  || count(*) filter (where share > 1) || case when count(*) filter (where share > 1) = 1 then ' hour' else ' hours' end as words
-             from late where at in (select at from day) group by 1, 2),
-         landed as (
-           select company_id as company, resource, hour(finished_at) as at, sum(inserted + updated + deleted) as n
-             from tributary.runs where hour(finished_at) in (select at from day) group by 1, 2, 3)
-         select (array['north', 'south'])[l.company] || ' | ' || l.resource || ' | ' || a.words || ' | '
-                || number(sum(l.n)) || ' at most ' || number(max(l.n)) || ' in an hour' as text
-           from landed l join aged_most a using (company, resource) group by l.company, l.resource, a.words`
-      )
-      assert.strictEqual(expected.length, 6)
-      assert.sameMembers(
-        shown,
-        expected.map((row) => row.text)
-      )
-    })
-  )
-
-  it.effect("are in the tiles of the overview", () =>
-    Effect.gen(function* () {
-      yield* run(
-        `insert into tributary.outbox (company, resource, operation, state, resolved_at) values ('south', 'things', 'create', 'rejected', tributary.now())`
-      )
-      const { text } = yield* ask(routes, companies, "/")
-      const numbers = plain(/<ul class="numbers">[\s\S]*?<\/ul>/.exec(text)![0])
-      const [states] = yield* run<{
-        failing: number
-        late: number
-        dead: number
-        gaps: number
-        refused: number
-        quarantined: number
-        violations: number
-      }>(
-        `with last as (select distinct on (company_id, resource) company_id, resource, status from tributary.runs where lane = 'live' order by company_id, resource, id desc),
-           old as (select c, 'widgets' || r as resource, 2400000 + 600000 * r < ms(timestamptz '${now}' - (
-             select max(started_at) from tributary.runs x where x.company_id = c and x.resource = 'widgets' || r and lane = 'live' and status = 'done')) as late
-             from generate_series(1, 2) c, generate_series(0, 2) r)
-         select (select count(*) from last where status = 'failed')::int as failing,
-           (select count(*) from old left join last on last.company_id = c and last.resource = old.resource where old.late and status <> 'failed')::int as late,
-           (select count(*) from tributary.inbox where state = 'dead_letter')::int as dead,
-           (select count(*) from tributary.delivery_gaps where closed_at is null)::int as gaps,
-           (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
-           (select count(*) from tributary.quarantine where resolved_at is null)::int as quarantined,
-           (select sum(open_violations) from tributary.invariant_states)::int as violations`
-      )
-      const { failing, late, dead, gaps, refused, quarantined, violations } = states!
-      assert.isAbove(dead + refused + quarantined, 30)
-      for (const words of [
-        `${failing} failing`,
-        `${late} late`,
-        `${quarantined} in quarantine`,
-        `${dead} dead letter`,
-        `${gaps} open gap`,
-        `${refused} refused row`,
-        `${violations} violation`
-      ]) {
-        assert.match(numbers, new RegExp(`(^| )${words}`))
-      }
-      const health = plain(/<ul class="health[\s\S]*?<\/ul>/.exec(text)![0])
-      const inHealth = (state: string) =>
-        [...health.matchAll(new RegExp(`(?<!\\S)(\\d+) ${state}`, "g"))].reduce((sum, [, n]) => sum + Number(n), 0)
-      assert.strictEqual(inHealth("failing"), failing)
-      assert.strictEqual(inHealth("late"), late)
-      assert.strictEqual(health.split(/\bwidgets\d /).length - 1, 6, "a tile for each resource")
     })
   )
 })

@@ -88,34 +88,6 @@ layer(layerPages, { timeout: "60 seconds" })("the overview", (it) => {
       assert.match(plain(since.text), /What needs a person Nothing\./)
       assert.deepStrictEqual(needsOf(since.text), [])
 
-      yield* run("truncate tributary.runs, tributary.activity, tributary.activity_watermarks")
-      yield* runs("done", 600, 0)
-      yield* write
-      const never = overallState((yield* ask(url)).text)
-      assert.match(
-        never,
-        /No run failed and no resource was late for at least the last (9|10) h\. 1 resource of 1 company$/
-      )
-      // A run whose process was stopped is no failure, in the sentence and in the picture.
-      yield* runs("abandoned", 300, 300)
-      yield* run("truncate tributary.activity, tributary.activity_watermarks")
-      yield* write
-      const stopped = (yield* ask(url)).text
-      assert.match(overallState(stopped), /No run failed and no resource was late for at least/)
-      assert.notMatch(stopped, /\d\d:\d\d: a run failed/)
-      assert.match(stopped, /class="quiet"[^>]*><title>\d\d:\d\d: 1 run failed or abandoned</)
-
-      // The first minutes: no hour has an age yet.
-      yield* run("truncate tributary.activity, tributary.activity_watermarks")
-      yield* run(
-        "insert into tributary.activity (resolution, at, company, runs) values ('hour', date_trunc('hour', tributary.now(), 'UTC'), 'north', 1)"
-      )
-      const first = (yield* ask(url)).text
-      assert.match(
-        overallState(first),
-        /^All is well No run of the last day failed, and no resource was late\. 1 resource of 1 company$/
-      )
-      assert.match(plain(first), /oldest now things, north \(\d+ % of its target\); no age is recorded yet\./)
       yield* run(
         "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
       )

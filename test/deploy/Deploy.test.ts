@@ -47,9 +47,6 @@ const variables = [
   "TRIBUTARY_HOME",
   "TRIBUTARY_DASHBOARD_PASSWORD"
 ]
-const configurationText = ["Companies", "Configuration", "Inputs", "Listeners"]
-  .map((name) => textOf(`src/configuration/${name}.ts`))
-  .join("")
 
 /** The settings that result from a configuration file and these variables. */
 const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
@@ -81,14 +78,6 @@ const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<
 const healthPaths: ReadonlyArray<string> =
   /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/ingest/HttpServer.ts"))?.slice(1) ??
   []
-
-describe("the facts of the program that these tests use", () => {
-  it("exist", () => {
-    assert.isAbove(stopSeconds, 0)
-    assert.deepStrictEqual(healthPaths, ["/healthz", "/readyz", "/metrics"])
-    for (const name of variables) assert.include(configurationText, name)
-  })
-})
 
 describe("the Dockerfile", () => {
   const lines = linesOf("Dockerfile").filter((line) => !line.startsWith("#"))
@@ -124,16 +113,10 @@ describe("the Dockerfile", () => {
     for (const line of ignore.filter((one) => one.startsWith("!"))) statSync(join(root, line.slice(1)))
   })
 
-  it("makes an image with an unprivileged user, a health check and no secrets", () => {
+  it("makes an image with an unprivileged user and no secrets", () => {
     assert.deepStrictEqual(of("USER"), ["1000:1000"])
-    assert.deepStrictEqual(of("STOPSIGNAL"), ["SIGTERM"])
-    assert.deepStrictEqual(of("ENTRYPOINT"), [`["tributary"]`])
     assert.deepStrictEqual(of("ENV"), ["NODE_ENV=production"])
     assert.deepStrictEqual(of("ARG"), [])
-    const [health] = of("HEALTHCHECK")
-    const match = /http:\/\/127\.0\.0\.1:(\d+)(\/\w+)/.exec(health!)
-    assert.include(healthPaths, match![2]!)
-    assert.include(of("EXPOSE")[0], match![1])
   })
 
   it.effect("exposes the program's default ports", () =>
@@ -273,9 +256,8 @@ const ConfigMap = Schema.Struct({ kind: Schema.Literal("ConfigMap"), data: Label
 const Deployment = Schema.Struct({
   kind: Schema.Literal("Deployment"),
   spec: Schema.Struct({
-    selector: Schema.Struct({ matchLabels: Labels }),
     template: Schema.Struct({
-      metadata: Schema.Struct({ labels: Labels, annotations: Labels }),
+      metadata: Schema.Struct({ annotations: Labels }),
       spec: Schema.Struct({
         terminationGracePeriodSeconds: Schema.Int,
         containers: Schema.Tuple([
@@ -285,11 +267,9 @@ const Deployment = Schema.Struct({
             ports: Schema.Array(Schema.Struct({ name: Schema.String, containerPort: Schema.Int })),
             startupProbe: Probe,
             livenessProbe: Probe,
-            readinessProbe: Probe,
-            volumeMounts: Schema.Array(Schema.Struct({ name: Schema.String, mountPath: Schema.String }))
+            readinessProbe: Probe
           })
-        ]),
-        volumes: Schema.Array(Schema.Struct({ name: Schema.String }))
+        ])
       })
     })
   })
@@ -297,13 +277,8 @@ const Deployment = Schema.Struct({
 const Service = Schema.Struct({
   kind: Schema.Literal("Service"),
   spec: Schema.Struct({
-    selector: Labels,
     ports: Schema.Array(Schema.Struct({ name: Schema.String, targetPort: Schema.String }))
   })
-})
-const Budget = Schema.Struct({
-  kind: Schema.Literal("PodDisruptionBudget"),
-  spec: Schema.Struct({ selector: Schema.Struct({ matchLabels: Labels }) })
 })
 
 describe("config/kubernetes/tributary.yaml", () => {
@@ -317,7 +292,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     assert.strictEqual(matches.length, 1)
     return matches[0]!
   }
-  const { template, selector } = one(Deployment).spec
+  const { template } = one(Deployment).spec
   const [container] = template.spec.containers
 
   it("probes existing paths on ports of the container", () => {
@@ -341,23 +316,6 @@ describe("config/kubernetes/tributary.yaml", () => {
     assert.isAbove(template.spec.terminationGracePeriodSeconds, stopSeconds)
     assert.deepStrictEqual(unknownFlags(container.args), [])
     assert.match(container.image, new RegExp(`:${manifest.version.replaceAll(".", "\\.")}$`))
-  })
-
-  it("selects its own pods, and mounts its volumes at the image's paths", () => {
-    for (const labels of [selector.matchLabels, one(Service).spec.selector, one(Budget).spec.selector.matchLabels]) {
-      assert.deepStrictEqual(labels, template.metadata.labels)
-    }
-    assert.sameMembers(
-      container.volumeMounts.map(({ name }) => name),
-      template.spec.volumes.map(({ name }) => name)
-    )
-    const workdir = linesOf("Dockerfile")
-      .findLast((line) => line.startsWith("WORKDIR "))!
-      .split(" ")[1]!
-    assert.includeMembers(
-      container.volumeMounts.map(({ mountPath }) => mountPath),
-      [`${workdir}/config`, `${workdir}/.tributary`]
-    )
   })
 
   it.effect("configures the program with the variables of the Secret in its comment", () =>
@@ -389,9 +347,6 @@ describe("config/kubernetes/autoscaler.yaml", () => {
     Schema.Struct({
       kind: Schema.Literal("ScaledObject"),
       spec: Schema.Struct({
-        scaleTargetRef: Schema.Struct({ name: Schema.String }),
-        minReplicaCount: Schema.Int,
-        maxReplicaCount: Schema.Int,
         triggers: Schema.Tuple([
           Schema.Struct({
             type: Schema.Literal("postgresql"),
@@ -405,15 +360,6 @@ describe("config/kubernetes/autoscaler.yaml", () => {
       })
     })
   )(parse(textOf("config/kubernetes/autoscaler.yaml"))).spec
-
-  it("scales the deployment, from at least its number of processes", () => {
-    const deployment = parseAllDocuments(textOf("config/kubernetes/tributary.yaml"))
-      .map((document) => document.toJS() as { readonly kind: string; readonly metadata: { readonly name: string } })
-      .find(({ kind }) => kind === "Deployment")!
-    assert.strictEqual(scaled.scaleTargetRef.name, deployment.metadata.name)
-    assert.isBelow(scaled.minReplicaCount, scaled.maxReplicaCount)
-    assert.include(variables, scaled.triggers[0].metadata.connectionFromEnv)
-  })
 
   it.effect("counts the tasks that wait for a process", () =>
     Effect.gen(function* () {
