@@ -35,6 +35,7 @@ export const openBrowser = async (): Promise<Browser> => {
 
 export const desk = { width: 1280, height: 900 }
 export const phone = { width: 390, height: 844 }
+export const smallPhone = { width: 360, height: 740 }
 
 // Texts, because code that runs in the page uses a document, whose types this program does not have.
 const reportBreaches = `document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
