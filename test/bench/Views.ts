@@ -1,6 +1,4 @@
-/** Measurements of the dashboard's pages, for the benchmark and for the tests of their bounds. */
-import type { Browser } from "playwright-core"
-import { until, visit } from "../support/browser.ts"
+/** Measurements of the dashboard's pages, for the benchmark. */
 
 export const now = () => Number(process.hrtime.bigint()) / 1e6
 
@@ -41,28 +39,4 @@ export const viewTimes = async (url: string, views: number) => {
     took.push(now() - from)
   }
   return { took, text }
-}
-
-/** One visit with an empty cache: milliseconds until the first contentful paint, and bytes as transferred. */
-const paintOf = async (browser: Browser, url: string, path: string) => {
-  const look = await visit(browser, url)
-  await look.go(path)
-  const ms = await until(
-    "the first paint",
-    () =>
-      look.page.evaluate<number | null>(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null`),
-    (at) => at !== null
-  )
-  const bytes = await look.page.evaluate<number>(
-    `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((sum, { transferSize }) => sum + transferSize, 0)`
-  )
-  await look.close()
-  return { ms: ms!, bytes }
-}
-
-/** Several visits, each with an empty cache. The address is one that needs no session. */
-export const paints = async (browser: Browser, url: string, path: string, visits: number) => {
-  const all: Array<Awaited<ReturnType<typeof paintOf>>> = []
-  for (let round = 0; round < visits; round += 1) all.push(await paintOf(browser, url, path))
-  return { ms: all.map(({ ms }) => ms), bytes: Math.max(...all.map(({ bytes }) => bytes)) }
 }
