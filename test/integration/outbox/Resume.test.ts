@@ -1,4 +1,4 @@
-/** Pushes that resume after a process died, lost its database or lost its fence. */
+/** Pushes that resume after a process died or the source failed, and pushes beside another process. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -29,23 +29,6 @@ const dieAt = Effect.fnUntraced(function* (one: Stand, calls: number, point: "be
 
 layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", (it) => {
   describe("after its process died", () => {
-    it.effect("sends the same key and bytes again, whether the source received them or not", () =>
-      Effect.gen(function* () {
-        for (const point of ["before", "after"] as const) {
-          const one = yield* makeStand()
-          yield* one.insert(people(400))
-          yield* dieAt(one, 2, point)
-          assert.strictEqual((yield* one.rows).filter(({ state }) => state === "in_flight").length, 400)
-          assert.strictEqual((yield* one.sourceRecords).length, point === "before" ? 0 : 400)
-          const pushed = yield* one.push()
-          assert.strictEqual(pushed.status, "done")
-          assert.strictEqual(pushed.counts.created, 400)
-          assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 2 })
-          yield* everyoneOnce(one, 400)
-        }
-      })
-    )
-
     it.effect("needs a person only while no process serves the rows", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
@@ -76,26 +59,6 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
         yield* one.push()
         assert.deepStrictEqual(yield* unresolved, [])
         yield* everyoneOnce(one, 30)
-      })
-    )
-
-    it.effect("looks every record up when the source has forgotten the idempotency key", () =>
-      Effect.gen(function* () {
-        for (const point of ["before", "after"] as const) {
-          const one = yield* makeStand()
-          yield* one.insert(people(30))
-          yield* dieAt(one, 1, point)
-          yield* one.sql`update tributary.push_requests set created_at = created_at - interval '25 hours' where company = ${one.name}`
-          yield* one.control("POST", "/clock", { advanceSeconds: 25 * 3600 })
-          const pushed = yield* one.push()
-          assert.strictEqual(pushed.status, "done")
-          assert.deepStrictEqual(pushed.calls.sent, point === "before" ? 1 : 0)
-          assert.deepStrictEqual(
-            (yield* one.calls).map(({ state }) => state),
-            point === "before" ? ["abandoned", "completed"] : ["abandoned"]
-          )
-          yield* everyoneOnce(one, 30)
-        }
       })
     )
 
@@ -135,6 +98,23 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
     )
   })
 
+  describe("after the source failed every write", () => {
+    it.effect("sends the remaining records", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.insert(people(40))
+        yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen" })
+        const settings = { batchRecordsMax: 8, concurrency: 1 }
+        const stopped = yield* one.push(settings)
+        assert.deepStrictEqual([stopped.status, stopped.failure?.kind], ["stopped", "FailsEveryWrite"])
+        assert.strictEqual(stopped.counts.waiting + stopped.counts.sending, 40)
+        yield* one.noFaults
+        assert.strictEqual((yield* one.push(settings)).status, "done")
+        yield* everyoneOnce(one, 40)
+      })
+    )
+  })
+
   describe("while another process pushes", () => {
     it.effect("waits for the first process and finds all records written", () =>
       Effect.gen(function* () {
@@ -147,27 +127,6 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
         )
         assert.strictEqual(both[0].calls.sent + both[1].calls.sent, 3)
         yield* everyoneOnce(one, 700)
-      })
-    )
-
-    it.effect("stops with FenceLost and writes nothing when its fence was lost", () =>
-      Effect.gen(function* () {
-        const one = yield* makeStand()
-        yield* one.insert(people(10))
-        const { connector } = one.company
-        const late: ConnectorShape = {
-          ...connector,
-          write: (request) =>
-            Effect.tap(connector.write(request), () =>
-              Effect.orDie(one.sql`update tributary.checkpoints set fence = fence + 1
-                                    where company_id = ${one.number} and lane = 'push'`)
-            )
-        }
-        const pushed = yield* one.push({}, { company: { ...one.company, connector: late } })
-        assert.deepStrictEqual([pushed.status, pushed.failure?.kind], ["stopped", "FenceLost"])
-        assert.isTrue((yield* one.rows).every(({ state }) => state === "in_flight"))
-        assert.strictEqual((yield* one.push()).status, "done")
-        yield* everyoneOnce(one, 10)
       })
     )
   })
