@@ -31,7 +31,6 @@ const full = [
   "test/integration/endtoend/OddValues.long.test.ts",
   "test/integration/models/Roles.test.ts",
   "test/integration/postgres/LockWait.test.ts",
-  "test/integration/postgres/SessionSettings.long.test.ts",
   "test/integration/sync/Engine.test.ts",
   "test/integration/sync/SyncResource.test.ts",
   "test/integration/verify",

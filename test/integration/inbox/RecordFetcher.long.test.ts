@@ -17,8 +17,6 @@ import { Budget } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { query } from "../../../src/postgres/Connection.ts"
-import { Database } from "../../../src/postgres/Database.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
 import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
@@ -177,21 +175,6 @@ describe("RecordFetcher and the inbox queue", () => {
       })
     )
 
-    it.effect("counts no attempt while the source does not respond at all", () =>
-      Effect.gen(function* () {
-        const { control, accept, inbox, read } = yield* makeStand(2)
-        yield* control("POST", "/faults", { rules: [{ kind: "delay", ms: 20_000 }] })
-        yield* accept(1)
-        yield* accept(2)
-        const outcome = yield* read({ readTimeout: Duration.millis(200) }, { identifyTimeout: Duration.millis(200) })
-        yield* control("DELETE", "/faults")
-        assert.strictEqual(outcome.status, "done")
-        for (const { state, attempts, reason } of yield* inbox) {
-          assert.deepStrictEqual([state, attempts, reason], ["pending", 0, null])
-        }
-      })
-    )
-
     it.effect("excludes the wait for the rate budget from its timeouts", () =>
       Effect.gen(function* () {
         const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
@@ -207,36 +190,6 @@ describe("RecordFetcher and the inbox queue", () => {
         )
         assert.lengthOf(yield* runs, 1)
       })
-    )
-
-    it.effect("records an interrupted run as abandoned with the kind Interrupted", () =>
-      Effect.gen(function* () {
-        const { control, accept, inbox, read, runs } = yield* makeStand(1)
-        yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "delay", ms: 20_000 }] })
-        yield* accept(1)
-        const reading = yield* Effect.forkChild(read({}))
-        yield* until(runs, (all) => all[0]?.status === "running")
-        yield* Fiber.interrupt(reading)
-        yield* control("DELETE", "/faults")
-        assert.deepStrictEqual(yield* runs, [{ status: "abandoned", error_kind: "Interrupted" }])
-        assert.deepStrictEqual(
-          (yield* inbox).map(({ state, attempts }) => [state, attempts]),
-          [["pending", 0]]
-        )
-      })
-    )
-
-    it.effect("processes events at once while a suspended former owner still has the lock", () =>
-      Effect.gen(function* () {
-        const { id, accept, work, inbox } = yield* makeStand(1)
-        yield* accept(1)
-        const gone = yield* (yield* Database).connect
-        yield* query(gone, "lock", "select pg_advisory_lock(hashtextextended($1, 0))", [
-          `tributary:${id}:${path}:records`
-        ])
-        yield* Effect.forkScoped(work)
-        yield* until(inbox, ([event]) => event!.state === "done")
-      }).pipe(Effect.scoped)
     )
 
     it.effect("keeps the backoff of a failed record when more events of it arrive", () =>

@@ -10,24 +10,9 @@ import { Effect, Fiber, Redacted, Schedule, type Scope } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
-import { ask, emptyRoot, eventually, isAlive, program, serverPid, temporaryRoot, user } from "./embedded.ts"
+import { ask, emptyRoot, eventually, isAlive, program, temporaryRoot, user } from "./embedded.ts"
 
 describe("embedded Postgres", () => {
-  it.live("is stopped and cleaned up after 30 concurrent starts", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const visit = Effect.scoped(
-        Effect.flatMap(start({ root, port: 0, durable: false }), (server) => ask(server, "select 1 as n"))
-      )
-      const rows = yield* Effect.all(
-        Array.from({ length: 30 }, () => visit),
-        { concurrency: 5 }
-      )
-      assert.isTrue(rows.every(([row]) => row?.["n"] === 1))
-      assert.isUndefined(serverPid(root))
-    })
-  )
-
   it.live("is stopped although a foreign client is connected", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot

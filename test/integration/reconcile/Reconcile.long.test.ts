@@ -3,55 +3,16 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
 import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as SigningSecrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
-import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+import { customers, events, settled, warehouse, withSubscriptions } from "./healing.ts"
 
 describe("reconcile in rare cases", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("reads every resource once for events from before the first subscription", () =>
-      Effect.gen(function* () {
-        const { check, customer, call, equal, gaps, sql, name } = yield* world()
-        const [fresh] = yield* sql<{
-          count: number
-        }>`select count(*)::int from tributary.delivery_gaps where company = ${name}`
-        assert.strictEqual(fresh!.count, 0)
-        assert.strictEqual(call("GET", "/webhooks").status, 200)
-        customer("BEFORE")
-        const checked = yield* check
-        assert.deepStrictEqual(
-          checked.closed.map(({ resource, cause }) => [resource, cause]),
-          [
-            ["customers", "missing"],
-            ["items", "missing"]
-          ]
-        )
-        assert.deepStrictEqual(yield* gaps, [])
-        assert.isTrue(yield* equal("customers"))
-        assert.strictEqual((yield* check).opened, 0)
-      })
-    )
-
-    it.effect("detects a subscription that a 410 disabled, and reads the dropped events", () =>
-      Effect.gen(function* () {
-        const { check, customer, item, cycles, server, equal, receives } = yield* settled()
-        server.reply(() => 410)
-        customer("GONE")
-        item("BEHIND")
-        yield* cycles(1)
-        receives()
-        const checked = yield* check
-        assert.lengthOf(checked.reenabled, 1)
-        assert.strictEqual(checked.open, 0)
-        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
-      })
-    )
-
     it.effect("detects a pause between two checks made by a command", () =>
       Effect.gen(function* () {
         const { check, customer, equal, company, id } = yield* settled()
@@ -116,77 +77,6 @@ describe("reconcile in rare cases", () => {
       })
     )
 
-    it.effect("opens a gap for a resource of which one event type is not delivered", () =>
-      Effect.gen(function* () {
-        const { check, gaps } = yield* world({ events: ["customers.created", "items.created", "items.updated"] })
-        const checked = yield* check
-        assert.deepStrictEqual(
-          checked.closed.map(({ resource, cause }) => [resource, cause]),
-          [["items", "missing"]]
-        )
-        assert.deepStrictEqual(yield* gaps, [{ resource: "customers", cause: "missing", lasts: true, reason: null }])
-      })
-    )
-
-    it.effect("re-enables no subscription that a person has paused", () =>
-      Effect.gen(function* () {
-        const { check, call, id, requests, gaps } = yield* settled()
-        call("PATCH", `/webhooks/${id}`, { paused: true, enabled: false })
-        assert.deepStrictEqual((yield* check).reenabled, [])
-        assert.isEmpty(requests.filter((request) => request.endsWith("/test")))
-        assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
-        call("PATCH", `/webhooks/${id}`, { paused: false })
-        const checked = yield* check
-        assert.deepStrictEqual([checked.reenabled, checked.open], [[id], 0])
-      })
-    )
-
-    it.effect("opens no gap for a second subscription beside a complete one", () =>
-      Effect.gen(function* () {
-        const { check, call } = yield* settled()
-        subscribe(call, customers)
-        const checked = yield* check
-        assert.deepStrictEqual([checked.subscriptions, checked.opened], [2, 0])
-      })
-    )
-
-    it.effect("closes the gap of a pause once when the subscription returns with fewer events", () =>
-      Effect.gen(function* () {
-        const { check, gaps, call, id } = yield* settled()
-        call("PATCH", `/webhooks/${id}`, { paused: true })
-        yield* check
-        call("PATCH", `/webhooks/${id}`, { paused: false, events: customers })
-        assert.lengthOf((yield* check).closed, 2)
-        const again = yield* check
-        assert.deepStrictEqual([again.opened, again.closed], [0, []])
-        assert.deepStrictEqual(
-          (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
-          [["items", "missing", true]]
-        )
-      })
-    )
-
-    it.effect("detects a pause between two checks of a subscription that delivers only some events", () =>
-      Effect.gen(function* () {
-        const { check, customer, equal, call, connector, id, name } = yield* world({ events: customers })
-        subscribe(call, ["items.created", "items.updated"])
-        yield* check
-        call("PATCH", `/webhooks/${id}`, { paused: true })
-        customer("BETWEEN")
-        call("PATCH", `/webhooks/${id}`, { paused: false })
-        yield* SubscriptionStore.saveSnapshot(
-          name,
-          yield* connector.subscriptions!.list,
-          receiver,
-          events,
-          yield* SubscriptionStore.now
-        )
-        yield* check
-        assert.isTrue(yield* equal("customers"))
-        assert.strictEqual((yield* check).opened, 0)
-      })
-    )
-
     it.effect("reads every possibly missed resource when another program saved a snapshot in between", () =>
       Effect.gen(function* () {
         const { check, item, customer, equal, call, connector, id, name } = yield* settled()
@@ -225,39 +115,6 @@ describe("reconcile in rare cases", () => {
       })
     )
 
-    it.effect("reads every resource after no check for longer than the delivery log keeps", () =>
-      Effect.gen(function* () {
-        const { check, customer, cycles, server, equal, advance, sql, name, receives } = yield* settled()
-        customer("LOST LONG AGO")
-        yield* cycles(1)
-        yield* sql`delete from tributary.inbox where company = ${name}`
-        server.reply(() => null)
-        yield* advance(8 * 86_400)
-        receives()
-        const checked = yield* check
-        assert.deepStrictEqual(
-          checked.closed.map(({ resource, cause }) => [resource, cause]),
-          [
-            ["customers", "unobserved"],
-            ["items", "unobserved"]
-          ]
-        )
-        assert.isTrue(yield* equal("customers"))
-        assert.strictEqual((yield* check).opened, 0)
-      })
-    )
-
-    it.effect("reads every resource when the delivery log exceeds the page limit", () =>
-      Effect.gen(function* () {
-        const { check, company } = yield* settled()
-        const { endless, pages } = endlessLog(company)
-        const result = yield* Reconcile.reconcile(endless, { url: receiver })
-        assert.strictEqual(pages(), 200)
-        assert.isTrue(result._tag === "Checked" && result.closed.length === 2)
-        assert.strictEqual((yield* check).open, 0)
-      })
-    )
-
     it.effect("closes a gap only with a complete live run that began after the gap", () =>
       Effect.gen(function* () {
         const { gaps, sql, name, companyId, sync } = yield* settled()
@@ -289,43 +146,6 @@ describe("reconcile in rare cases", () => {
         yield* claims("lane = 'live'")
         assert.lengthOf(yield* DeliveryGaps.closeCovered(name, companyId, 0), 1)
         assert.deepStrictEqual(yield* gaps, [])
-      })
-    )
-
-    it.effect("is completed by the next check after a kill at any step", () =>
-      Effect.gen(function* () {
-        const { company, customer, cycles, server, receives, equal, gaps, check, sql, name, call, id } =
-          yield* settled()
-        server.reply(() => 410)
-        customer("KILLED")
-        yield* cycles(1)
-        receives()
-        const kill = (change: (inner: Subscriptions) => Partial<Subscriptions>) =>
-          Effect.exit(Reconcile.reconcile(withSubscriptions(company, change), { url: receiver }))
-        // Killed while the log is read, after the test delivery, and after the subscription was enabled but before that
-        // was stored.
-        yield* kill(() => ({ deliveries: () => Effect.interrupt }))
-        assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
-        yield* kill(() => ({ update: () => Effect.interrupt }))
-        assert.isTrue((yield* gaps).some(({ cause }) => cause === "abandoned"))
-        assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
-        yield* kill((inner) => ({
-          update: (one, change) => Effect.andThen(inner.update(one, change), Effect.interrupt)
-        }))
-        assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
-        // Killed while the resource is read.
-        yield* Effect.exit(
-          Reconcile.reconcile(
-            { ...company, connector: { ...company.connector, page: () => Effect.interrupt } },
-            { url: receiver }
-          )
-        )
-        const [open] = yield* sql<{ open: number }>`
-          select count(*)::int as open from tributary.delivery_gaps where company = ${name} and closed_at is null and ended_at is not null`
-        assert.isAbove(open!.open, 0)
-        yield* check
-        assert.deepStrictEqual(yield* gaps, [])
-        assert.isTrue(yield* equal("customers"))
       })
     )
 

@@ -49,32 +49,6 @@ describe("a subscription", () => {
       })
     )
 
-    it.effect("keeps its current secret through any number of failed rotations", () =>
-      Effect.gen(function* () {
-        const at = yield* stand()
-        yield* at.ensure()
-        const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
-        const failing = Effect.fnUntraced(function* (times: number, status: number, code: string) {
-          at.state.instead = (request) => (request.startsWith("PATCH") ? refusal(status, code) : undefined)
-          for (let round = 0; round < times; round += 1) {
-            assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, at.desired, null))), "SourceError")
-          }
-        })
-        yield* failing(17, 403, "insufficient_scope")
-        assert.deepStrictEqual(yield* states, ["current"])
-        yield* failing(2, 500, "internal_error")
-        assert.deepStrictEqual(yield* states, ["current", "next"])
-        // Own secrets whose rotation fails are stored one by one. The current secret still comes first.
-        for (let round = 0; round < 17; round += 1) {
-          const own = Redacted.make(`a secret of one's own, number ${round}`)
-          yield* kindOf(at.act(Subscriptions.rotate(at.company, at.desired, null, own)))
-        }
-        assert.lengthOf(at.secrets.keyring.of(at.name), 16)
-        at.state.instead = () => undefined
-        assert.deepStrictEqual(yield* at.deliver(), [true])
-      })
-    )
-
     it.effect("is rotated when the stored secret does not match the signatures of the source", () =>
       Effect.gen(function* () {
         const at = yield* stand()
@@ -110,18 +84,6 @@ describe("a subscription", () => {
         const repair = yield* at.ensure()
         assert.deepStrictEqual(did(repair), ["rotated"])
         assert.include(repair.warnings.join(), "webhooks.rotate_field")
-      })
-    )
-
-    it.effect("is adopted after a lost create response, also with configured secrets", () =>
-      Effect.gen(function* () {
-        const at = yield* stand({ configured: [Redacted.make("a secret of another subscription")] })
-        at.state.trouble = (request) => (request === "POST /webhooks" ? "after" : undefined)
-        yield* Effect.flip(at.ensure())
-        at.state.trouble = () => undefined
-        assert.deepStrictEqual(did(yield* at.ensure()), ["rotated"])
-        assert.deepStrictEqual(yield* at.deliver(), [true])
-        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
       })
     )
 

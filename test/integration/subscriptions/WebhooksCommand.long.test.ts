@@ -12,12 +12,20 @@ describe("tributary webhooks", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { world, configure, run, received, secrets, url, assertSilent } = yield* hooked
+          configure("")
+          assert.include((yield* run(2, ["ensure"])).stderr, "webhooks.public_url")
           configure(`webhooks:\n  public_url: ${url}\n`)
           const poor = yield* Effect.promise(() => world.reference.token(1, ["items:read"]))
           const refused = yield* run(3, ["list", "--json"], { MAIN_TOKEN: poor })
           assert.include(answerOf(refused).failure.remedy, "setup:read")
 
-          const { subscription } = answerOf(yield* run(0, ["ensure", "--json"]))
+          const ensured = yield* run(0, ["ensure", "--json"])
+          const { subscription } = answerOf(ensured)
+          assert.include(ensured.stderr, "nothings.created")
+          const tested = yield* run(0, ["test"])
+          assert.include(tested.stdout, String.raw`seen \x1b[2J\u{202e}\nxxx`)
+          assert.notMatch(tested.stdout, /x{500}/)
+          received.length = 0
           const [first] = yield* secrets
           assert.include((yield* run(1, ["rotate", "--secret-env", "NOT_SET"])).stderr, "NOT_SET is not set")
           // A secret in place of its variable's name. The output is searched for it below.
@@ -49,7 +57,10 @@ describe("tributary webhooks", () => {
           const log = yield* run(0, ["deliveries", "--json"])
           assert.deepStrictEqual(
             answerOf(log).attempts.map(({ eventType, delivered }) => [eventType, delivered]),
-            [["webhooks.test", true]]
+            [
+              ["webhooks.test", true],
+              ["webhooks.test", true]
+            ]
           )
           assert.include((yield* run(0, ["deliveries", "--abandoned"])).stdout, "no such delivery")
           assert.include((yield* run(1, ["rotate", "4711"])).stderr, "4711")

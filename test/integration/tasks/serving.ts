@@ -4,17 +4,14 @@ import * as Effect from "effect/Effect"
 import { firstLine, untilSeen } from "../../support/reference.ts"
 import { makeWorld } from "../../support/world.ts"
 
-export const resource = "invoicelines"
+const resource = "invoicelines"
 
-export interface TaskRow {
+interface TaskRow {
   readonly owner: string | null
   readonly status: string | null
-  readonly error: string | null
-  readonly run_id: bigint | null
-  readonly failures: number
   readonly running: boolean
 }
-export interface RunRow {
+interface RunRow {
   readonly id: bigint
   readonly status: string
   readonly pages: bigint
@@ -45,7 +42,7 @@ requests: { timeout_seconds: 3600 }
   })
   const task = Effect.map(
     world.query<TaskRow>(
-      `select process_id as owner, status, error, run_id, failures, process_id is not null as running
+      `select process_id as owner, status, process_id is not null as running
          from tributary.tasks where resource = '${resource}' and kind = 'sync'`
     ),
     ([row]) => row
@@ -56,8 +53,6 @@ requests: { timeout_seconds: 3600 }
     )
     // No rows before the first process has created the tables.
     .pipe(Effect.catchDefect(() => Effect.succeed<ReadonlyArray<RunRow>>([])))
-  const slowly = (ms: number) =>
-    world.control("POST", "/faults", { rules: [{ path: `/${resource}`, kind: "delay", ms }] })
   /** The source answers the next requests for pages, and no further one: a run reads until it is ended. */
   const hold = world.control("POST", "/faults", {
     rules: [{ path: `/${resource}`, kind: "delay", after: 8, ms: 3_600_000 }]
@@ -82,13 +77,5 @@ requests: { timeout_seconds: 3600 }
     `update tributary.tasks set requested_at = tributary.now(), requested_by = 'test', full_requested = true
       where resource = '${resource}' and kind = 'sync'`
   )
-  return { world, serve, task, runs, hold, slowly, quickly, isReading, isDone, isEqual, ask }
+  return { world, serve, task, runs, hold, quickly, isReading, isDone, isEqual, ask }
 })
-
-/** Waits until another process has the task. */
-export const awaitTakeover = (task: Effect.Effect<TaskRow | undefined>, owner: string) =>
-  untilSeen(
-    "another process acquires the task",
-    task,
-    (row) => row !== undefined && row.owner !== null && row.owner !== owner
-  )
