@@ -60,8 +60,6 @@ export const makeHostileWorld = Effect.gen(function* () {
     return done.stdout
   })
   /** Lets the reader read, once a sync has created the tables. */
-  const grant = administer((sql) =>
-    Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement))
-  )
+  const grant = administer((sql) => Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement)))
   return { world, hostile, succeeds, grant }
 })
