@@ -130,7 +130,6 @@ export interface Alerting {
   readonly evaluate: Effect.Effect<number>
   /** Sends the next batch of each route; answers whether there was one. */
   readonly send: Effect.Effect<boolean>
-  readonly context: Context.Context<SqlClient.SqlClient | HttpClient.HttpClient>
 }
 
 /** A process with its own connections, until the end of the scope. */
@@ -155,7 +154,6 @@ export const alertingProcess = Effect.fnUntraced(function* (
   return {
     owner,
     evaluate: Effect.orDie(Effect.provideContext(evaluate, context)),
-    send: Effect.orDie(Effect.provideContext(send, context)),
-    context
+    send: Effect.orDie(Effect.provideContext(send, context))
   } satisfies Alerting
 })
