@@ -2,7 +2,6 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { type Operation, PositionLost } from "../../../src/changes/ChangeFeed.ts"
@@ -12,13 +11,10 @@ import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
-
-const execute = <Row extends object>(statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
 let companies = 0n
 

@@ -6,7 +6,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
 import * as StoredCompanies from "../../../src/companies/StoredCompanies.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
 const otherKey = Redacted.make("another key, with more than thirty-two characters too")
@@ -23,15 +23,13 @@ const token = Redacted.make("token-of-south")
 const tokensOf = ({ companies }: StoredCompanies.StoredCompanies) =>
   Object.fromEntries(companies.map((one) => [one.name, Redacted.value(one.token)]))
 
-const query = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
-
 describe("the companies of the warehouse", () => {
   it.effect("are read with their tokens, which no column shows", () =>
     Effect.gen(function* () {
       assert.isTrue(yield* CompanyStore.add(key, south, token))
       assert.isFalse(yield* CompanyStore.add(key, south, Redacted.make("another token")))
       assert.deepStrictEqual(tokensOf(yield* StoredCompanies.read(settings)), { south: "token-of-south" })
-      const [row] = yield* query<{ text: string }>("select s::text as text from tributary.company_settings s")
+      const [row] = yield* execute<{ text: string }>("select s::text as text from tributary.company_settings s")
       assert.notInclude(row!.text, "token-of-south")
       assert.notInclude(row!.text, Buffer.from("token-of-south").toString("hex"))
     }).pipe(Effect.provide(layerWarehouse))
@@ -46,7 +44,7 @@ describe("the companies of the warehouse", () => {
       yield* record
       yield* CompanyStore.pause("south", "a person")
       yield* record
-      yield* query("update tributary.company_settings set resources = array['a']")
+      yield* execute("update tributary.company_settings set resources = array['a']")
       yield* record
       yield* Effect.ignore(sql.withTransaction(Effect.andThen(CompanyStore.remove("south"), Effect.fail("no"))))
       assert.strictEqual(yield* CompanyStore.readRevision, revisions.at(-1))
@@ -58,12 +56,12 @@ describe("the companies of the warehouse", () => {
 
   it.effect("seal the token that another program inserted", () =>
     Effect.gen(function* () {
-      yield* query(
+      yield* execute(
         "insert into tributary.company_settings (company, url, token) values ('east', 'https://east.example', 'plain')"
       )
       assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
       yield* StoredCompanies.read(settings)
-      const [row] = yield* query<{ token: string | null }>("select token from tributary.company_settings")
+      const [row] = yield* execute<{ token: string | null }>("select token from tributary.company_settings")
       assert.isNull(row!.token)
       assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
     }).pipe(Effect.provide(layerWarehouse))
@@ -73,7 +71,7 @@ describe("the companies of the warehouse", () => {
     Effect.gen(function* () {
       yield* CompanyStore.add(key, south, token)
       yield* CompanyStore.add(key, { ...south, company: "moved" }, token)
-      yield* query("update tributary.company_settings set url = 'https://thief.example' where company = 'moved'")
+      yield* execute("update tributary.company_settings set url = 'https://thief.example' where company = 'moved'")
       yield* CompanyStore.add(key, { ...south, company: "north" }, token)
       const [usable] = (yield* StoredCompanies.read(settings)).companies
       const inFile = { ...settings, companies: [{ ...usable!, name: "north" }] }
@@ -90,7 +88,7 @@ describe("the companies of the warehouse", () => {
       assert.deepStrictEqual([wrong.companies.length, wrong.unusable.length], [0, 3])
       const missing = yield* StoredCompanies.read({ ...settings, companiesKey: null })
       assert.isTrue(missing.unusable.every(({ problem }) => problem.includes("TRIBUTARY_COMPANIES_KEY is not set")))
-      yield* query("update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'")
+      yield* execute("update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'")
       const [invalid] = (yield* StoredCompanies.read(inFile)).unusable.filter(({ name }) => name === "south")
       assert.include(invalid!.problem, "webhook_events")
     }).pipe(Effect.provide(layerWarehouse))
@@ -114,11 +112,11 @@ describe("the companies of the warehouse", () => {
 
   it.effect("leave no row behind when they are erased, and no other company loses one", () =>
     Effect.gen(function* () {
-      const tables = yield* query<{ name: string }>(
+      const tables = yield* execute<{ name: string }>(
         `select c.relname as name from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r'
             and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname in ('company', 'company_id'))`
       )
-      const erased = (yield* query<{ name: string }>(
+      const erased = (yield* execute<{ name: string }>(
         `select replace(name, 'tributary.', '') as name from (${Removal.relationsStatement.text.replace("$1", "array['tributary']")}) r`
       )).map(({ name }) => name)
       assert.deepStrictEqual(
@@ -130,14 +128,14 @@ describe("the companies of the warehouse", () => {
       )
       assert.isBelow(erased.indexOf("outbox"), erased.indexOf("pushes"))
 
-      yield* query("create schema if not exists kept")
-      yield* query("create table kept.things (_company_id bigint, id bigint)")
-      yield* query("insert into kept.things values (1, 1), (2, 1), (2, 2)")
-      yield* query("insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)")
-      yield* query(
+      yield* execute("create schema if not exists kept")
+      yield* execute("create table kept.things (_company_id bigint, id bigint)")
+      yield* execute("insert into kept.things values (1, 1), (2, 1), (2, 2)")
+      yield* execute("insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)")
+      yield* execute(
         "insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', now()), (2, 'things', now())"
       )
-      yield* query("insert into tributary.outbox (company, resource) values ('north', 'things'), ('south', 'things')")
+      yield* execute("insert into tributary.outbox (company, resource) values ('north', 'things'), ('south', 'things')")
       yield* CompanyStore.add(key, south, token)
       const receipt = yield* Removal.erase("south", 2n, "a person", ["kept"])
       assert.deepStrictEqual(receipt.rows, {
@@ -146,12 +144,12 @@ describe("the companies of the warehouse", () => {
         "tributary.companies": 1,
         "tributary.outbox": 1
       })
-      const [left] = yield* query<{ things: number; names: string; outbox: number }>(
+      const [left] = yield* execute<{ things: number; names: string; outbox: number }>(
         `select (select count(*)::int from kept.things) as things, (select count(*)::int from tributary.outbox) as outbox,
                 (select string_agg(company, ' ') from tributary.companies) as names`
       )
       assert.deepStrictEqual({ ...left }, { things: 1, outbox: 1, names: "north" })
-      const [written] = yield* query<{ by: string; action: string; rows: unknown }>(
+      const [written] = yield* execute<{ by: string; action: string; rows: unknown }>(
         "select performed_by as by, action, row_counts as rows from tributary.company_receipts"
       )
       assert.deepStrictEqual({ ...written }, { by: "a person", action: "erase", rows: receipt.rows })

@@ -4,7 +4,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import { Webhook } from "standardwebhooks"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import type { Definition } from "../../../src/delivery/Endpoint.ts"
@@ -15,14 +14,11 @@ import * as SenderStore from "../../../src/delivery/SenderStore.ts"
 import * as Transport from "../../../src/delivery/Transport.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { dataOf, makeCompany, makeReceiver } from "../../support/feeding.ts"
-import { clockIs, layerWarehouse, stopClock } from "../../support/postgres.ts"
+import { clockIs, execute, layerWarehouse, stopClock } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
 const key = Redacted.make("0123456789abcdef0123456789abcdef")
 const keys: EndpointSecrets.Keys = { key, file: new Map() }
-
-const execute = <Row extends object>(statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
 let number = 0n
 /** Companies of their own for each test. */

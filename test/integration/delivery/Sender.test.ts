@@ -4,20 +4,16 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import * as EndpointSecrets from "../../../src/delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
 import * as Sender from "../../../src/delivery/Sender.ts"
 import { dataOf, makeCompany, makeReceiver } from "../../support/feeding.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
 const key = Redacted.make("0123456789abcdef0123456789abcdef")
 const secret = Redacted.make("whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
-
-const execute = <Row extends object>(statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
 const definition = (name: string, url: string) => ({
   name,

@@ -1,4 +1,4 @@
-/** The accounting views over small ledgers worked out by hand. Accounting.long.test.ts has a history of changes. */
+/** The accounting views over small ledgers worked out by hand. Moments.long.test.ts has a history of changes. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -15,7 +15,8 @@ import * as Views from "../../../src/warehouse/Views.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { booksOf, check, land, resourcesOf } from "./compare.ts"
 import { type Json, plain, shown } from "./figures.ts"
-import { openOf, today } from "./trading.ts"
+import { openOf } from "./figures/records.ts"
+import { today } from "./operating.ts"
 
 const models = readModels()
 const resources = resourcesOf(models)

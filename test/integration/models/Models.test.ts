@@ -12,14 +12,16 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
-import { server, type HttpReply } from "../../reference-server/support.ts"
-import { booksOf, check, land, resourcesOf } from "./compare.ts"
+import { check, land, resourcesOf } from "./compare.ts"
 import { exact, figures, type Json } from "./figures.ts"
+import { openOf } from "./figures/records.ts"
+import { makeDemo } from "./moments.ts"
+import { copyToCompany2, irregularities, today, vanish as vanishOfOperations } from "./operating.ts"
+import { odd, trade, vanish } from "./trading.ts"
 
 const datasets = { ...datasetsDefault, models: "erp_models" }
 const models = readModels()
 const resources = resourcesOf(models)
-const today = "2026-03-16"
 
 /** Views of irregularities and of records that the demo data does not have. */
 const emptyInDemo: ReadonlySet<string> = new Set([
@@ -31,17 +33,8 @@ const emptyInDemo: ReadonlySet<string> = new Set([
   "return_taxes_by_month"
 ])
 
-const served = server({ data: "demo" })
-
-const books = () =>
-  [1, 2].map((company) =>
-    booksOf(company, resources, (which, resource) =>
-      served
-        .control("GET", `/state?company=${which}&resource=${resource}`)
-        .text.split("\n")
-        .filter((line) => line !== "")
-    )
-  )
+const demo = makeDemo(1, 0)
+const { books, call, put, one, remove } = demo
 
 /** The landed records, by company and resource. */
 const landed = new Map<string, string>()
@@ -70,29 +63,6 @@ const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray
   }
   return rows
 })
-
-const call = (method: string, path: string, body?: unknown): Json => {
-  const response: HttpReply = served.call(method, path, body)
-  assert.isBelow(response.status, 300, `${method} ${path}: ${response.text}`)
-  return response.body
-}
-
-const put = (resource: string, records: ReadonlyArray<Json>, company = 1): ReadonlyArray<Json> => {
-  const response = served.control("POST", "/records", { company, resource, records })
-  assert.strictEqual(response.status, 200, response.text)
-  return response.body["records"] as ReadonlyArray<Json>
-}
-
-/** The first record of company 1 that satisfies the condition. */
-const one = (resource: string, fits: (record: Json) => boolean): Json => {
-  const match = books()[0]!
-    .of(resource)
-    .find((record) => record["cancel"] !== true && fits(record))
-  if (match === undefined) throw new Error(`the demo data has no suitable record of ${resource}`)
-  return match
-}
-
-const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the models", (it) => {
   it.effect("contain the same figures as the records of the server", () =>
@@ -264,161 +234,22 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
     })
   )
 
-  it.effect("are correct for credits, overpaid and bounced payments, missing values and huge amounts", () =>
+  it.effect("are correct for odd, huge and missing values, and for records that disappear", () =>
     Effect.gen(function* () {
-      const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
-      const voucherid = one("invoices", (record) => (record["voucherid"] ?? null) !== null)["voucherid"]
-      const invoice = {
-        customerid: customer["id"],
-        voucherid,
-        invoicedate: "2026-01-31",
-        invoicetotal: "10.0000",
-        invoicepaid: "0.0000"
-      }
-      const invoices = put("invoices", [
-        { ...invoice, invoicenumber: "credit", invoicetotal: "-7.2500" },
-        { ...invoice, invoicenumber: "overpaid", invoicepaid: "10.0001" },
-        { ...invoice, invoicenumber: "undated", invoicedate: null },
-        { ...invoice, invoicenumber: "no customer", customerid: null, customer: null },
-        { ...invoice, invoicenumber: "stranger", customerid: 999_999, customer: "GONE" },
-        { ...invoice, invoicenumber: "no amounts", invoicetotal: null, invoicepaid: null },
-        { ...invoice, invoicenumber: "paid unknown", invoicepaid: null },
-        { ...invoice, invoicenumber: "huge", invoicetotal: "9999999999999999.9999" },
-        { ...invoice, invoicenumber: "huge too", invoicetotal: "9999999999999999.9999" },
-        { ...invoice, invoicenumber: "cancelled", cancel: true },
-        { ...invoice, invoicenumber: "unknown cancel", cancel: null }
-      ])
-      const id = (number: string) => invoices.find((record) => record["invoicenumber"] === number)!["id"]
-      put("invoicelines", [
-        { invoiceid: id("huge"), linetype: 1, qty: "1.000000", totalprice: "5.0000", description: "tax" },
-        { invoiceid: id("huge"), linetype: 2, qty: "1.000000", totalprice: "3.0000", description: "delivery" },
-        { invoiceid: id("huge"), linetype: null, qty: null, totalprice: null, description: "nothing" },
-        { invoiceid: id("cancelled"), linetype: 0, qty: "1.000000", totalprice: "5.0000" },
-        { invoiceid: id("credit"), linetype: 4, qty: "-2.500000", totalprice: "-7.2500", qtyunitnameid: 5 },
-        { invoiceid: 999_999, linetype: 0, qty: "1.000000", totalprice: "5.0000" },
-        { invoiceid: null, linetype: 0, qty: "1.000000", totalprice: "5.0000" }
-      ])
-      const payment = { invoiceid: id("overpaid"), datereceived: today, currency: "USD", customerid: customer["id"] }
-      put("payments", [
-        { ...payment, amount: "10.0001", paymeth: 2, returned: 1 },
-        { ...payment, amount: "4.0000", paymeth: 99 },
-        { ...payment, amount: "4.0000", paymeth: 5, currency: "EUR" },
-        { ...payment, amount: "-1.0000", paymeth: 7, inventorylocationid: null },
-        { ...payment, amount: null, paymeth: null, currency: null, datereceived: null, invoiceid: null },
-        { ...payment, amount: "2.0000", paymeth: null },
-        { ...payment, amount: "9.0000", paymeth: 1, cancel: true }
-      ])
-      // A payment that the bank returned after everything else was paid.
-      const billed = one("orders", (record) => record["status"] === "billed" && record["customerid"] !== customer["id"])
-      const paid = one("invoices", (record) => record["orderid"] === billed["id"] && openOf(record) === 0n)
-      put("payments", [
-        { ...payment, invoiceid: paid["id"], customerid: paid["customerid"], datereceived: "2026-12-31", returned: 1 }
-      ])
-      const order = one("orders", (record) => record["status"] === "partial")
-      const deposit = { orderid: order["id"], amount: "50.0000", currency: "USD", returned: 0 }
-      const deposits = put("orderdeposits", [
-        deposit,
-        { ...deposit, returned: 1 },
-        { ...deposit, cancel: true },
-        { ...deposit, orderid: null, amount: "3.0000" },
-        deposit,
-        deposit
-      ])
-      put("payments", [
-        { ...payment, amount: "20.0000", paymeth: 0, orderdepositid: deposits[0]!["id"] },
-        { ...payment, amount: "30.0000", paymeth: 0, orderdepositid: deposits[0]!["id"], cancel: true },
-        { ...payment, amount: "50.0000", paymeth: 0, orderdepositid: deposits[4]!["id"] },
-        { ...payment, amount: "50.0001", paymeth: 0, orderdepositid: deposits[5]!["id"] }
-      ])
-      put("orders", [{ customerid: customer["id"], status: "on hold", ordertype: "consignment", orderdate: null }])
-      const orderOnHold = one("orders", (record) => record["status"] === "on hold")
-      const lines = put("orderlines", [
-        { orderid: orderOnHold["id"], linenumber: 1, qtyorder: "1.000000", qtyship: null, priceach: null },
-        { orderid: orderOnHold["id"], linenumber: 2, qtyorder: "0.000005", qtyship: "0.000000", priceach: "10.000000" },
-        { orderid: orderOnHold["id"], linenumber: 3, qtyorder: "1.000000", qtyship: "2.000000", priceach: "10.000000" },
-        { orderid: orderOnHold["id"], linenumber: 4, qtyorder: null, qtyship: null, priceach: "10.000000" }
-      ])
-      const shipments = put("shipments", [
-        { orderid: orderOnHold["id"], shipdate: "2026-02-01" },
-        { orderid: null, shipdate: null },
-        { orderid: orderOnHold["id"], shipdate: "2026-02-01", cancel: true }
-      ])
-      put("shipmentlines", [
-        { shipmentid: shipments[0]!["id"], orderlineid: lines[0]!["id"], quantity: "1.000000" },
-        { shipmentid: shipments[0]!["id"], orderlineid: lines[1]!["id"], quantity: "0.000005" },
-        { shipmentid: shipments[0]!["id"], orderlineid: 999_999, quantity: "4.000000" },
-        { shipmentid: shipments[0]!["id"], orderlineid: lines[2]!["id"], quantity: "4.000000", cancel: true },
-        { shipmentid: shipments[2]!["id"], orderlineid: lines[2]!["id"], quantity: "4.000000" },
-        { shipmentid: 999_999, orderlineid: lines[2]!["id"], quantity: "4.000000" }
-      ])
-      const bills = put("apbills", [
-        { billtotal: "5.0000", distributed: "5.0000", undistributed: "0.0000", voucherid },
-        { billtotal: "-5.0000", voucherid: null, billdate: null },
-        { billtotal: null },
-        { billtotal: "5.0000", cancel: true }
-      ])
-      put("apbilllines", [
-        { apbillid: bills[0]!["id"], amount: "5.0000", glaccountid: null },
-        { apbillid: bills[1]!["id"], amount: "-4.0000", glaccountid: 1 },
-        { apbillid: bills[2]!["id"], amount: "0.0001", glaccountid: 1 }
-      ])
-      put("ardailycloses", [
-        { closedate: today, inventorylocationid: null, currency: null, sys_cash: null },
-        { closedate: null, inventorylocationid: 1, currency: "USD", sys_cash: "1.0000" },
-        { closedate: today, inventorylocationid: 1, currency: "USD", sys_cash: "1.0000", cancel: true }
-      ])
-      put("customers", [{ customercode: "NOLIMIT", creditlimit: null }])
+      const traded = trade(demo)
+      const made = odd(demo)
+      irregularities(demo)
       yield* compared("odd records")
-      // Company 2 gets records with the same ids and different amounts.
-      const doubled = /^(amount|invoicetotal|invoicepaid|priceach|totalprice|qty\w*|quantity|billtotal|creditlimit)$/
-      for (const resource of resources.filter((path) => path !== "invoiceterms" && path !== "ardailycloses")) {
-        const copies = books()[0]!
-          .of(resource)
-          .map(({ lines: _lines, ...record }) =>
-            Object.fromEntries(
-              Object.entries(record).map(([name, value]) =>
-                doubled.test(name) && typeof value === "string"
-                  ? [name, `1${value.replace("-", "").slice(-9)}`]
-                  : [name, value]
-              )
-            )
-          )
-        put(resource, copies, 2)
-      }
+      copyToCompany2(demo, resources)
       yield* compared("the same numbers in another company")
-      const ofShipment = (resource: string) =>
-        one(resource, (record) => exact(record["quantity"]) > 0n && record["shipmentid"] !== shipments[0]!["id"])
-      const shippedLine = ofShipment("shipmentlines")
-      for (const gone of [
-        [["invoices", id("huge")]],
-        [
-          ["orderlines", lines[1]!["id"]],
-          ["apbilllines", one("apbilllines", (line) => line["apbillid"] === bills[1]!["id"])["id"]],
-          ["shipmentlines", ofShipment("shipmentlines")["id"]],
-          ["invoicelines", one("invoicelines", (line) => line["linetype"] === 4)["id"]]
-        ],
-        [
-          ["customers", customer["id"]],
-          ["apbills", bills[0]!["id"]],
-          ["shipments", shippedLine["shipmentid"]],
-          ["ardailycloses", one("ardailycloses", (close) => close["closedate"] === null)["id"]]
-        ],
-        [
-          ["payments", one("payments", (record) => record["paymeth"] === 99)["id"]],
-          ["orderdeposits", deposits[3]!["id"]],
-          ["salesmen", one("customers", (record) => (record["salesmanid"] ?? null) !== null)["salesmanid"]]
-        ],
-        [["orders", order["id"]]],
-        [["invoices", id("overpaid")]],
-        [["invoiceterms", 1]]
-      ] as const) {
-        for (const [resource, number] of gone) {
-          const response = served.control("POST", "/remove", { company: 1, resource, id: number })
-          assert.isBelow(response.status, 300, response.text)
-        }
-        yield* compared(`gone: ${JSON.stringify(gone)}`)
-      }
-      const terms = books()[0]!.of("invoiceterms")[0]!
+      vanish(demo, made, traded.order)
+      vanishOfOperations(demo)
+      remove("salesmen", one("customers", (record) => (record["salesmanid"] ?? null) !== null)["salesmanid"])
+      remove("customers", one("customers", (record) => (record["invoicetermid"] ?? null) !== null)["id"])
+      yield* compared("gone")
+      remove("invoiceterms", 1)
+      yield* compared("gone terms")
+      const terms = one("invoiceterms")
       put("invoiceterms", [{ id: terms["id"], netduedays: 9_007_199_254_740_991 }])
       yield* compared("terms of no calendar")
       put("invoiceterms", [{ id: terms["id"], netduedays: -3 }])

@@ -1,13 +1,18 @@
 /**
  * The views about operations on the days around every boundary, and their sums among each other, with unusual records.
- * Operations.long.test.ts compares all their figures with the records of the server, now and as of past moments.
+ * Moments.long.test.ts compares all their figures with the records of the server, now and as of past moments.
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { exact, figures, plain } from "./figures.ts"
-import { current, irregularities, makeDemo, today, work } from "./operating.ts"
+import { compareMoments, makeDemo, type Moment } from "./moments.ts"
+import { irregularities, isOfOperations, today, work } from "./operating.ts"
+
+/** Compares the views of the current records on these days. */
+const compared = (moment: Moment, days: ReadonlyArray<string>) =>
+  compareMoments([moment], days, isOfOperations, () => [])
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the models of operations", (it) => {
   it.effect("move a row to the next bucket, month and age exactly on its day", () =>
@@ -34,19 +39,19 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
         ["2024-05-22", "61-90"],
         ["2024-05-23", "over 90"]
       ]
-      yield* current(
-        demo,
-        "buckets",
+      const moment = yield* demo.synced("buckets")
+      yield* compared(
+        moment,
         days.map(([day]) => day)
       )
-      const company = demo.landedAs(1)
+      const { company } = moment.companies[0]!
       for (const [day, bucket] of days) {
         const found = yield* sql.withTransaction(
           Effect.andThen(
             sql`select set_config('tributary.as_of', ${day}, true)`,
             sql`select s.age_bucket
                   from erp_models.shipments_not_invoiced s
-                 where s.company_id = ${company} and s.shipment_id = ${shipment!}`
+                 where s.company_id = ${company} and s.shipment_id = ${shipment!["id"]}`
           )
         )
         assert.deepStrictEqual(found, bucket === null ? [] : [{ age_bucket: bucket }], day)
@@ -69,12 +74,14 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
         const demo = makeDemo(5)
         work(demo, 1)
         irregularities(demo)
-        yield* current(demo, "sums")
-        const company = demo.landedAs(1)
+        const moment = yield* demo.synced("sums")
+        const books = moment.companies[0]!
+        const { company } = books
+        yield* compared(moment, [today])
         const [backlog] = yield* sql<{ qty: string; amount: string }>`
         select sum(qty_remaining)::text as qty, sum(amount_remaining)::text as amount
           from erp_models.backlog where company_id = ${company}`
-        const open = figures["open_order_lines"]!(demo.books()[0]!, today)
+        const open = figures["open_order_lines"]!(books, today)
         const total = (rows: typeof open, name: string) => rows.reduce((sum, row) => sum + exact(row[name]), 0n)
         assert.strictEqual(exact(plain(backlog!.qty)), total(open, "qty_remaining"))
         assert.strictEqual(exact(plain(backlog!.amount)), total(open, "amount_remaining"))
@@ -84,7 +91,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
         select sum(amount)::text as amount, sum(amount_with_cost + amount_without_cost)::text as parts,
                sum(cost)::text as cost, sum(amount_with_cost - margin)::text as profit
           from erp_models.margin_by_month where company_id = ${company}`
-        const revenue = total(figures["revenue_by_month"]!(demo.books()[0]!, today), "amount")
+        const revenue = total(figures["revenue_by_month"]!(books, today), "amount")
         assert.strictEqual(exact(plain(margin!.amount)), revenue)
         assert.strictEqual(exact(plain(margin!.parts)), revenue)
         assert.strictEqual(margin!.cost, margin!.profit)

@@ -5,15 +5,10 @@
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
-import * as ReferenceServer from "../../../connectors/service-v2/reference-server/ReferenceServer.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import type { Company } from "../../../src/sync/Company.ts"
@@ -24,6 +19,7 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as Reader from "../../../src/warehouse/Reader.ts"
 import * as ReaderQuery from "../../../src/warehouse/ReaderQuery.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
+import { makeInstallation } from "../../support/installation.ts"
 import { clockIs, layerWarehouse } from "../../support/postgres.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
 import { answers, type Given } from "./answers.ts"
@@ -48,30 +44,9 @@ const tables = new Map(resources.map((resource) => [resource.path, tableOf(resou
 /** A text that no column of Postgres can hold. */
 const unstorable = "\ud800"
 
-const makeInstallation = Effect.gen(function* () {
-  const server = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "demo" })
-  const send = (method: string, url: string, body: unknown, headers: Record<string, string> = {}) =>
-    Effect.promise(async () => {
-      const response = await fetch(url, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        headers: { "content-type": "application/json", ...headers }
-      })
-      return { ok: response.ok, text: await response.text() }
-    })
-  const control = (method: string, path: string, body?: unknown) =>
-    Effect.map(send(method, `${server.controlUrl}${path}`, body), ({ ok, text }) => {
-      assert.isTrue(ok, text)
-      return text
-    })
-  yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
-  const { token } = JSON.parse(yield* control("POST", "/tokens", { company: 1, scopes: ["*"] })) as { token: string }
-  const context = yield* Layer.build(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-  const connector = yield* ServiceClient.make({
-    baseUrl: server.baseUrl,
-    token: Redacted.make(token),
-    catalogue: serviceV2
-  }).pipe(Effect.provideContext(context))
+const makeCompany = Effect.gen(function* () {
+  const { baseUrl, send, control, lines, connect } = yield* makeInstallation
+  const { token, connector } = yield* connect(1, false)
   const bringOver = Effect.fnUntraced(function* (full: boolean) {
     const report = yield* sync({
       companies: [{ name: "main", connector, resources }],
@@ -84,8 +59,6 @@ const makeInstallation = Effect.gen(function* () {
       assert.include(["done", "quarantined"], outcome.status, JSON.stringify(outcome.failure))
     }
   })
-  const lines = (path: string) =>
-    Effect.map(control("GET", path), (text) => text.split("\n").filter((line) => line !== ""))
   const books = Effect.gen(function* () {
     const state = new Map<string, ReadonlyArray<string>>()
     for (const path of paths) {
@@ -115,7 +88,7 @@ const makeInstallation = Effect.gen(function* () {
     /** A request as a client of the API sends it. */
     call: (method: string, path: string, body: unknown) =>
       Effect.map(
-        send(method, `${server.baseUrl}${path}`, body, { authorization: `Bearer ${token}` }),
+        send(method, `${baseUrl}${path}`, body, { authorization: `Bearer ${token}` }),
         ({ text }) => JSON.parse(text) as Json
       )
   }
@@ -123,7 +96,7 @@ const makeInstallation = Effect.gen(function* () {
 
 /** Changes a little of everything, after a month: a payment, orders, a deletion, an event, pushes and an odd value. */
 const change = Effect.fnUntraced(function* (
-  installation: Effect.Success<typeof makeInstallation>,
+  installation: Effect.Success<typeof makeCompany>,
   before: Given["before"]
 ) {
   const { call, company, control, put } = installation
@@ -199,7 +172,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql.unsafe(clockIs("clock_timestamp() - interval ''40 days''"))
-        const installation = yield* makeInstallation
+        const installation = yield* makeCompany
         yield* installation.bringOver(false)
         for (const datasets of modelDatasetsOf(datasetsDefault)) {
           assert.deepStrictEqual((yield* Views.apply(readModels(), datasets)).refused, [])

@@ -10,9 +10,8 @@ import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
-import { controlDataset, statements } from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
-import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import { statements } from "../../../src/warehouse/Grants.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
@@ -21,14 +20,9 @@ import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
-import { booksOf, check, resourcesOf } from "./compare.ts"
+import { datasets } from "../warehouse/readers.ts"
+import { resourcesOf } from "./compare.ts"
 
-const datasets = {
-  ...datasetsDefault,
-  models: modelsDatasetDefault,
-  asOfModels: asOfModelsDataset,
-  control: controlDataset
-}
 const models = readModels()
 const resources = resourcesOf(models)
 const password = "not-a-secret"
@@ -142,21 +136,10 @@ describe("the database roles", () => {
           }).pipe(Effect.provide(as(urlOf(names.loader))))
           assert.isAbove(settings.length, 0)
 
-          // The reader sees the figures that follow from the source's own records.
+          // Reader.test.ts of the warehouse has what a reader may not do; here it has a session of its own.
           yield* Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
-            const lines = new Map<string, ReadonlyArray<string>>()
-            for (const resource of resources) {
-              lines.set(
-                resource,
-                yield* Effect.promise(() => world.reference.lines(`/state?company=1&resource=${resource}`))
-              )
-            }
-            const books = booksOf(1, resources, (_company, resource) => lines.get(resource)!)
-            const checked = yield* check(models, datasets.models, [books], "2999-12-31")
-            assert.deepStrictEqual(checked.wrong.slice(0, 5), [])
-            assert.isAbove(checked.rows["payments_by_day"]!, 10)
-
+            assert.isAbove((yield* sql`select from erp_models.payments_by_day`).length, 10)
             assert.strictEqual((yield* sql`select from erp.emailtemplates`).length, 1)
             assert.isAbove((yield* sql`select from erp_history.payments`).length, 10)
             // For sessions of other programs; ours set their own.

@@ -2,7 +2,8 @@
  * The answers to the questions of `connectors/service-v2/docs/questions.md`, computed from the server's own records
  * without SQL: rows in the order of the columns. This module shares no code with the product.
  */
-import { type Books, exact, figures, type Json, type Row, shown } from "./figures.ts"
+import { figures } from "./figures.ts"
+import { active, type Books, exact, find, grouped, type Json, monthOf, posted, type Row, shown, sum } from "./figures/records.ts"
 
 /** What the answers are computed from. */
 export interface Given {
@@ -24,24 +25,10 @@ export interface Given {
 
 type Answer = (given: Given) => ReadonlyArray<ReadonlyArray<unknown>>
 
-const active = (books: Books, resource: string): ReadonlyArray<Json> =>
-  books.of(resource).filter((record) => record["cancel"] !== true)
 const of = (record: Json | Row, ...fields: ReadonlyArray<string>): ReadonlyArray<unknown> =>
   fields.map((field) => record[field] ?? null)
-const sum = (records: ReadonlyArray<Json | Row>, field: string): bigint =>
-  records.reduce((total, record) => total + exact(record[field]), 0n)
-const groups = <A extends Json | Row>(
-  records: ReadonlyArray<A>,
-  key: (record: A) => unknown
-): ReadonlyArray<ReadonlyArray<A>> => [
-  ...Map.groupBy(records, (record) => JSON.stringify(key(record) ?? null)).values()
-]
-const byId = (books: Books, resource: string) => {
-  const records = new Map(books.of(resource).map((record) => [record["id"], record]))
-  return (id: unknown): Json | undefined => records.get(id)
-}
+const byId = (books: Books, resource: string) => (id: unknown) => find(books, resource, id)
 const days = (from: unknown, to: unknown): number => (Date.parse(String(to)) - Date.parse(String(from))) / 86_400_000
-const month = (day: unknown): string => `${String(day).slice(0, 7)}-01`
 
 /** Half away from zero. */
 const quotient = (dividend: bigint, divisor: bigint, decimals: number): string => {
@@ -75,8 +62,6 @@ const first = (
 /** The rows of a view of `erp_models`, by the independent figures. */
 const view = (name: string, { now, today }: Given): ReadonlyArray<Row> => figures[name]!(now, today)
 
-const invoices = (books: Books) => active(books, "invoices").filter((one) => (one["voucherid"] ?? null) !== null)
-
 /** The records that differ between the two times. */
 const changed = ({ now, before }: Given, resource: string) => {
   const [was, is] = [byId(before, resource), byId(now, resource)]
@@ -91,13 +76,13 @@ const overdue = (row: Row): string =>
 
 const sales: Readonly<Record<string, Answer>> = {
   "What did we invoice in each month?": (given) =>
-    groups(view("revenue_by_month", given), (row) => row["month"]).map((rows) => [
+    grouped(view("revenue_by_month", given), (row) => row["month"]).map((rows) => [
       rows[0]!["month"],
       shown(sum(rows, "amount"))
     ]),
   "Who are our ten largest customers?": ({ now }) => {
     const customer = byId(now, "customers")
-    const rows = groups(invoices(now), (one) => one["customerid"])
+    const rows = grouped(posted(now), (one) => one["customerid"])
       .filter(([one]) => customer(one!["customerid"]) !== undefined)
       .map((own) => [
         ...of(customer(own[0]!["customerid"])!, "customercode", "name"),
@@ -107,14 +92,14 @@ const sales: Readonly<Record<string, Answer>> = {
     return first(rows, 10, 3, 0)
   },
   "Which items sell best?": (given) => {
-    const rows = groups(
+    const rows = grouped(
       view("revenue_by_month", given).filter((row) => row["item"] !== null),
       (row) => row["item"]
     ).map((own) => [own[0]!["item"], shown(sum(own, "qty")), shown(sum(own, "amount"))])
     return first(rows, 10, 2, 0)
   },
   "What commission did each salesperson earn?": (given) =>
-    groups(
+    grouped(
       view("sales_by_salesman", given).filter((row) => row["salesman"] !== null),
       (row) => row["salesman"]
     ).map((own) => [
@@ -138,17 +123,17 @@ const sales: Readonly<Record<string, Answer>> = {
       .filter((one) => one["status"] === "quote")
       .map((one) => of(one, "id", "customer", "orderdate", "ordertotal")),
   "What did we lose to cancelled orders, month by month?": ({ now }) =>
-    groups(
+    grouped(
       now.of("orders").filter((one) => one["cancel"] === true),
-      (one) => month(one["orderdate"])
-    ).map((own) => [month(own[0]!["orderdate"]), own.length, shown(sum(own, "ordertotal"))]),
+      (one) => monthOf(one["orderdate"])
+    ).map((own) => [monthOf(own[0]!["orderdate"]), own.length, shown(sum(own, "ordertotal"))]),
   "To which cities do we ship most?": ({ now }) => {
     const place = byId(now, "shiptos")
     const shipments = active(now, "shipments").flatMap((one) => {
       const to = place(one["shiptoid"])
       return to === undefined ? [] : [{ ...one, city: to["city"], state: to["state"] }]
     })
-    const rows = groups(shipments, (one) => [one.city, one.state]).map((own) => [
+    const rows = grouped(shipments, (one) => [one.city, one.state]).map((own) => [
       ...of(own[0]!, "city", "state"),
       own.length,
       new Set(own.map((one: Json) => one["orderid"])).size
@@ -183,14 +168,14 @@ const shipping: Readonly<Record<string, Answer>> = {
       .map((one) => of(one, "id", "customer", "orderdate", "ordertotal"))
   },
   "How many days pass from the order to its first shipment?": (given) =>
-    groups(
+    grouped(
       view("order_to_cash", given).filter((row) => row["first_shipped"] !== null),
-      (row) => month(row["orderdate"])
-    ).map((own) => [month(own[0]!["orderdate"]), own.length, mean(own.map((row) => Number(row["days_to_ship"])))]),
+      (row) => monthOf(row["orderdate"])
+    ).map((own) => [monthOf(own[0]!["orderdate"]), own.length, mean(own.map((row) => Number(row["days_to_ship"])))]),
   "What did we ship in the last seven days?": ({ now, today }) => {
     const lines = Map.groupBy(active(now, "shipmentlines"), (line) => line["shipmentid"])
     const recent = active(now, "shipments").filter((one) => days(one["shipdate"], today) < 7 && lines.has(one["id"]))
-    return groups(recent, (one) => one["shipdate"]).map((own) => [
+    return grouped(recent, (one) => one["shipdate"]).map((own) => [
       own[0]!["shipdate"],
       own.length,
       shown(
@@ -208,14 +193,14 @@ const shipping: Readonly<Record<string, Answer>> = {
   "Which carriers ship how much?": ({ now }) => {
     const service = byId(now, "carrierservices")
     const shipments = active(now, "shipments").filter((one) => service(one["carrierserviceid"]) !== undefined)
-    return groups(shipments, (one) => one["carrierserviceid"]).map((own) => [
+    return grouped(shipments, (one) => one["carrierserviceid"]).map((own) => [
       ...of(service(own[0]!["carrierserviceid"])!, "carrier", "description"),
       own.length
     ])
   },
   "Which orders needed more than one shipment?": ({ now }) => {
     const order = byId(now, "orders")
-    return groups(active(now, "shipments"), (one) => one["orderid"])
+    return grouped(active(now, "shipments"), (one) => one["orderid"])
       .filter((own) => own.length > 1 && order(own[0]!["orderid"]) !== undefined)
       .map((own) => {
         const dates = own.map((one) => String(one["shipdate"])).sort()
@@ -227,7 +212,7 @@ const shipping: Readonly<Record<string, Answer>> = {
   },
   "How many hours were worked on service orders, by type of work?": ({ now }) => {
     const type = byId(now, "worktypes")
-    return groups(active(now, "serviceordertimes"), (one) => one["worktypeid"]).map((own) => [
+    return grouped(active(now, "serviceordertimes"), (one) => one["worktypeid"]).map((own) => [
       type(own[0]!["worktypeid"])!["name"],
       own.length,
       shown(sum(own, "hours"))
@@ -248,13 +233,13 @@ const receivables: Readonly<Record<string, Answer>> = {
       .filter((row) => Number(row["days_overdue"]) > 30 && exact(row["open_amount"]) > 0n)
       .map((row) => of(row, "invoicenumber", "customer", "due_date", "days_overdue", "open_amount")),
   "What was paid in the last 30 days, and how?": (given) =>
-    groups(
+    grouped(
       view("payments_by_day", given).filter((row) => row["day"] !== null && days(row["day"], given.today) < 30),
       (row) => row["method_name"]
     ).map((own) => [own[0]!["method_name"], shown(sum(own, "payments")), shown(sum(own, "net_amount"))]),
   "How many days does a customer take to pay?": ({ now }) => {
     const invoice = byId(now, "invoices")
-    const rows = groups(
+    const rows = grouped(
       active(now, "payments").filter((one) => invoice(one["invoiceid"]) !== undefined),
       (one) => one["customer"]
     )
@@ -279,14 +264,14 @@ const receivables: Readonly<Record<string, Answer>> = {
       .filter((one) => (one["voucherid"] ?? null) === null)
       .map((one) => of(one, "id", "invoicenumber", "customer", "invoicedate", "invoicetotal")),
   "What did returned goods cost us in credits?": ({ now }) =>
-    groups(active(now, "rmareturns"), (one) => month(one["return_date"])).map((own) => [
-      month(own[0]!["return_date"]),
+    grouped(active(now, "rmareturns"), (one) => monthOf(one["return_date"])).map((own) => [
+      monthOf(own[0]!["return_date"]),
       own.length,
       shown(sum(own, "total_credit")),
       shown(sum(own, "restock_fee"))
     ]),
   "What do the journal entries add up to on each account?": ({ now }) =>
-    groups(
+    grouped(
       active(now, "gltransactions").flatMap((one) => one["lines"] as ReadonlyArray<Json>),
       (line) => line["glaccount"]
     ).map((own) => [own[0]!["glaccount"], own.length, shown(sum(own, "amount"))])
@@ -305,7 +290,7 @@ const purchasing: Readonly<Record<string, Answer>> = {
   "How many days does each vendor need to deliver?": ({ now }) => {
     const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
     const receipts = active(now, "purchaseorderreceipts").filter((one) => order.has(one["purchaseorderid"]))
-    return groups(receipts, (one) => order.get(one["purchaseorderid"])!["vendor"]).map((own) => [
+    return grouped(receipts, (one) => order.get(one["purchaseorderid"])!["vendor"]).map((own) => [
       order.get(own[0]!["purchaseorderid"])!["vendor"],
       own.length,
       mean(own.map((one) => days(order.get(one["purchaseorderid"])!["orderdate"], one["receiptdate"])))
@@ -313,7 +298,7 @@ const purchasing: Readonly<Record<string, Answer>> = {
   },
   "What did each vendor bill us?": ({ now }) => {
     const vendor = byId(now, "vendors")
-    return groups(active(now, "apbills"), (one) => one["vendorid"]).map((own) => [
+    return grouped(active(now, "apbills"), (one) => one["vendorid"]).map((own) => [
       own[0]!["vendor"],
       vendor(own[0]!["vendorid"])!["name"],
       own.length,

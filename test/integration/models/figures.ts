@@ -27,8 +27,10 @@ import {
   type Row,
   shown,
   sum,
-  sumOrNothing,
+  sums,
+  sumsOrNothing,
   text,
+  texts,
   times,
   until
 } from "./figures/records.ts"
@@ -58,14 +60,9 @@ const receivables_open = (books: Books, asOf: string): ReadonlyArray<Row> =>
     .map((invoice) => {
       const { customer, terms, due } = dueOf(books, invoice)
       return {
-        invoice_id: text(invoice["id"]),
-        invoicenumber: text(invoice["invoicenumber"]),
-        customer_id: text(invoice["customerid"]),
-        customer: text(invoice["customer"]),
+        ...texts(invoice, "invoice_id=id invoicenumber customer_id=customerid customer order_id=orderid"),
+        ...texts(invoice, "location=inventorylocation invoicedate"),
         customer_name: text(customer?.["name"]),
-        order_id: text(invoice["orderid"]),
-        location: text(invoice["inventorylocation"]),
-        invoicedate: text(invoice["invoicedate"]),
         terms,
         due_date: due,
         days_overdue: daysBetween(due, asOf),
@@ -94,8 +91,7 @@ const receivables_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
     const { customer, terms } = dueOf(books, invoices[0]!)
     const of = (bucket: string) => shown(buckets.get(bucket) ?? 0n)
     return {
-      customer_id: text(invoices[0]!["customerid"]),
-      customer: text(invoices[0]!["customer"]),
+      ...texts(invoices[0]!, "customer_id=customerid customer"),
       customer_name: text(customer?.["name"]),
       terms,
       as_of: asOf,
@@ -120,20 +116,10 @@ const open_order_lines = (books: Books, asOf: string): ReadonlyArray<Row> => {
       const remaining = exact(line["qtyorder"]) - exact(line["qtyship"])
       if (line["orderid"] !== order["id"] || remaining <= 0n) continue
       rows.push({
-        order_id: text(order["id"]),
-        orderline_id: text(line["id"]),
-        linenumber: text(line["linenumber"]),
-        ordertype: text(order["ordertype"]),
-        status: text(order["status"]),
-        customer_id: text(order["customerid"]),
-        customer: text(order["customer"]),
-        orderdate: text(order["orderdate"]),
+        ...texts(order, "order_id=id ordertype status customer_id=customerid customer orderdate"),
+        ...texts(order, "location_id=inventorylocationid location=inventorylocation"),
+        ...texts(line, "orderline_id=id linenumber item_id=itemid item description"),
         age_days: daysBetween(order["orderdate"], asOf),
-        location_id: text(order["inventorylocationid"]),
-        location: text(order["inventorylocation"]),
-        item_id: text(line["itemid"]),
-        item: text(line["item"]),
-        description: text(line["description"]),
         qty_ordered: money(line["qtyorder"]),
         qty_shipped: shown(exact(line["qtyship"])),
         qty_billed: shown(exact(line["qtybilled"])),
@@ -154,15 +140,10 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
     .map((line) => ({ ...line, month: monthOf(invoices.get(line["invoiceid"])!["invoicedate"]) }))
   return grouped(lines, (line) => [line["month"], line["itemid"], line["linetype"], line["qtyunitname"]]).map(
     (group) => ({
-      month: text(group[0]!["month"]),
-      item_id: text(group[0]!["itemid"]),
-      item: text(group[0]!["item"]),
-      linetype: text(group[0]!["linetype"]),
-      unit: text(group[0]!["qtyunitname"]),
+      ...texts(group[0]!, "month item_id=itemid item linetype unit=qtyunitname"),
       invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
       lines: String(group.length),
-      qty: shown(sum(group, "qty")),
-      amount: shown(sum(group, "totalprice"))
+      ...sums(group, "qty amount=totalprice"),
     })
   )
 }
@@ -177,12 +158,9 @@ const payments_by_day = (books: Books): ReadonlyArray<Row> =>
     const returned = group.filter((payment) => payment["returned"] === 1)
     const first = group[0]!
     return {
-      day: text(first["datereceived"]),
-      method: text(first["paymeth"]),
+      ...texts(first, "day=datereceived method=paymeth currency location_id=inventorylocationid"),
+      ...texts(first, "location=inventorylocation"),
       method_name: methods[Number(first["paymeth"] ?? 0)] ?? "other",
-      currency: text(first["currency"]),
-      location_id: text(first["inventorylocationid"]),
-      location: text(first["inventorylocation"]),
       payments: String(group.length),
       amount: shown(sum(group, "amount")),
       returned_payments: String(returned.length),
@@ -209,10 +187,7 @@ const daily_close_check = (books: Books): ReadonlyArray<Row> => {
       const cashOff = sum(closed, "sys_cash") - cash
       const restOff = sum(closed, "sys_checks") + sum(closed, "sys_cc") - checks - cards
       return {
-        day: text(group[0]!["day"]),
-        location_id: text(group[0]!["inventorylocationid"]),
-        location: text(group[0]!["inventorylocation"]),
-        currency: text(group[0]!["currency"]),
+        ...texts(group[0]!, "day location_id=inventorylocationid location=inventorylocation currency"),
         status:
           closed.length === 0
             ? "no close"
@@ -227,17 +202,8 @@ const daily_close_check = (books: Books): ReadonlyArray<Row> => {
         cards: shown(cards),
         other: shown(sum(paid, "amount") - cash - checks - cards),
         closes: String(closed.length),
-        sys_cash: sumOrNothing(closed, "sys_cash"),
-        sys_checks: sumOrNothing(closed, "sys_checks"),
-        sys_cc: sumOrNothing(closed, "sys_cc"),
-        gl_cash: sumOrNothing(closed, "gl_cash"),
-        gl_checks: sumOrNothing(closed, "gl_checks"),
-        gl_cc: sumOrNothing(closed, "gl_cc"),
-        actual_cash: sumOrNothing(closed, "actualcash"),
-        actual_checks: sumOrNothing(closed, "actualchecks"),
-        actual_cc: sumOrNothing(closed, "actualcc"),
-        overshort: sumOrNothing(closed, "overshort"),
-        deposited: sumOrNothing(closed, "depositeamount"),
+        ...sumsOrNothing(closed, "sys_cash sys_checks sys_cc gl_cash gl_checks gl_cc actual_cash=actualcash"),
+        ...sumsOrNothing(closed, "actual_checks=actualchecks actual_cc=actualcc overshort deposited=depositeamount"),
         cash_difference: closed.length === 0 ? null : shown(cashOff),
         checks_and_cards_difference: closed.length === 0 ? null : shown(restOff)
       }
@@ -261,16 +227,10 @@ const deposits_unapplied = (books: Books): ReadonlyArray<Row> =>
       )
       return [
         {
-          deposit_id: text(deposit["id"]),
-          order_id: text(deposit["orderid"]),
-          customer_id: text(order?.["customerid"]),
-          customer: text(order?.["customer"]),
-          order_status: text(order?.["status"]),
+          ...texts(deposit, "deposit_id=id order_id=orderid entrydate method=payment_method reference=checkid"),
+          ...texts(deposit, "currency"),
+          ...texts(order, "customer_id=customerid customer order_status=status"),
           order_cancelled: String(order === undefined || order["cancel"] === true),
-          entrydate: text(deposit["entrydate"]),
-          method: text(deposit["payment_method"]),
-          reference: text(deposit["checkid"]),
-          currency: text(deposit["currency"]),
           is_posted: String(isPosted(deposit)),
           amount: shown(exact(deposit["amount"])),
           applied: shown(applied),
@@ -305,17 +265,9 @@ const shipments_not_invoiced = (books: Books, asOf: string): ReadonlyArray<Row> 
         else amount += times(line["quantity"], price)
       }
       return {
-        shipment_id: text(shipment["id"]),
-        order_id: text(shipment["orderid"]),
-        ordertype: text(order?.["ordertype"]),
-        order_status: text(order?.["status"]),
-        customer_id: text(order?.["customerid"]),
-        customer: text(order?.["customer"]),
-        shipdate: text(shipment["shipdate"]),
+        ...texts(shipment, "shipment_id=id order_id=orderid shipdate location_id=locationid location carrierservice"),
+        ...texts(order, "ordertype order_status=status customer_id=customerid customer"),
         days_waiting: daysBetween(shipment["shipdate"], asOf),
-        location_id: text(shipment["locationid"]),
-        location: text(shipment["location"]),
-        carrierservice: text(shipment["carrierservice"]),
         lines: String(lines.length),
         lines_without_price: String(unpriced),
         quantity: shown(sum(lines, "quantity")),
@@ -332,10 +284,7 @@ const bill_coding_incomplete = (books: Books, asOf: string): ReadonlyArray<Row> 
     if (uncoded === 0n && blind === 0) return []
     return [
       {
-        bill_id: text(bill["id"]),
-        vendor_id: text(bill["vendorid"]),
-        vendor: text(bill["vendor"]),
-        billdate: text(bill["billdate"]),
+        ...texts(bill, "bill_id=id vendor_id=vendorid vendor billdate"),
         age_days: daysBetween(bill["billdate"], asOf),
         is_posted: String(isPosted(bill)),
         billtotal: shown(exact(bill["billtotal"])),
@@ -360,11 +309,7 @@ const customer_balances = (books: Books, asOf: string): ReadonlyArray<Row> =>
     )
     const limit = customer["creditlimit"] ?? null
     return {
-      customer_id: text(customer["id"]),
-      customer: text(customer["customercode"]),
-      customer_name: text(customer["name"]),
-      salesman: text(customer["salesman"]),
-      terms: text(customer["invoiceterm"]),
+      ...texts(customer, "customer_id=id customer=customercode customer_name=name salesman terms=invoiceterm"),
       is_cancelled: String(customer["cancel"] === true),
       open_invoices: String(invoices.filter((invoice) => openOf(invoice) !== 0n).length),
       balance: shown(balance),
@@ -402,11 +347,7 @@ const shipped_by_location = (books: Books): ReadonlyArray<Row> => {
     ]
   })
   return grouped(lines, (line) => [line["month"], line["locationid"], line["itemid"]]).map((group) => ({
-    month: text(group[0]!["month"]),
-    location_id: text(group[0]!["locationid"]),
-    location: text(group[0]!["location"]),
-    item_id: text(group[0]!["itemid"]),
-    item: text(group[0]!["item"]),
+    ...texts(group[0]!, "month location_id=locationid location item_id=itemid item"),
     shipments: String(new Set(group.map((line) => line["shipmentid"])).size),
     quantity: shown(sum(group, "quantity"))
   }))
@@ -423,14 +364,11 @@ const sales_by_salesman = (books: Books): ReadonlyArray<Row> => {
     }
   })
   return grouped(sold, (invoice) => [invoice["month"], invoice["salesmanid"]]).map((group) => ({
-    month: text(group[0]!["month"]),
-    salesman_id: text(group[0]!["salesmanid"]),
-    salesman: text(group[0]!["salesman"]),
+    ...texts(group[0]!, "month salesman_id=salesmanid salesman"),
     commission_rate: money(find(books, "salesmen", group[0]!["salesmanid"])?.["commissionrate"]),
     customers: String(new Set(group.map((invoice) => invoice["customerid"] ?? null).filter((id) => id !== null)).size),
     invoices: String(group.length),
-    invoiced: shown(sum(group, "invoicetotal")),
-    paid: shown(sum(group, "invoicepaid")),
+    ...sums(group, "invoiced=invoicetotal paid=invoicepaid"),
     open_amount: shown(sum(group, "invoicetotal") - sum(group, "invoicepaid"))
   }))
 }
@@ -454,13 +392,8 @@ const order_to_cash = (books: Books, asOf: string): ReadonlyArray<Row> =>
           ? lastPaid
           : null
       return {
-        order_id: text(order["id"]),
-        ordertype: text(order["ordertype"]),
-        status: text(order["status"]),
-        customer_id: text(order["customerid"]),
-        customer: text(order["customer"]),
+        ...texts(order, "order_id=id ordertype status customer_id=customerid customer orderdate"),
         ordertotal: money(order["ordertotal"]),
-        orderdate: text(order["orderdate"]),
         first_shipped: earliest(shipments, "shipdate"),
         last_shipped: latest(shipments, "shipdate"),
         first_invoiced: earliest(invoices, "invoicedate"),
@@ -486,10 +419,7 @@ const invoice_payment_check = (books: Books): ReadonlyArray<Row> =>
     if (difference === 0n && returned === 0n) return []
     return [
       {
-        invoice_id: text(invoice["id"]),
-        invoicenumber: text(invoice["invoicenumber"]),
-        customer_id: text(invoice["customerid"]),
-        customer: text(invoice["customer"]),
+        ...texts(invoice, "invoice_id=id invoicenumber customer_id=customerid customer"),
         is_posted: String(isPosted(invoice)),
         is_cancelled: String(invoice["cancel"] === true),
         invoicetotal: shown(exact(invoice["invoicetotal"])),

@@ -1,138 +1,16 @@
-/**
- * A demo business whose records change step by step, and the comparison of the views about operations with figures that
- * are computed without SQL from the records of the server.
- */
-import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+/** What the views about operations count: a demo business that ships, bills, buys and works, and odd records of it. */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
-import { readModels } from "../../../connectors/service-v2/models/index.ts"
-import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
-import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import { sync } from "../../../src/sync/Sync.ts"
-import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
-import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import { scripted } from "../../support/tiny.ts"
-import { server } from "../../reference-server/support.ts"
-import { booksOf, check, resourcesOf } from "./compare.ts"
-import type { Json } from "./figures.ts"
 import { operations } from "./figures/operations.ts"
+import type { Demo } from "./moments.ts"
 
-const models = readModels().filter(({ name }) => name in operations || name === "shipments_not_invoiced")
-const resources = resourcesOf(models)
+export const isOfOperations = (name: string): boolean => name in operations || name === "shipments_not_invoiced"
 export const today = "2026-03-16"
-const decoders = new Map(resources.map((path) => [path, Decode.make(serviceV2.resources.get(path)!)]))
-
-/** A server of demo data. Its companies 1 and 2 land in the warehouse as companies of their own. */
-export const makeDemo = (seed: number) => {
-  const served = server({ data: "demo", seed })
-  const linesOf = (company: number, resource: string) =>
-    served
-      .control("GET", `/state?company=${company}&resource=${resource}`)
-      .text.split("\n")
-      .filter((line) => line !== "")
-  const landedAs = (company: number) => seed * 10 + company
-  const books = () =>
-    [1, 2].map((company) => booksOf(landedAs(company), resources, (_, path) => linesOf(company, path)))
-
-  const connectorOf = (company: number): ConnectorShape => ({
-    ...scripted(BigInt(landedAs(company)), ({ resource: { path } }) => {
-      const page = decoders.get(path)!.list(`[${linesOf(company, path).join(",")}]`, 0)
-      assert.deepStrictEqual(page.rejected, [], path)
-      return { ...page, syncedThrough: null, next: null }
-    }).connector,
-    catalogue: serviceV2
-  })
-  const connectors = [1, 2].map((company) => ({ company, connector: connectorOf(company) }))
-  const landed = new Map<string, string>()
-  /** Reads every record of the resources that changed, as a full scan does. */
-  const land = Effect.gen(function* () {
-    const companies = connectors.map(({ company, connector }) => {
-      const changed = resources.filter((path) => {
-        const [place, lines] = [`${company} ${path}`, linesOf(company, path).join()]
-        const isChanged = landed.get(place) !== lines
-        landed.set(place, lines)
-        return isChanged
-      })
-      return {
-        name: `demo${landedAs(company)}`,
-        connector,
-        resources: changed.map((path) => serviceV2.resources.get(path)!)
-      }
-    })
-    const report = yield* sync({
-      companies: companies.filter((company) => company.resources.length > 0),
-      datasets: datasetsDefault,
-      concurrency: 4,
-      batchRecordsMax: 5_000,
-      mode: { full: true, acceptDeletions: true },
-      models
-    })
-    const failures = report.companies.flatMap(({ failure, outcomes }) => [
-      failure,
-      ...outcomes.map((one) => one.failure)
-    ])
-    assert.deepStrictEqual(
-      failures.flatMap((failure) => (failure === null ? [] : [failure.message])),
-      []
-    )
-    // As autovacuum does: without statistics, plans are chosen by chance.
-    const sql = yield* SqlClient.SqlClient
-    const tables = companies.flatMap((company) => company.resources.map((one) => tableOf(one)))
-    for (const table of new Set(tables.flatMap((one) => [one.current, one.superseded])))
-      yield* sql.unsafe(`analyze ${table}`)
-  })
-
-  const call = (method: string, path: string, body?: unknown): Json => {
-    const response = served.call(method, path, body)
-    assert.isBelow(response.status, 300, `${method} ${path}: ${response.text}`)
-    return response.body
-  }
-  const put = (resource: string, records: ReadonlyArray<Json>, company = 1): ReadonlyArray<number> => {
-    const response = served.control("POST", "/records", { company, resource, records })
-    assert.strictEqual(response.status, 200, response.text)
-    return (response.body["records"] as ReadonlyArray<Json>).map(({ id }) => Number(id))
-  }
-  const remove = (resource: string, id: unknown) => {
-    const response = served.control("POST", "/remove", { company: 1, resource, id })
-    assert.isBelow(response.status, 300, response.text)
-  }
-  const all = (resource: string) => linesOf(1, resource).map((line) => JSON.parse(line) as Json)
-  const one = (resource: string, fits: (record: Json) => boolean): Json => {
-    const match = all(resource).find((record) => record["cancel"] !== true && fits(record))
-    if (match === undefined) throw new Error(`the demo data of seed ${seed} has no suitable record of ${resource}`)
-    return match
-  }
-  return { landedAs, books, land, call, put, remove, all, one }
-}
-type Demo = ReturnType<typeof makeDemo>
-
-const same = Effect.fnUntraced(function* (
-  title: string,
-  dataset: string,
-  books: ReturnType<Demo["books"]>,
-  setting: string,
-  day = setting
-) {
-  const { wrong, rows } = yield* check(models, dataset, books, day, setting)
-  assert.deepStrictEqual(wrong.slice(0, 5), [], `${title}, ${setting}: ${wrong.length} rows`)
-  return rows
-})
-
-export const current = Effect.fnUntraced(function* (demo: Demo, title: string, days: ReadonlyArray<string> = [today]) {
-  yield* demo.land
-  const books = demo.books()
-  let rows: Readonly<Record<string, number>> = {}
-  for (const day of days) rows = yield* same(title, modelsDatasetDefault, books, day)
-  return rows
-})
 
 /** Ordinary work: shipping, billing, buying, coding to a job, hours and tasks. */
 export const work = (demo: Demo, step: number): void => {
   const { call, one } = demo
-  const item = one("items", () => true)
-  const customerid = one("customers", () => true)["id"]
+  const item = one("items")
+  const customerid = one("customers")["id"]
   const order = call("POST", "/orders", {
     customerid,
     orderdate: `2026-03-0${1 + step}`,
@@ -161,7 +39,7 @@ export const work = (demo: Demo, step: number): void => {
     orderid: service["id"],
     hours: "1.25",
     date: "2026-02-28",
-    worktypeid: one("worktypes", () => true)["id"]
+    worktypeid: one("worktypes")["id"]
   }
   call("POST", "/serviceordertimes", time)
   const second = call("POST", "/serviceordertimes", { ...time, hours: "0.000001", date: "2026-03-01" })
@@ -173,7 +51,7 @@ export const work = (demo: Demo, step: number): void => {
     })
   if (step % 4 === 3) call("POST", `/orders/${String(service["id"])}/invoice`)
 
-  const vendorid = one("vendors", () => true)["id"]
+  const vendorid = one("vendors")["id"]
   const purchase = call("POST", "/purchaseorders", {
     vendorid,
     lines: [
@@ -188,10 +66,10 @@ export const work = (demo: Demo, step: number): void => {
   })
   if (step % 3 === 2) call("PATCH", `/purchaseorders/${String(purchase["id"])}`, { complete: true })
 
-  const job = one("jobs", () => true)
+  const job = one("jobs")
   const bill = call("POST", "/apbills", { vendorid, billtotal: "100" })
   const coding = { apbillid: bill["id"], glaccount: "Cost of goods", jobid: job["id"] }
-  call("POST", "/apbilllines", { ...coding, amount: "99.9999", costcodeid: one("costcodes", () => true)["id"] })
+  call("POST", "/apbilllines", { ...coding, amount: "99.9999", costcodeid: one("costcodes")["id"] })
   call("POST", "/apbilllines", { ...coding, amount: "0.0001" })
   if (step % 2 === 1) call("POST", `/apbills/${String(bill["id"])}/post`)
   call("POST", "/jobdraws", { jobid: job["id"], amount: "12.34" })
@@ -203,16 +81,18 @@ export const work = (demo: Demo, step: number): void => {
       { itemid: item["id"], counted: "0.5" }
     ]
   })
-  const task = one("teamprojecttasks", () => true)
+  const task = one("teamprojecttasks")
   call("PATCH", `/teamprojecttasks/${String(task["id"])}`, { duedate: step % 2 === 0 ? null : today })
 }
 
 /** Records that only direct writes can produce: empty, cancelled, undated, dangling, zero and negative values. */
 export const irregularities = (demo: Demo): void => {
-  const { put, one } = demo
+  const { one } = demo
+  const put = (resource: string, records: Parameters<Demo["put"]>[1]) =>
+    demo.put(resource, records).map(({ id }) => Number(id))
   const gone = 999_999
-  const customer = one("customers", () => true)
-  const item = one("items", () => true)["id"]
+  const customer = one("customers")
+  const item = one("items")["id"]
   const dated = { customerid: customer["id"], inventorylocationid: 1, ordertype: "service", orderdate: "2026-01-31" }
   const orders = put("orders", [
     { ...dated, status: "open" },
@@ -339,7 +219,7 @@ export const irregularities = (demo: Demo): void => {
     { ...counting, countdate: "2026-03-03", lines: null }
   ])
 
-  const vendor = one("vendors", () => true)
+  const vendor = one("vendors")
   const purchases = put("purchaseorders", [
     { vendorid: vendor["id"], orderdate: null, complete: null },
     { vendorid: null, orderdate: "2026-03-16", complete: false },
@@ -406,7 +286,7 @@ export const irregularities = (demo: Demo): void => {
     { ...hours, cancel: true }
   ])
 
-  const project = one("teamprojects", () => true)
+  const project = one("teamprojects")
   const [closed] = put("teamprojects", [{ code: "CLOSED", cancel: true }])
   put("teamprojecttasks", [
     { teamprojectid: project["id"], title: "No date", statusid: null, duedate: null },
@@ -418,8 +298,8 @@ export const irregularities = (demo: Demo): void => {
 }
 
 /** The same numbers in company 2, with other quantities and amounts. */
-const copyToCompany2 = (demo: Demo): void => {
-  const changed = /^(amount|priceach|costeach|totalprice|qty\w*|quantity|hours)$/
+export const copyToCompany2 = (demo: Demo, resources: ReadonlyArray<string>): void => {
+  const changed = /^(amount|invoicetotal|invoicepaid|billtotal|creditlimit|priceach|costeach|totalprice|qty\w*|quantity|hours)$/
   for (const path of resources.filter((one) => !serviceV2.resources.get(one)!.shared)) {
     const copies = demo.all(path).map((record) =>
       Object.fromEntries(
@@ -436,54 +316,17 @@ const copyToCompany2 = (demo: Demo): void => {
   }
 }
 
-/**
- * Changes everything step by step, and compares the views after each step, and later as of each. Returns how many moments
- * were compared, and at how many of them the views differed from the first one.
- */
-export const follow = (seed: number) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const demo = makeDemo(seed)
-    const moments: Array<{ time: string; position: string; books: ReturnType<Demo["books"]> }> = []
-    const remember = Effect.gen(function* () {
-      yield* ChangeFeed.order
-      const [now] = yield* sql<{ time: string }>`select clock_timestamp()::text as time`
-      moments.push({ time: now!.time, position: ChangeFeed.textOf(yield* ChangeFeed.end), books: demo.books() })
-    })
-    const rows = yield* current(demo, "demo")
-    yield* remember
-    for (let step = 0; step < 4; step += 1) {
-      work(demo, step)
-      const after = yield* current(demo, `after step ${step}`)
-      for (const { name } of models) assert.isAbove(after[name]!, 0, name)
-      yield* remember
-    }
-    irregularities(demo)
-    yield* current(demo, "irregular records")
-    yield* remember
-    copyToCompany2(demo)
-    yield* current(demo, "the same numbers in another company")
-    yield* remember
-    for (const path of ["shipmentlines", "orderlines", "shipments", "items", "jobs", "teamprojects"]) {
-      demo.remove(path, demo.all(path).findLast(({ cancel }) => cancel !== true)!["id"])
-    }
-    for (const path of ["apbilllines", "invoicelines", "jobdraws", "serviceordertimes", "inventorycounts"]) {
-      demo.remove(path, demo.all(path)[0]!["id"])
-    }
-    demo.remove("worktypes", 1)
-    demo.remove("users", 1)
-    demo.remove("orders", demo.one("orders", ({ status }) => status === "open")["id"])
-    demo.remove("purchaseorderlines", demo.all("purchaseorderlines").at(-2)!["id"])
-    demo.remove("apbills", demo.all("apbilllines").find(({ jobid }) => jobid !== null)!["apbillid"])
-    yield* current(demo, "removed records")
-    yield* remember
-
-    let different = 0
-    for (const { time, position, books } of moments) {
-      const day = time.slice(0, 10)
-      const past = yield* same("as of a moment", asOfModelsDataset, books, time, day)
-      yield* same("as of a position", asOfModelsDataset, books, `position ${position}`, day)
-      different += Number(JSON.stringify(past) !== JSON.stringify(rows))
-    }
-    return { moments: moments.length, different }
-  })
+/** Records disappear at the source. */
+export const vanish = (demo: Demo): void => {
+  for (const path of ["shipmentlines", "orderlines", "shipments", "items", "jobs", "teamprojects"]) {
+    demo.remove(path, demo.all(path).findLast(({ cancel }) => cancel !== true)!["id"])
+  }
+  for (const path of ["apbilllines", "invoicelines", "jobdraws", "serviceordertimes", "inventorycounts"]) {
+    demo.remove(path, demo.all(path)[0]!["id"])
+  }
+  demo.remove("worktypes", 1)
+  demo.remove("users", 1)
+  demo.remove("orders", demo.one("orders", ({ status }) => status === "open")["id"])
+  demo.remove("purchaseorderlines", demo.all("purchaseorderlines").at(-2)!["id"])
+  demo.remove("apbills", demo.all("apbilllines").find(({ jobid }) => jobid !== null)!["apbillid"])
+}

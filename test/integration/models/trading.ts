@@ -1,15 +1,14 @@
 /** What happens to the reference server between two moments, and the moments of that history. */
 import * as Effect from "effect/Effect"
 import { exact, type Json } from "./figures.ts"
-import { type History, makeHistory, type Moment } from "./moments.ts"
+import { openOf } from "./figures/records.ts"
+import { type Demo, makeDemo, type Moment, resources } from "./moments.ts"
+import { copyToCompany2, irregularities, today, vanish as vanishOfOperations, work } from "./operating.ts"
 
-export const today = "2026-03-16"
-
-export const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 const isUnpaid = (invoice: Json) => (invoice["voucherid"] ?? null) !== null && openOf(invoice) > 20n * 10n ** 12n
 
 /** Changes through the API, as a person makes them: payments, a write-off, deposits, bills, purchase orders. */
-const trade = ({ call, one }: History) => {
+export const trade = ({ call, one }: Demo) => {
   const invoice = one("invoices", isUnpaid)
   const part = call("POST", "/payments", { invoiceid: invoice["id"], amount: "10.01", method: 1 })
   call("POST", "/payments", { invoiceid: invoice["id"], amount: "0.0001", method: 99, date: today })
@@ -24,7 +23,7 @@ const trade = ({ call, one }: History) => {
 }
 
 /** Reverses what {@link trade} did: a payment, an invoice and the unposted state of the bill. */
-const reverse = ({ call, one }: History, { part, bill }: ReturnType<typeof trade>) => {
+const reverse = ({ call, one }: Demo, { part, bill }: ReturnType<typeof trade>) => {
   call("DELETE", `/payments/${String(part["id"])}`)
   call("POST", `/apbills/${String(bill["id"])}/post`)
   const unpaid = (record: Json) => isUnpaid(record) && exact(record["invoicepaid"]) === 0n
@@ -32,7 +31,7 @@ const reverse = ({ call, one }: History, { part, bill }: ReturnType<typeof trade
 }
 
 /** Records that the API cannot write: bank deposits, taxes, retainage, returned money, missing and odd values. */
-const odd = ({ put, one }: History) => {
+export const odd = ({ put, one }: Demo) => {
   const invoice = one("invoices", isUnpaid)
   const posted = { customerid: invoice["customerid"], voucherid: invoice["voucherid"], invoicetotal: "10.0000" }
   const [credit, , , , huge, , cancelled, draft] = put("invoices", [
@@ -44,8 +43,13 @@ const odd = ({ put, one }: History) => {
     { ...posted, invoicedate: "2030-06-30", invoicetotal: null },
     { ...posted, invoicedate: "2026-02-01", cancel: true },
     { ...posted, invoicedate: "2026-02-01", voucherid: null, voucher: null },
-    { ...posted, invoicedate: "2026-01-31", invoicetotal: "-1.0000" }
+    { ...posted, invoicedate: "2026-01-31", invoicetotal: "-1.0000" },
+    { ...posted, invoicedate: "2026-01-31", invoicetotal: "10.0000", invoicepaid: "10.0001" },
+    { ...posted, invoicedate: "2026-01-31", customerid: 999_999, customer: "GONE" },
+    { ...posted, invoicedate: "2025-12-31", invoicetotal: "9999999999999999.9999" },
+    { ...posted, invoicedate: "2026-02-01", cancel: null }
   ])
+  put("customers", [{ customercode: "NOLIMIT", creditlimit: null }])
   const [account] = put("bankaccounts", [{ name: "Main" }])
   const banks = put("bankdeposits", [
     { bankaccountid: account!["id"], depositdate: "2026-02-03", amount: "12.0000" },
@@ -122,7 +126,11 @@ const odd = ({ put, one }: History) => {
     { ...line, taxflag: 1, taxflagid: 7, taxflag2: 1, taxflag2id: 8, taxflag3: 0, taxflag3id: 9 },
     { ...line, taxflag: 1, taxflagid: 7, partialtaxexemptionid: exemption["id"] },
     { ...line, taxflag: null, taxflag3: 1, totalprice: "-2.5000", taxclassid: 1 },
-    { ...line, linetype: null, taxflag: 0, totalprice: null }
+    { ...line, linetype: null, taxflag: 0, totalprice: null },
+    { ...line, linetype: 2, totalprice: "3.0000" },
+    { ...line, linetype: 4, qty: "-2.500000", totalprice: "-7.2500", qtyunitnameid: 5 },
+    { ...line, invoiceid: 999_999 },
+    { ...line, invoiceid: null }
   ])
   put("rmareturns", [
     { return_date: "2026-02-28", invoiceid: credit!["id"], total_credit: "1.00001", taxid: 7, taxcredit: "0.10001" },
@@ -158,7 +166,7 @@ const odd = ({ put, one }: History) => {
 }
 
 /** Records disappear without trace, as the source sometimes loses them. */
-const vanish = ({ remove, one }: History, made: ReturnType<typeof odd>, order: Json) => {
+export const vanish = ({ remove, one }: Demo, made: ReturnType<typeof odd>, order: Json) => {
   remove("bankdeposits", made.banks[0]!["id"])
   remove("vouchers", made.voucherid)
   remove("vendors", made.vendorid)
@@ -173,15 +181,24 @@ const vanish = ({ remove, one }: History, made: ReturnType<typeof odd>, order: J
 
 /** The moments of one seed, each after other changes. */
 export const momentsOf = Effect.fnUntraced(function* (seed: number) {
-  const history = makeHistory(seed, seed * 10)
-  const moments: Array<Moment> = [yield* history.synced("demo")]
-  const traded = trade(history)
-  moments.push(yield* history.synced("traded"))
-  reverse(history, traded)
-  moments.push(yield* history.synced("reversed"))
-  const made = odd(history)
-  moments.push(yield* history.synced("odd"))
-  vanish(history, made, traded.order)
-  moments.push(yield* history.synced("vanished"))
+  const demo = makeDemo(seed)
+  const moments: Array<Moment> = [yield* demo.synced("demo")]
+  const traded = trade(demo)
+  moments.push(yield* demo.synced("traded"))
+  reverse(demo, traded)
+  moments.push(yield* demo.synced("reversed"))
+  const made = odd(demo)
+  moments.push(yield* demo.synced("odd"))
+  for (const step of [0, 1, 2, 3]) {
+    work(demo, step)
+    moments.push(yield* demo.synced(`after step ${step}`))
+  }
+  irregularities(demo)
+  moments.push(yield* demo.synced("irregular"))
+  copyToCompany2(demo, resources)
+  moments.push(yield* demo.synced("the same numbers in another company"))
+  vanish(demo, made, traded.order)
+  vanishOfOperations(demo)
+  moments.push(yield* demo.synced("vanished"))
   return moments
 })

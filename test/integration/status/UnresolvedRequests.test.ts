@@ -1,20 +1,16 @@
 /** Which push requests without a known outcome need a person, and its next step. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { unresolvedLines } from "../../../src/cli/status/Format.ts"
 import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
-
-const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 
 /** An open request of a push, or of a row that was inserted by SQL. */
 const open = (company: string, resource: string, push: number | null) =>
-  run(
+  execute(
     `with request as (
        insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at)
        values ($1, $2, 'create', gen_random_uuid()::text, '{}', 1, tributary.now() - interval '5 minutes') returning id)
@@ -24,7 +20,7 @@ const open = (company: string, resource: string, push: number | null) =>
   )
 
 const ended = (status: string, kind: string | null, error: string | null, remedy: string | null) =>
-  run(
+  execute(
     `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, error_kind, error, remedy)
      values (1, 'things', 'push', 'push', $1, 1, tributary.now(), tributary.now(), $2, $3, $4)`,
     [status, kind, error, remedy]
@@ -38,16 +34,16 @@ const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
 layer(layerWarehouse, { timeout: "30 seconds" })("a push request without an outcome", (it) => {
   it.effect("of a push needs a person unless a process pushes its resource", () =>
     Effect.gen(function* () {
-      yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
-      const [push] = yield* run<{ id: number }>(
+      yield* execute("insert into tributary.companies (company, company_id) values ('north', 1)")
+      const [push] = yield* execute<{ id: number }>(
         `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
          values ('north', 'things', 'create', 'new.csv', 'c', 1) returning id::int`
       )
       const id = push!.id
       yield* open("north", "things", id)
       // A living serve sends no row of a push.
-      yield* run("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
-      yield* run("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
+      yield* execute("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
+      yield* execute("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
       const continued = `continue the push: tributary push retry ${id}`
       assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
       assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
@@ -67,19 +63,19 @@ layer(layerWarehouse, { timeout: "30 seconds" })("a push request without an outc
         `things: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
       ])
       // The next push was killed: the failure before it is not the reason.
-      const [killed] = yield* run<{ id: string }>(
+      const [killed] = yield* execute<{ id: string }>(
         `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
            values (1, 'things', 'push', 'push', 'running', 2, tributary.now()) returning id`
       )
       assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
-      yield* run("delete from tributary.runs where id = $1", [killed!.id])
+      yield* execute("delete from tributary.runs where id = $1", [killed!.id])
       yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
       // A row of the resource that serve pushes: its session completes every open request of the resource first.
-      yield* run(
+      yield* execute(
         "insert into tributary.outbox (company, resource, operation, record) values ('north', 'things', 'create', '{}')"
       )
       assert.deepStrictEqual(yield* steps, [])
-      yield* run("delete from tributary.outbox where push_id is null")
+      yield* execute("delete from tributary.outbox where push_id is null")
       assert.lengthOf(yield* steps, 1)
 
       const all = yield* UnresolvedRequests.read(null)
@@ -100,11 +96,11 @@ layer(layerWarehouse, { timeout: "30 seconds" })("a push request without an outc
         20
       )
       assert.include(many, "  such requests of 2 more resources; --json shows all")
-      yield* run("update tributary.installation set pause_reason = 'the database was restored'")
+      yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
       assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
-      yield* run("update tributary.installation set pause_reason = null")
-      yield* run("delete from tributary.outbox")
-      yield* run("delete from tributary.push_requests")
+      yield* execute("update tributary.installation set pause_reason = null")
+      yield* execute("delete from tributary.outbox")
+      yield* execute("delete from tributary.push_requests")
     })
   )
 
@@ -118,26 +114,26 @@ layer(layerWarehouse, { timeout: "30 seconds" })("a push request without an outc
       ])
       yield* ended("done", null, null, null)
       assert.deepStrictEqual(yield* steps, [])
-      yield* run(
+      yield* execute(
         "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
       )
       assert.deepStrictEqual(yield* steps, ["things: the company is paused; resume it: tributary company resume north"])
-      yield* run("delete from tributary.company_settings")
+      yield* execute("delete from tributary.company_settings")
       // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
       const toContinue =
         "things: the push ended before the answer; continue the push: tributary push retry things --company north"
-      yield* run("update tributary.tasks set resource = 'others'")
+      yield* execute("update tributary.tasks set resource = 'others'")
       assert.deepStrictEqual(yield* steps, [toContinue])
-      yield* run("update tributary.tasks set resource = 'things'")
+      yield* execute("update tributary.tasks set resource = 'things'")
       assert.deepStrictEqual(yield* steps, [])
-      yield* run("update tributary.processes set stopped_at = tributary.now()")
+      yield* execute("update tributary.processes set stopped_at = tributary.now()")
       assert.deepStrictEqual(yield* steps, [toContinue])
     })
   )
 
   it.effect("is found without a search of the processes' companies for each request", () =>
     Effect.gen(function* () {
-      const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
+      const plan = yield* execute<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
         null
       ])
       const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")

@@ -4,52 +4,31 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { ServiceClient, Transport } from "../../../connectors/service-v2/client/index.ts"
-import * as ReferenceServer from "../../../connectors/service-v2/reference-server/ReferenceServer.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
 import * as Verify from "../../../src/cli/verify.ts"
 import * as ExplainLines from "../../../src/cli/explain.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { explain, findHistory } from "../../../src/verify/Explain.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { makeInstallation } from "../../support/installation.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { differingIds } from "./support.ts"
 
 const settings = { datasets: datasetsDefault, concurrency: 4 }
 const whole = { sample: null, seed: 1, repair: false }
 
-const makeInstallation = Effect.gen(function* () {
-  const server = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "demo" })
-  const control = (method: string, path: string, body?: unknown) =>
-    Effect.promise(async () => {
-      const response = await fetch(`${server.controlUrl}${path}`, {
-        method,
-        ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
-      })
-      const text = await response.text()
-      assert.isTrue(response.ok, text)
-      return text
-    })
-  yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
-  const context = yield* Layer.build(Layer.merge(Transport.layerUndici(), Budget.layerUnlimited))
-  const connect = Effect.fnUntraced(function* (company: number) {
-    const { token } = JSON.parse(yield* control("POST", "/tokens", { company, scopes: ["*"] })) as { token: string }
-    const connector = yield* ServiceClient.make({
-      baseUrl: server.baseUrl,
-      token: Redacted.make(token),
-      catalogue: serviceV2,
-      includeCustomFields: true
-    }).pipe(Effect.provideContext(context))
-    return { name: `company-${company}`, connector, resources: [...serviceV2.resources.values()] }
-  })
-  const second = yield* connect(2)
+const makeCompanies = Effect.gen(function* () {
+  const { control, lines, connect } = yield* makeInstallation
+  const companyOf = (company: number) =>
+    Effect.map(connect(company, true), ({ connector }) => ({
+      name: `company-${company}`,
+      connector,
+      resources: [...serviceV2.resources.values()]
+    }))
+  const second = yield* companyOf(2)
   const few = ["invoices", "invoicelines", "payments"]
   const companies = [
-    yield* connect(1),
+    yield* companyOf(1),
     { ...second, resources: second.resources.filter(({ path }) => few.includes(path)) }
   ]
   const only = (...paths: ReadonlyArray<string>) =>
@@ -65,14 +44,9 @@ const makeInstallation = Effect.gen(function* () {
       )
     )
   const state = (company: number, resource: string) =>
-    Effect.map(control("GET", `/state?company=${company}&resource=${resource}&include=custom_fields`), (text) =>
-      text.split("\n").filter((line) => line !== "")
-    )
+    lines(`/state?company=${company}&resource=${resource}&include=custom_fields`)
   return { control, companies, only, bringOver, state }
 })
-
-const execute = <Row extends object>(statement: string, parameters: ReadonlyArray<unknown> = []) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement, parameters))
 
 const resourcesOf = (report: Verify.VerifyReport) => report.companies.flatMap(({ resources }) => resources)
 
@@ -89,7 +63,7 @@ describe("verify of the whole catalogue", () => {
     "finds no difference after a sync, then finds and repairs exactly the altered rows",
     () =>
       Effect.gen(function* () {
-        const { control, companies, only, bringOver, state } = yield* makeInstallation
+        const { control, companies, only, bringOver, state } = yield* makeCompanies
         yield* control("PUT", "/dialect", { extraFields: 11 })
         yield* bringOver()
         const equal = yield* Verify.run(settings, whole, companies)
@@ -193,7 +167,7 @@ describe("verify of the whole catalogue", () => {
     "distinguishes later changes of the source from differences, and explain shows their runs",
     () =>
       Effect.gen(function* () {
-        const { control, only, bringOver } = yield* makeInstallation
+        const { control, only, bringOver } = yield* makeCompanies
         const targets = only("invoices", "payments", "customers").slice(0, 1)
         yield* bringOver(targets)
         const [row] = yield* execute<{ id: string }>("select min(id)::text as id from erp.invoices")

@@ -7,18 +7,14 @@ import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
-import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
-import { controlDataset } from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelOf, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { modelOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { makeCompany } from "../../support/feeding.ts"
 import { numbers } from "../../support/numbers.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
-
-const execute = <Row extends object>(statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+import { companyReader } from "./readers.ts"
 
 /** Runs a query with the settings, in a transaction of its own. */
 const at = <Row extends object>(asOf: string, statement: string, mode = "") =>
@@ -210,17 +206,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
       assert.deepStrictEqual(dated[0], { day: "2027-12-31" })
 
       const role = `reader_${process.pid}`
-      const all = {
-        ...datasetsDefault,
-        models: modelsDatasetDefault,
-        asOfModels: asOfModelsDataset,
-        control: controlDataset
-      }
       const sql = yield* SqlClient.SqlClient
-      yield* Effect.acquireRelease(
-        Effect.forEach(CompanyGrants.statements(all, company.companyId, role), (statement) => sql.unsafe(statement)),
-        () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`)))
-      )
+      yield* companyReader(company.companyId, role)
       const read = (moment: string, dataset: string) =>
         sql.withTransaction(
           sql`select set_config('tributary.as_of', ${moment}, true)`.pipe(

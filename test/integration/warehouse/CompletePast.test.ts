@@ -7,15 +7,9 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
-import { datasetsDefault } from "../../../src/warehouse/Table.ts"
-import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
-import { controlDataset } from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
 import { makeCompany } from "../../support/feeding.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
-
-const execute = <Row extends object>(statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { companyReader } from "./readers.ts"
 
 /** Runs several statements in one transaction. */
 const script = (...statements: ReadonlyArray<string>) =>
@@ -275,25 +269,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
       yield* company.sync()
       const both = yield* moment
       yield* execute("delete from erp_history.things__superseded where _company_id = 1")
-      const sql = yield* SqlClient.SqlClient
       const role = `past_reader_${process.pid}`
-      const all = {
-        ...datasetsDefault,
-        models: modelsDatasetDefault,
-        asOfModels: asOfModelsDataset,
-        control: controlDataset
-      }
-      for (const companyId of [1n, 2n])
-        yield* Effect.acquireRelease(
-          Effect.forEach(CompanyGrants.statements(all, companyId, `${role}_${companyId}`), (text) => sql.unsafe(text)),
-          () =>
-            Effect.orDie(
-              Effect.andThen(
-                sql.unsafe(`drop owned by ${role}_${companyId}`),
-                sql.unsafe(`drop role ${role}_${companyId}`)
-              )
-            )
-        )
+      for (const companyId of [1n, 2n]) yield* companyReader(companyId, `${role}_${companyId}`)
       const read = (companyId: bigint) =>
         inSession(both.time, "", `select name from erp_asof_${companyId}.things`, `${role}_${companyId}`)
       assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])

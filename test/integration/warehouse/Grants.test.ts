@@ -11,18 +11,13 @@ import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
 import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
 import * as Grants from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelOf, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { modelOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 import { plain, things } from "../../support/tiny.ts"
+import { datasets } from "./readers.ts"
 
-const all = {
-  ...datasetsDefault,
-  models: modelsDatasetDefault,
-  asOfModels: asOfModelsDataset,
-  control: Grants.controlDataset
-}
 const model = modelOf(
   "names",
   "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
@@ -59,7 +54,7 @@ const stage = Effect.gen(function* () {
       )
   )
   const grant = administer((sql) =>
-    Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
+    Effect.forEach(Grants.statements(datasets, names), (statement) => sql.unsafe(statement), { discard: true })
   )
   const sync = (resources: ReadonlyArray<Parameters<typeof tableOf>[0]>) =>
     Effect.gen(function* () {
@@ -95,14 +90,14 @@ describe("grants that an administrator runs", () => {
           const owners = yield* administer((sql) =>
             sql.unsafe<{ owner: string }>(
               `select distinct r.rolname::text as owner from pg_namespace n join pg_roles r on r.oid = n.nspowner
-              where n.nspname = any(array[${Object.values(all)
+              where n.nspname = any(array[${Object.values(datasets)
                 .map((name) => `'${name}'`)
                 .join(", ")}])`
             )
           )
           assert.deepStrictEqual(owners, [{ owner: names.owner }])
           const company = `company_${names.reader}`
-          const own = CompanyGrants.statements(all, 5n, company, names.owner)
+          const own = CompanyGrants.statements(datasets, 5n, company, names.owner)
           yield* Effect.acquireRelease(
             administer((sql) => Effect.forEach(own, (statement) => sql.unsafe(statement))),
             () =>

@@ -4,12 +4,11 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { read } from "../../../src/cli/query.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
-import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
-import { controlDataset } from "../../../src/warehouse/Grants.ts"
-import { asOfModelsDataset, modelOf, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { modelOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeCompany } from "../../support/feeding.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { companyReader } from "./readers.ts"
 
 const longAgo = { moment: "2020-01-01 00:00:00+00", mode: "warehouse" } as const
 
@@ -66,17 +65,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a q
           "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
         )
         yield* applyViews({ models: [model], datasets: datasetsDefault })
-        const all = {
-          ...datasetsDefault,
-          models: modelsDatasetDefault,
-          asOfModels: asOfModelsDataset,
-          control: controlDataset
-        }
-        const role = `present_reader_${process.pid}`
-        yield* Effect.acquireRelease(
-          Effect.forEach(CompanyGrants.statements(all, 7n, role), (statement) => sql.unsafe(statement)),
-          () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`)))
-        )
+        yield* companyReader(7n, `present_reader_${process.pid}`)
         for (const statement of [
           "create view public.mine as select t.* from (select * from erp.things) t",
           "create materialized view public.copied as select * from erp.things",

@@ -18,7 +18,8 @@ import {
   type Row,
   shown,
   sum,
-  text
+  text,
+  texts
 } from "./records.ts"
 
 /** The number of days of a bill, and its bucket. */
@@ -47,11 +48,8 @@ const vendor_bills = (books: Books, asOf: string): ReadonlyArray<Row> =>
       .of("apbilllines")
       .filter((line) => line["apbillid"] === bill["id"] && line["isretainer"] === 1)
     return {
-      bill_id: text(bill["id"]),
-      vendor_id: text(bill["vendorid"]),
-      vendor: text(bill["vendor"]),
+      ...texts(bill, "bill_id=id vendor_id=vendorid vendor billdate"),
       vendor_name: text(find(books, "vendors", bill["vendorid"])?.["name"]),
-      billdate: text(bill["billdate"]),
       age_days: age,
       bucket,
       is_posted: String(isPosted(bill)),
@@ -73,8 +71,7 @@ const vendor_bills_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
         )
       )
     return {
-      vendor_id: text(bills[0]!["vendorid"]),
-      vendor: text(bills[0]!["vendor"]),
+      ...texts(bills[0]!, "vendor_id=vendorid vendor"),
       vendor_name: text(find(books, "vendors", bills[0]!["vendorid"])?.["name"]),
       as_of: asOf,
       bills: String(inLedger.length),
@@ -107,9 +104,7 @@ const vendor_spend_by_month = (books: Books): ReadonlyArray<Row> => {
     const drafts = billed.filter((bill) => !isPosted(bill))
     const ordered = group.filter((one) => one["kind"] === "order")
     return {
-      month: text(group[0]!["month"]),
-      vendor_id: text(group[0]!["vendorid"]),
-      vendor: text(group[0]!["vendor"]),
+      ...texts(group[0]!, "month vendor_id=vendorid vendor"),
       vendor_name: text(find(books, "vendors", group[0]!["vendorid"])?.["name"]),
       bills: String(inLedger.length),
       billed: shown(sum(inLedger, "billtotal")),

@@ -18,7 +18,9 @@ import {
   type Row,
   shown,
   sum,
-  text
+  sums,
+  text,
+  texts
 } from "./records.ts"
 
 const has = (record: Json, field: string): boolean => (record[field] ?? null) !== null
@@ -94,14 +96,9 @@ const cash_by_account = (books: Books, asOf: string): ReadonlyArray<Row> => {
           : sum(closed, "sys_checks") + sum(closed, "sys_cc")
     const paidOfKind = paidOf.get(`${String(first["place"])} ${kind}`) ?? 0n
     return {
-      day: text(first["day"]),
-      location_id: text(first["inventorylocationid"]),
-      location: text(first["inventorylocation"]),
-      method: text(first["method"]),
+      ...texts(first, "day location_id=inventorylocationid location=inventorylocation method account_id=accountid"),
+      ...texts(first, "account currency"),
       method_name: methods[Number(first["method"])] ?? "other",
-      account_id: text(first["accountid"]),
-      account: text(first["account"]),
-      currency: text(first["currency"]),
       payments: String(paid.length),
       paid: shown(sum(paid, "amount")),
       from_deposits: shown(
@@ -112,11 +109,10 @@ const cash_by_account = (books: Books, asOf: string): ReadonlyArray<Row> => {
       ),
       deposits: String(deposited.length),
       deposited: shown(sum(deposited, "amount")),
-      received: shown(sum(received, "amount")),
+      ...sums(received, "received=amount bank_fees=bankfee_amount"),
       returned: of((one) => one["returned"] === 1),
       banked: of((one) => has(one, "bankdepositid")),
       cleared: of((one) => has(one, "bankstatement_cleardate") && !isAfter(one["bankstatement_cleardate"], asOf)),
-      bank_fees: shown(sum(received, "bankfee_amount")),
       kind,
       closes: String(closed.length),
       closed: figure === null ? null : shown(figure),
@@ -141,9 +137,8 @@ const bank_deposit_check = (books: Books, asOf: string): ReadonlyArray<Row> => {
     const difference = exact(bank?.["amount"]) - sum(all, "amount")
     return {
       bank_deposit_id: text(id),
-      account_id: text(bank?.["bankaccountid"]),
+      ...texts(bank, "account_id=bankaccountid depositdate"),
       account: text(find(books, "bankaccounts", bank?.["bankaccountid"])?.["name"]),
-      depositdate: text(bank?.["depositdate"]),
       status:
         bank === undefined
           ? "missing"
@@ -196,12 +191,8 @@ const deposits_by_order = (books: Books): ReadonlyArray<Row> =>
     }
     return {
       order_id: text(orderid),
-      ordertype: text(order?.["ordertype"]),
-      order_status: text(order?.["status"]),
+      ...texts(order, "ordertype order_status=status orderdate customer_id=customerid customer"),
       order_cancelled: String(isCancelled),
-      orderdate: text(order?.["orderdate"]),
-      customer_id: text(order?.["customerid"]),
-      customer: text(order?.["customer"]),
       currency: text(group[0]!["currency"]),
       deposit_status: state(),
       ordertotal: shown(exact(order?.["ordertotal"])),
@@ -235,12 +226,9 @@ const product_taxes_by_month = (books: Books): ReadonlyArray<Row> =>
   ).map((lines) => {
     const tax = find(books, "producttypetaxes", lines[0]!["producttypetaxid"])
     return {
-      month: text(lines[0]!["month"]),
-      tax_id: text(lines[0]!["producttypetaxid"]),
-      tax: text(tax?.["name"]),
-      states: text(tax?.["states"]),
+      ...texts(lines[0]!, "month tax_id=producttypetaxid"),
+      ...texts(tax, "tax=name states account=glaccount"),
       rate: money(tax?.["taxrate"]),
-      account: text(tax?.["glaccount"]),
       invoices: countOfInvoices(lines),
       lines: String(lines.length),
       amount: shown(sum(lines, "totalprice"))
@@ -263,13 +251,8 @@ const taxable_sales_by_month = (books: Books): ReadonlyArray<Row> => {
     line["taxclassid"] ?? null,
     line["partialtaxexemptionid"] ?? null
   ]).map((lines) => ({
-    month: text(lines[0]!["month"]),
-    place: text(lines[0]!["place"]),
-    tax_id: text(lines[0]!["tax"]),
-    taxclass_id: text(lines[0]!["taxclassid"]),
-    taxclass: text(lines[0]!["taxclass"]),
-    exemption_id: text(lines[0]!["partialtaxexemptionid"]),
-    exemption: text(lines[0]!["partialtaxexemption"]),
+    ...texts(lines[0]!, "month place tax_id=tax taxclass_id=taxclassid taxclass exemption_id=partialtaxexemptionid"),
+    ...texts(lines[0]!, "exemption=partialtaxexemption"),
     invoices: countOfInvoices(lines),
     lines: String(lines.length),
     amount: shown(sum(lines, "totalprice"))
@@ -290,9 +273,7 @@ const return_taxes_by_month = (books: Books): ReadonlyArray<Row> => {
     taxes.filter(({ tax, credit }) => tax !== null || exact(credit) !== 0n),
     (tax) => [tax["month"], tax["place"], tax["tax"]]
   ).map((group) => ({
-    month: text(group[0]!["month"]),
-    place: text(group[0]!["place"]),
-    tax_id: text(group[0]!["tax"]),
+    ...texts(group[0]!, "month place tax_id=tax"),
     returns: String(group.length),
     credited: shown(sum(group, "credit")),
     posted: shown(sum(group.filter(isPosted), "credit"))

@@ -16,7 +16,9 @@ import {
   type Row,
   shown,
   sum,
+  sums,
   text,
+  texts,
   times
 } from "./records.ts"
 
@@ -64,19 +66,15 @@ const backlog: Figure = (books, asOf) => {
     const all = group.map(orderOf)
     const quantity = (some: ReadonlyArray<Json>) => some.reduce((total, line) => total + remainingOf(line), 0n)
     return {
-      customer_id: text(first["customerid"]),
+      ...texts(first, "customer_id=customerid ordertype location_id=inventorylocationid"),
       customer: any(all, "customer"),
-      item_id: text(group[0]!["itemid"]),
+      ...texts(group[0]!, "item_id=itemid month"),
       item: any(group, "item"),
-      ordertype: text(first["ordertype"]),
-      location_id: text(first["inventorylocationid"]),
       location: any(all, "inventorylocation"),
-      month: text(group[0]!["month"]),
       orders: size(all.map((order) => order["id"])),
       lines: String(group.length),
       lines_without_price: count(group, (line) => isEmpty(line["priceach"])),
-      qty_ordered: shown(sum(group, "qtyorder")),
-      qty_shipped: shown(sum(group, "qtyship")),
+      ...sums(group, "qty_ordered=qtyorder qty_shipped=qtyship"),
       qty_remaining: shown(quantity(group)),
       amount_ordered: shown(worth(group, (line) => exact(line["qtyorder"]), "priceach")),
       amount_remaining: shown(worth(group, remainingOf, "priceach")),
@@ -107,18 +105,9 @@ const order_line_fulfilment: Figure = (books) =>
       const first = earliest(shipments, "shipdate")
       const last = latest(shipments, "shipdate")
       return {
-        order_id: text(order["id"]),
-        orderline_id: text(line["id"]),
-        linenumber: text(line["linenumber"]),
-        ordertype: text(order["ordertype"]),
-        status: text(order["status"]),
-        customer_id: text(order["customerid"]),
-        customer: text(order["customer"]),
-        location_id: text(order["inventorylocationid"]),
-        location: text(order["inventorylocation"]),
-        item_id: text(line["itemid"]),
-        item: text(line["item"]),
-        orderdate: text(order["orderdate"]),
+        ...texts(order, "order_id=id ordertype status customer_id=customerid customer location_id=inventorylocationid"),
+        ...texts(order, "location=inventorylocation orderdate"),
+        ...texts(line, "orderline_id=id linenumber item_id=itemid item"),
         qty_ordered: shown(exact(line["qtyorder"])),
         qty_shipped: shown(exact(line["qtyship"])),
         is_shipped_in_full: String(isShippedInFull(line)),
@@ -179,9 +168,7 @@ const fulfilment_by_month: Figure = (books) => {
     const days = (some: ReadonlyArray<Json>, field: string) => some.map((order) => order[field] as string | null)
     const lineDays = group.flatMap((order) => order["lineDays"] as ReadonlyArray<string | null>)
     return {
-      month: text(group[0]!["month"]),
-      ordertype: text(group[0]!["ordertype"]),
-      location_id: text(group[0]!["inventorylocationid"]),
+      ...texts(group[0]!, "month ordertype location_id=inventorylocationid"),
       location: any(group, "inventorylocation"),
       orders: String(group.length),
       orders_shipped: count(group, (order) => order["isShipped"] === true),
@@ -220,18 +207,14 @@ const margin_by_month: Figure = (books) => {
     const free = known.filter((line) => exact(line["costeach"]) === 0n)
     const cost = worth(known, (line) => exact(line["qty"]), "costeach")
     return {
-      month: text(group[0]!["month"]),
+      ...texts(group[0]!, "month item_id=itemid linetype unit=qtyunitname"),
       customer_id: text(invoiceOf(group[0]!)["customerid"]),
       customer: any(group.map(invoiceOf), "customer"),
-      item_id: text(group[0]!["itemid"]),
       item: any(group, "item"),
-      linetype: text(group[0]!["linetype"]),
-      unit: text(group[0]!["qtyunitname"]),
       lines: String(group.length),
       amount: shown(sum(group, "totalprice")),
       lines_with_cost: String(known.length),
-      qty_with_cost: shown(sum(known, "qty")),
-      amount_with_cost: shown(sum(known, "totalprice")),
+      ...sums(known, "qty_with_cost=qty amount_with_cost=totalprice"),
       cost: shown(cost),
       margin: shown(sum(known, "totalprice") - cost),
       lines_at_zero_cost: String(free.length),
@@ -294,12 +277,8 @@ const counted_inventory: Figure = (books, asOf, isPresent) => {
     const rest = place === null ? [] : (waitingOf.get(key) ?? [])
     return {
       location_id: text(place),
-      location: text(last["inventorylocation"]),
-      item_id: text(last["itemid"]),
-      item: text(item?.["sku"]),
-      description: text(item?.["description"]),
-      count_id: text(last["id"]),
-      status: text(last["status"]),
+      ...texts(last, "location=inventorylocation item_id=itemid count_id=id status"),
+      ...texts(item, "item=sku description"),
       counted_on: day,
       age_days: daysBetween(day, asOf),
       counted: money(last["counted"]),
@@ -320,16 +299,9 @@ const open_purchase_lines: Figure = (books, asOf) =>
         if (rest <= 0n) return []
         return [
           {
-            purchaseorder_id: text(order["id"]),
-            purchaseorderline_id: text(line["id"]),
-            linenumber: text(line["linenumber"]),
-            vendor_id: text(order["vendorid"]),
-            vendor: text(order["vendor"]),
-            orderdate: text(order["orderdate"]),
+            ...texts(order, "purchaseorder_id=id vendor_id=vendorid vendor orderdate"),
+            ...texts(line, "purchaseorderline_id=id linenumber item_id=itemid item description"),
             age_days: daysBetween(order["orderdate"], asOf),
-            item_id: text(line["itemid"]),
-            item: text(line["item"]),
-            description: text(line["description"]),
             qty_ordered: shown(exact(line["qtyorder"])),
             qty_received: shown(exact(line["qtyreceived"])),
             qty_to_receive: shown(rest),
@@ -364,12 +336,9 @@ const job_costs: Figure = (books) =>
     const job = find(books, "jobs", lines[0]!["jobid"])
     const { posted, unposted, retainage } = costsOf(lines)
     return {
-      job_id: text(lines[0]!["jobid"]),
-      job: text(job?.["name"]),
+      ...texts(lines[0]!, "job_id=jobid costcode_id=costcodeid"),
+      ...texts(job, "job=name customer_id=customerid customer"),
       job_cancelled: String(job === undefined || job["cancel"] === true),
-      customer_id: text(job?.["customerid"]),
-      customer: text(job?.["customer"]),
-      costcode_id: text(lines[0]!["costcodeid"]),
       costcode: any(lines, "costcode"),
       bills: size(lines.map((line) => line["apbillid"])),
       lines: String(lines.length),
@@ -387,11 +356,8 @@ const job_totals: Figure = (books) =>
     const lines = coded(books).filter((line) => line["jobid"] === job["id"])
     const { posted, unposted, retainage } = costsOf(lines)
     return {
-      job_id: text(job["id"]),
-      job: text(job["name"]),
+      ...texts(job, "job_id=id job=name customer_id=customerid customer"),
       is_cancelled: String(job["cancel"] === true),
-      customer_id: text(job["customerid"]),
-      customer: text(job["customer"]),
       draws: String(draws.length),
       drawn: shown(sum(draws, "amount")),
       bills: size(lines.map((line) => line["apbillid"])),
@@ -416,13 +382,8 @@ const service_orders_unbilled: Figure = (books, asOf) =>
       if (open.length === 0 && lines.length === 0) return []
       return [
         {
-          order_id: text(order["id"]),
-          status: text(order["status"]),
-          customer_id: text(order["customerid"]),
-          customer: text(order["customer"]),
-          location_id: text(order["inventorylocationid"]),
-          location: text(order["inventorylocation"]),
-          orderdate: text(order["orderdate"]),
+          ...texts(order, "order_id=id status customer_id=customerid customer location_id=inventorylocationid"),
+          ...texts(order, "location=inventorylocation orderdate"),
           age_days: daysBetween(order["orderdate"], asOf),
           entries_unbilled: String(open.length),
           hours_unbilled: shown(sum(open, "hours")),
@@ -446,9 +407,8 @@ const hours_by_month: Figure = (books, _asOf, isPresent) =>
     const billed = sum(group.filter(isBilled), "hours")
     return {
       month: monthOf(group[0]!["date"]),
-      user_id: text(group[0]!["genuserid"]),
+      ...texts(group[0]!, "user_id=genuserid worktype_id=worktypeid"),
       login: text(find(books, "users", group[0]!["genuserid"])?.["login"]),
-      worktype_id: text(group[0]!["worktypeid"]),
       worktype: text(find(books, "worktypes", group[0]!["worktypeid"])?.["name"]),
       entries: String(group.length),
       orders: size(group.map((time) => time["orderid"]).filter((id) => !isEmpty(id))),
@@ -468,12 +428,10 @@ const project_tasks: Figure = (books, asOf) =>
     const due = group.filter((task) => !isEmpty(task["duedate"]))
     const coming = due.filter((task) => String(task["duedate"]) >= asOf)
     return {
-      project_id: text(group[0]!["teamprojectid"]),
+      ...texts(group[0]!, "project_id=teamprojectid status_id=statusid user_id=assignuserid"),
       project: any(group, "teamproject"),
       project_cancelled: String(project === undefined || project["cancel"] === true),
-      status_id: text(group[0]!["statusid"]),
       status: any(group, "status"),
-      user_id: text(group[0]!["assignuserid"]),
       login: any(group, "assignuser"),
       tasks: String(group.length),
       tasks_undated: String(group.length - due.length),

@@ -63,31 +63,38 @@ export const money = (value: unknown): string | null =>
 export const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
   records.reduce((total, record) => total + exact(record[field]), 0n)
 /** A sum as in SQL: null if there is no value at all. */
-export const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
+const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
   records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
-export const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records
-    .map((record) => record[field])
-    .filter((day) => typeof day === "string")
-    .sort()[0] ?? null
-export const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
+/** Columns of a view by the fields of records: `customer_id=customerid customer` names two. */
+const columns = (names: string, valueOf: (field: string) => string | null): Row =>
+  Object.fromEntries(
+    names.split(" ").map((name) => {
+      const [column, field = name] = name.split("=")
+      return [column!, valueOf(field)]
+    })
+  )
+export const texts = (record: Json | undefined, names: string): Row => columns(names, (field) => text(record?.[field]))
+export const sums = (records: ReadonlyArray<Json>, names: string): Row =>
+  columns(names, (field) => shown(sum(records, field)))
+export const sumsOrNothing = (records: ReadonlyArray<Json>, names: string): Row =>
+  columns(names, (field) => sumOrNothing(records, field))
+
+const days = (records: ReadonlyArray<Json>, field: string): ReadonlyArray<string> =>
   records
     .map((record) => record[field])
     .filter((day) => typeof day === "string")
     .sort()
-    .at(-1) ?? null
+export const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
+  days(records, field)[0] ?? null
+export const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
+  days(records, field).at(-1) ?? null
 
-export const grouped = (
-  records: ReadonlyArray<Json>,
-  key: (record: Json) => unknown
-): ReadonlyArray<ReadonlyArray<Json>> => {
-  const groups = new Map<string, Array<Json>>()
-  for (const record of records) {
-    const name = JSON.stringify(key(record) ?? null)
-    groups.set(name, [...(groups.get(name) ?? []), record])
-  }
-  return [...groups.values()]
-}
+export const grouped = <A extends Json>(
+  records: ReadonlyArray<A>,
+  key: (record: A) => unknown
+): ReadonlyArray<ReadonlyArray<A>> => [
+  ...Map.groupBy(records, (record) => JSON.stringify(key(record) ?? null)).values()
+]
 
 /** Cached results for the same books. */
 const memory = new WeakMap<Books, Map<string, unknown>>()

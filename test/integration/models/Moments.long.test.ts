@@ -6,9 +6,10 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { layerWarehouse } from "../../support/postgres.ts"
-import { accounting } from "./figures/accounting.ts"
+import { figures } from "./figures.ts"
 import { compareMoments } from "./moments.ts"
-import { momentsOf, today } from "./trading.ts"
+import { today } from "./operating.ts"
+import { momentsOf } from "./trading.ts"
 
 const days = [today, "2026-02-28", "2026-03-01", "2026-01-31", "2024-02-29", "2031-01-01"]
 
@@ -91,10 +92,11 @@ const addUp = Effect.gen(function* () {
   )
 })
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the views", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "10 minutes" })("the views", (it) => {
   for (const seed of [1, 2, 3]) {
-    it.effect(`contain the figures of seed ${seed} at every moment of its history`, () =>
-      Effect.gen(function* () {
+    it.effect(
+      `contain the figures of seed ${seed} at every moment of its history`,
+      () => Effect.gen(function* () {
         const moments = yield* momentsOf(seed)
         const rows = yield* compareMoments(
           moments,
@@ -102,11 +104,12 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
           () => true,
           ({ time, position }) => [time, `position ${position}`]
         )
-        for (const name of Object.keys(accounting)) {
+        for (const name of Object.keys(figures)) {
           assert.isAbove(Math.max(...rows.map((found) => found[name]!)), 0, name)
         }
         yield* addUp
-      })
+      }),
+      600_000
     )
   }
 })
