@@ -89,10 +89,10 @@ export const earliest = (records: ReadonlyArray<Json>, field: string): string | 
 export const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
   days(records, field).at(-1) ?? null
 
-export const grouped = <A extends Json>(
-  records: ReadonlyArray<A>,
-  key: (record: A) => unknown
-): ReadonlyArray<ReadonlyArray<A>> => [
+export const grouped = (
+  records: ReadonlyArray<Json>,
+  key: (record: Json) => unknown
+): ReadonlyArray<ReadonlyArray<Json>> => [
   ...Map.groupBy(records, (record) => JSON.stringify(key(record) ?? null)).values()
 ]
 
