@@ -91,7 +91,7 @@ const receivables_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
     const { customer, terms } = dueOf(books, invoices[0]!)
     const of = (bucket: string) => shown(buckets.get(bucket) ?? 0n)
     return {
-      ...texts(invoices[0]!, "customer_id=customerid customer"),
+      ...texts(invoices[0], "customer_id=customerid customer"),
       customer_name: text(customer?.["name"]),
       terms,
       as_of: asOf,
@@ -140,7 +140,7 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
     .map((line) => ({ ...line, month: monthOf(invoices.get(line["invoiceid"])!["invoicedate"]) }))
   return grouped(lines, (line) => [line["month"], line["itemid"], line["linetype"], line["qtyunitname"]]).map(
     (group) => ({
-      ...texts(group[0]!, "month item_id=itemid item linetype unit=qtyunitname"),
+      ...texts(group[0], "month item_id=itemid item linetype unit=qtyunitname"),
       invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
       lines: String(group.length),
       ...sums(group, "qty amount=totalprice"),
@@ -187,7 +187,7 @@ const daily_close_check = (books: Books): ReadonlyArray<Row> => {
       const cashOff = sum(closed, "sys_cash") - cash
       const restOff = sum(closed, "sys_checks") + sum(closed, "sys_cc") - checks - cards
       return {
-        ...texts(group[0]!, "day location_id=inventorylocationid location=inventorylocation currency"),
+        ...texts(group[0], "day location_id=inventorylocationid location=inventorylocation currency"),
         status:
           closed.length === 0
             ? "no close"
@@ -347,7 +347,7 @@ const shipped_by_location = (books: Books): ReadonlyArray<Row> => {
     ]
   })
   return grouped(lines, (line) => [line["month"], line["locationid"], line["itemid"]]).map((group) => ({
-    ...texts(group[0]!, "month location_id=locationid location item_id=itemid item"),
+    ...texts(group[0], "month location_id=locationid location item_id=itemid item"),
     shipments: String(new Set(group.map((line) => line["shipmentid"])).size),
     quantity: shown(sum(group, "quantity"))
   }))
@@ -364,7 +364,7 @@ const sales_by_salesman = (books: Books): ReadonlyArray<Row> => {
     }
   })
   return grouped(sold, (invoice) => [invoice["month"], invoice["salesmanid"]]).map((group) => ({
-    ...texts(group[0]!, "month salesman_id=salesmanid salesman"),
+    ...texts(group[0], "month salesman_id=salesmanid salesman"),
     commission_rate: money(find(books, "salesmen", group[0]!["salesmanid"])?.["commissionrate"]),
     customers: String(new Set(group.map((invoice) => invoice["customerid"] ?? null).filter((id) => id !== null)).size),
     invoices: String(group.length),

@@ -71,7 +71,7 @@ const vendor_bills_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
         )
       )
     return {
-      ...texts(bills[0]!, "vendor_id=vendorid vendor"),
+      ...texts(bills[0], "vendor_id=vendorid vendor"),
       vendor_name: text(find(books, "vendors", bills[0]!["vendorid"])?.["name"]),
       as_of: asOf,
       bills: String(inLedger.length),
@@ -104,7 +104,7 @@ const vendor_spend_by_month = (books: Books): ReadonlyArray<Row> => {
     const drafts = billed.filter((bill) => !isPosted(bill))
     const ordered = group.filter((one) => one["kind"] === "order")
     return {
-      ...texts(group[0]!, "month vendor_id=vendorid vendor"),
+      ...texts(group[0], "month vendor_id=vendorid vendor"),
       vendor_name: text(find(books, "vendors", group[0]!["vendorid"])?.["name"]),
       bills: String(inLedger.length),
       billed: shown(sum(inLedger, "billtotal")),

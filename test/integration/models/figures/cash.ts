@@ -226,7 +226,7 @@ const product_taxes_by_month = (books: Books): ReadonlyArray<Row> =>
   ).map((lines) => {
     const tax = find(books, "producttypetaxes", lines[0]!["producttypetaxid"])
     return {
-      ...texts(lines[0]!, "month tax_id=producttypetaxid"),
+      ...texts(lines[0], "month tax_id=producttypetaxid"),
       ...texts(tax, "tax=name states account=glaccount"),
       rate: money(tax?.["taxrate"]),
       invoices: countOfInvoices(lines),
@@ -251,8 +251,8 @@ const taxable_sales_by_month = (books: Books): ReadonlyArray<Row> => {
     line["taxclassid"] ?? null,
     line["partialtaxexemptionid"] ?? null
   ]).map((lines) => ({
-    ...texts(lines[0]!, "month place tax_id=tax taxclass_id=taxclassid taxclass exemption_id=partialtaxexemptionid"),
-    ...texts(lines[0]!, "exemption=partialtaxexemption"),
+    ...texts(lines[0], "month place tax_id=tax taxclass_id=taxclassid taxclass exemption_id=partialtaxexemptionid"),
+    ...texts(lines[0], "exemption=partialtaxexemption"),
     invoices: countOfInvoices(lines),
     lines: String(lines.length),
     amount: shown(sum(lines, "totalprice"))
@@ -273,7 +273,7 @@ const return_taxes_by_month = (books: Books): ReadonlyArray<Row> => {
     taxes.filter(({ tax, credit }) => tax !== null || exact(credit) !== 0n),
     (tax) => [tax["month"], tax["place"], tax["tax"]]
   ).map((group) => ({
-    ...texts(group[0]!, "month place tax_id=tax"),
+    ...texts(group[0], "month place tax_id=tax"),
     returns: String(group.length),
     credited: shown(sum(group, "credit")),
     posted: shown(sum(group.filter(isPosted), "credit"))

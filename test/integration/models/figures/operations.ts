@@ -68,7 +68,7 @@ const backlog: Figure = (books, asOf) => {
     return {
       ...texts(first, "customer_id=customerid ordertype location_id=inventorylocationid"),
       customer: any(all, "customer"),
-      ...texts(group[0]!, "item_id=itemid month"),
+      ...texts(group[0], "item_id=itemid month"),
       item: any(group, "item"),
       location: any(all, "inventorylocation"),
       orders: size(all.map((order) => order["id"])),
@@ -168,7 +168,7 @@ const fulfilment_by_month: Figure = (books) => {
     const days = (some: ReadonlyArray<Json>, field: string) => some.map((order) => order[field] as string | null)
     const lineDays = group.flatMap((order) => order["lineDays"] as ReadonlyArray<string | null>)
     return {
-      ...texts(group[0]!, "month ordertype location_id=inventorylocationid"),
+      ...texts(group[0], "month ordertype location_id=inventorylocationid"),
       location: any(group, "inventorylocation"),
       orders: String(group.length),
       orders_shipped: count(group, (order) => order["isShipped"] === true),
@@ -207,7 +207,7 @@ const margin_by_month: Figure = (books) => {
     const free = known.filter((line) => exact(line["costeach"]) === 0n)
     const cost = worth(known, (line) => exact(line["qty"]), "costeach")
     return {
-      ...texts(group[0]!, "month item_id=itemid linetype unit=qtyunitname"),
+      ...texts(group[0], "month item_id=itemid linetype unit=qtyunitname"),
       customer_id: text(invoiceOf(group[0]!)["customerid"]),
       customer: any(group.map(invoiceOf), "customer"),
       item: any(group, "item"),
@@ -336,7 +336,7 @@ const job_costs: Figure = (books) =>
     const job = find(books, "jobs", lines[0]!["jobid"])
     const { posted, unposted, retainage } = costsOf(lines)
     return {
-      ...texts(lines[0]!, "job_id=jobid costcode_id=costcodeid"),
+      ...texts(lines[0], "job_id=jobid costcode_id=costcodeid"),
       ...texts(job, "job=name customer_id=customerid customer"),
       job_cancelled: String(job === undefined || job["cancel"] === true),
       costcode: any(lines, "costcode"),
@@ -407,7 +407,7 @@ const hours_by_month: Figure = (books, _asOf, isPresent) =>
     const billed = sum(group.filter(isBilled), "hours")
     return {
       month: monthOf(group[0]!["date"]),
-      ...texts(group[0]!, "user_id=genuserid worktype_id=worktypeid"),
+      ...texts(group[0], "user_id=genuserid worktype_id=worktypeid"),
       login: text(find(books, "users", group[0]!["genuserid"])?.["login"]),
       worktype: text(find(books, "worktypes", group[0]!["worktypeid"])?.["name"]),
       entries: String(group.length),
@@ -428,7 +428,7 @@ const project_tasks: Figure = (books, asOf) =>
     const due = group.filter((task) => !isEmpty(task["duedate"]))
     const coming = due.filter((task) => String(task["duedate"]) >= asOf)
     return {
-      ...texts(group[0]!, "project_id=teamprojectid status_id=statusid user_id=assignuserid"),
+      ...texts(group[0], "project_id=teamprojectid status_id=statusid user_id=assignuserid"),
       project: any(group, "teamproject"),
       project_cancelled: String(project === undefined || project["cancel"] === true),
       status: any(group, "status"),
