@@ -28,7 +28,7 @@ const wordsOf = (line: string): ReadonlyArray<string> =>
 /** The words after the name of the command, parsed without running it. */
 const parse = (command: Command.Command.Any, words: ReadonlyArray<string>) =>
   Command.runWith(
-    Command.withHandler(command as Command.Command<string, unknown, unknown, unknown, never>, () => Effect.void),
+    Command.withHandler(command as Command.Command<string, unknown, unknown, unknown>, () => Effect.void),
     { version: "0" }
   )(words)
 
