@@ -30,8 +30,7 @@ export const makeInstallation = Effect.gen(function* () {
     baseUrl: server.baseUrl,
     send,
     control,
-    lines: (path: string) =>
-      Effect.map(control("GET", path), (text) => text.split("\n").filter((line) => line !== "")),
+    lines: (path: string) => Effect.map(control("GET", path), (text) => text.split("\n").filter((line) => line !== "")),
     connect: Effect.fnUntraced(function* (company: number, includeCustomFields: boolean) {
       const { token } = JSON.parse(yield* control("POST", "/tokens", { company, scopes: ["*"] })) as { token: string }
       const connector = yield* ServiceClient.make({

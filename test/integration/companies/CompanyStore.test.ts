@@ -88,7 +88,9 @@ describe("the companies of the warehouse", () => {
       assert.deepStrictEqual([wrong.companies.length, wrong.unusable.length], [0, 3])
       const missing = yield* StoredCompanies.read({ ...settings, companiesKey: null })
       assert.isTrue(missing.unusable.every(({ problem }) => problem.includes("TRIBUTARY_COMPANIES_KEY is not set")))
-      yield* execute("update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'")
+      yield* execute(
+        "update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'"
+      )
       const [invalid] = (yield* StoredCompanies.read(inFile)).unusable.filter(({ name }) => name === "south")
       assert.include(invalid!.problem, "webhook_events")
     }).pipe(Effect.provide(layerWarehouse))

@@ -96,19 +96,20 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "10 minutes" })("the
   for (const seed of [1, 2, 3]) {
     it.effect(
       `contain the figures of seed ${seed} at every moment of its history`,
-      () => Effect.gen(function* () {
-        const moments = yield* momentsOf(seed)
-        const rows = yield* compareMoments(
-          moments,
-          days,
-          () => true,
-          ({ time, position }) => [time, `position ${position}`]
-        )
-        for (const name of Object.keys(figures)) {
-          assert.isAbove(Math.max(...rows.map((found) => found[name]!)), 0, name)
-        }
-        yield* addUp
-      }),
+      () =>
+        Effect.gen(function* () {
+          const moments = yield* momentsOf(seed)
+          const rows = yield* compareMoments(
+            moments,
+            days,
+            () => true,
+            ({ time, position }) => [time, `position ${position}`]
+          )
+          for (const name of Object.keys(figures)) {
+            assert.isAbove(Math.max(...rows.map((found) => found[name]!)), 0, name)
+          }
+          yield* addUp
+        }),
       600_000
     )
   }

@@ -95,10 +95,7 @@ const makeCompany = Effect.gen(function* () {
 })
 
 /** Changes a little of everything, after a month: a payment, orders, a deletion, an event, pushes and an odd value. */
-const change = Effect.fnUntraced(function* (
-  installation: Effect.Success<typeof makeCompany>,
-  before: Given["before"]
-) {
+const change = Effect.fnUntraced(function* (installation: Effect.Success<typeof makeCompany>, before: Given["before"]) {
   const { call, company, control, put } = installation
   const sql = yield* SqlClient.SqlClient
   const order = (status: string, place = 0) =>

@@ -3,7 +3,19 @@
  * without SQL: rows in the order of the columns. This module shares no code with the product.
  */
 import { figures } from "./figures.ts"
-import { active, type Books, exact, find, grouped, type Json, monthOf, posted, type Row, shown, sum } from "./figures/records.ts"
+import {
+  active,
+  type Books,
+  exact,
+  find,
+  grouped,
+  type Json,
+  monthOf,
+  posted,
+  type Row,
+  shown,
+  sum
+} from "./figures/records.ts"
 
 /** What the answers are computed from. */
 export interface Given {

@@ -143,7 +143,7 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
       ...texts(group[0], "month item_id=itemid item linetype unit=qtyunitname"),
       invoices: String(new Set(group.map((line) => line["invoiceid"])).size),
       lines: String(group.length),
-      ...sums(group, "qty amount=totalprice"),
+      ...sums(group, "qty amount=totalprice")
     })
   )
 }

@@ -98,7 +98,10 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
       batchRecordsMax: 5_000,
       mode: { full: true, acceptDeletions: true }
     })
-    const failures = report.companies.flatMap(({ failure, outcomes }) => [failure, ...outcomes.map((one) => one.failure)])
+    const failures = report.companies.flatMap(({ failure, outcomes }) => [
+      failure,
+      ...outcomes.map((one) => one.failure)
+    ])
     assert.deepStrictEqual(
       failures.flatMap((failure) => (failure === null ? [] : [failure.message])),
       [],

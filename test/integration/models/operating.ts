@@ -300,7 +300,8 @@ export const irregularities = (demo: Demo): void => {
 
 /** The same numbers in company 2, with other quantities and amounts. */
 export const copyToCompany2 = (demo: Demo, resources: ReadonlyArray<string>): void => {
-  const changed = /^(amount|invoicetotal|invoicepaid|billtotal|creditlimit|priceach|costeach|totalprice|qty\w*|quantity|hours)$/
+  const changed =
+    /^(amount|invoicetotal|invoicepaid|billtotal|creditlimit|priceach|costeach|totalprice|qty\w*|quantity|hours)$/
   for (const path of resources.filter((one) => !serviceV2.resources.get(one)!.shared)) {
     const copies = demo.all(path).map((record) =>
       Object.fromEntries(

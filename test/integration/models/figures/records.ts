@@ -84,8 +84,7 @@ const days = (records: ReadonlyArray<Json>, field: string): ReadonlyArray<string
     .map((record) => record[field])
     .filter((day) => typeof day === "string")
     .sort()
-export const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  days(records, field)[0] ?? null
+export const earliest = (records: ReadonlyArray<Json>, field: string): string | null => days(records, field)[0] ?? null
 export const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
   days(records, field).at(-1) ?? null
 
