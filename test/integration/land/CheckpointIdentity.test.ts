@@ -139,6 +139,19 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("is discarded after its table was truncated", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        put(3, "second")
+        yield* checked()
+        yield* execute("truncate erp.things")
+        const outcome = yield* checked()
+        assert.match(outcome.notes.join(), /truncated/)
+        put(3, "third")
+        yield* checked()
+      })
+    )
+
     it.effect("is valid for one dataset only, and a switch of datasets reads every record", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()

@@ -93,4 +93,31 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
       assert.deepStrictEqual((yield* one.isEqual).differences, [])
     })
   )
+
+  it.effect("send several rows of one record in their order", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      const [first] = yield* one.put([{ name: "First", externalid: "f" }])
+      yield* one.insert(people(30))
+      yield* one.insert([{ externalid: "p-3", phone1: "1" }], "update")
+      yield* one.insert(
+        [
+          { externalid: "p-3", phone1: "2" },
+          { externalid: "f", phone1: "1" }
+        ],
+        "update"
+      )
+      yield* one.insert([{ id: first!["id"], phone1: "2" }], "update")
+      yield* one.insert([{ externalid: "p-3" }, { id: first!["id"] }], "cancel")
+      const pushed = yield* one.push()
+      assert.strictEqual(pushed.failure, null)
+      assert.deepStrictEqual([pushed.counts.created, pushed.counts.updated, pushed.counts.cancelled], [30, 4, 2])
+      const records = yield* one.sourceRecords
+      for (const externalid of ["p-3", "f"]) {
+        const record = records.find((one) => one["externalid"] === externalid)
+        assert.deepStrictEqual([record?.["phone1"], record?.["cancel"]], ["2", true])
+      }
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
 })
