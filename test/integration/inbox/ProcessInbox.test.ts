@@ -5,10 +5,12 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import { Priority } from "../../../src/budget/Budget.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { makeStand, one, placed, stand, states, until } from "./working.ts"
 
@@ -448,6 +450,24 @@ describe("the inbox worker", () => {
         })
     )
 
+    it.effect("postpones an event until the source returns the version of the event", () =>
+      Effect.gen(function* () {
+        const { put, accept, drain, inbox, rows, makeDue } = yield* makeStand(["salesmen"])
+        const [stored] = yield* put("salesmen", [one(1, "old")])
+        const later = new Date(Date.parse(String(stored!["lastchangedate"])) + 2_000).toISOString()
+        yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: later })
+        yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
+        assert.deepStrictEqual([(yield* drain).postponed, (yield* rows("salesmen"))[0]!.name], [1, "old"])
+        const [early, resolved] = yield* inbox
+        assert.deepStrictEqual([early!.state, early!.reason], ["pending", "the source still shows an older version"])
+        assert.strictEqual(resolved!.state, "done")
+        yield* put("salesmen", [{ ...one(1, "new"), lastchangedate: later }])
+        yield* makeDue
+        yield* drain
+        assert.deepStrictEqual([states(yield* inbox), (yield* rows("salesmen"))[0]!.name], [["done", "done"], "new"])
+      })
+    )
+
     it.effect("makes dead letters with a remedy of events that the token may not read", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, control, name, requests } = yield* makeStand(["salesmen"])
@@ -509,6 +529,99 @@ describe("the inbox worker", () => {
         const quarantined = yield* sql<{ field: string; run_id: bigint }>`
           select field, run_id from tributary.quarantine where company_id = ${BigInt(id)} and resolved_at is null`
         assert.deepStrictEqual([quarantined.length, quarantined[0]!.run_id], [1, event!.run_id])
+      })
+    )
+
+    it.effect("marks events done in the transaction that lands their records", () =>
+      Effect.gen(function* () {
+        const { put, accept, drain, inbox, rows, sql, name } = yield* makeStand(["salesmen"])
+        yield* put("salesmen", [one(1, "a")])
+        yield* accept("salesmen.updated", one(1, "x"))
+        // The session of the landing terminates itself when the events are resolved, right after the rows were written.
+        yield* sql.unsafe(`create function public.cut() returns trigger language plpgsql as $$
+          begin
+            if new.company = '${name}' and new.state = 'done' and nextval('public.cuts') <= 2 then
+              perform pg_terminate_backend(pg_backend_pid());
+            end if;
+            return new;
+          end $$`)
+        yield* sql`create sequence public.cuts`
+        yield* sql`create trigger cut after update on tributary.inbox for each row execute function public.cut()`
+        const worked = yield* Effect.ensuring(drain, Effect.orDie(sql`drop trigger cut on tributary.inbox`))
+        assert.strictEqual(worked.done, 1)
+        const [tries] = yield* sql<{ last_value: bigint }>`select last_value from public.cuts`
+        assert.strictEqual(tries!.last_value, 3n)
+        assert.deepStrictEqual([(yield* rows("salesmen")).length, states(yield* inbox)], [1, ["done"]])
+        const runs = yield* sql<{ status: string; inserted: bigint }>`
+          select status, inserted from tributary.runs where company_id = (select max(company_id) from tributary.runs) order by id`
+        assert.deepStrictEqual(
+          runs.map(({ status, inserted }) => `${status} ${inserted}`),
+          ["abandoned 0", "abandoned 0", "done 1"]
+        )
+      })
+    )
+
+    it.effect("processes an inbox while two processes work on it, also when one of them stops", () =>
+      Effect.gen(function* () {
+        const { id, put, accept, inbox, requests, rows, sql, options } = yield* makeStand(["salesmen", "vendors"])
+        const numbers = Array.from({ length: 20 }, (_, at) => at + 1)
+        const records = numbers.map((number) => one(number, `n${number}`))
+        yield* put("salesmen", records)
+        yield* put("vendors", records)
+        yield* requests
+        /** A worker as in its own process, and the records that it has read. */
+        const makeWorker = () => {
+          const arrived = Latch.makeUnsafe(false)
+          const { connector } = options.company
+          const readPaths: Array<string> = []
+          const company = {
+            ...options.company,
+            connector: {
+              ...connector,
+              get: (...parameters: Parameters<typeof connector.get>) => {
+                readPaths.push(parameters[0].path)
+                return connector.get(...parameters)
+              }
+            }
+          }
+          return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, arrived }) }
+        }
+        const [first, second] = [makeWorker(), makeWorker()]
+        const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {
+          for (const number of some) {
+            yield* accept("salesmen.updated", one(number, "x"))
+            yield* accept("vendors.updated", one(number, "x"))
+            for (const { arrived } of [first, second]) arrived.openUnsafe()
+          }
+        })
+        const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
+
+        for (const { arrived } of [first, second]) {
+          yield* Effect.forkScoped(
+            PendingWork.watch({ events: new Map([[options.company.name, arrived]]), outbox: new Map() })
+          )
+        }
+        const firstFiber = yield* Effect.forkChild(first.run)
+        const secondFiber = yield* Effect.forkChild(second.run)
+        yield* acceptAll(numbers.slice(0, 10))
+        yield* allDone
+        // The worker with the resource stops, and the other one acquires the resource.
+        const isFirst = first.readPaths.includes("salesmen")
+        yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
+        yield* acceptAll(numbers.slice(10))
+        yield* allDone
+        yield* Effect.forEach([firstFiber, secondFiber], Fiber.interrupt)
+
+        const [ended, stayed] = isFirst ? [first, second] : [second, first]
+        const salesmenOf = ({ readPaths }: typeof first) => readPaths.filter((path) => path === "salesmen").length
+        assert.isAtLeast(salesmenOf(ended), 1)
+        assert.isAtLeast(salesmenOf(stayed), 10)
+        // A record may be read twice where both find its event due at the same time.
+        const reads = (yield* requests).length
+        assert.isTrue(reads >= 40 && reads < 60, `${reads} reads`)
+        assert.deepStrictEqual([(yield* rows("salesmen")).length, (yield* rows("vendors")).length], [20, 20])
+        const failed = yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`
+        assert.lengthOf(failed, 0)
       })
     )
   })

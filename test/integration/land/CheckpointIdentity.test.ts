@@ -107,6 +107,16 @@ const countRefetchRequests = (companyId: bigint) =>
 
 const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
 
+/** Restores a table as from a dump: dropped, created, filled. */
+const restore = Effect.fnUntraced(function* (table: string, copy: string) {
+  yield* execute(`create table ${copy}_new (like ${table} including all)`)
+  yield* execute(`insert into ${copy}_new select * from ${copy}`)
+  yield* execute(`drop table ${table} cascade`)
+  yield* execute(`alter table ${copy}_new set schema ${table.split(".")[0]!}`)
+  yield* execute(`alter table ${table.split(".")[0]!}.${copy.split(".")[1]!}_new rename to ${table.split(".")[1]!}`)
+  yield* execute(`drop table ${copy}`)
+})
+
 describe("a checkpoint", () => {
   layer(warehouse, { timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("reads only changes while table, source and settings are unchanged", () =>
@@ -163,6 +173,43 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("of a table restored from an older copy leads to equal rows with later versions", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, put, checked } = yield* synced()
+        yield* copyOf("erp.things", "public.older")
+        put(3, "second")
+        put(11, "new since")
+        rows.delete(5)
+        yield* checked({ full: true })
+        put(3, "third")
+        yield* checked()
+        yield* restore("erp.things", "public.older")
+        yield* checked()
+        put(3, "fourth")
+        yield* checked()
+        const versions = yield* execute<{ name: string }>(
+          `select record ->> 'name' as name from erp_history.things where _company_id = ${companyId} and id = 3 order by _version`
+        )
+        assert.deepStrictEqual(
+          versions.map(({ name }) => name),
+          ["thing 3", "second", "thing 3", "third", "fourth"]
+        )
+      })
+    )
+
+    it.effect("restored from an older copy is discarded, and every record is read", () =>
+      Effect.gen(function* () {
+        const { put, checked } = yield* synced()
+        yield* copyOf("tributary.checkpoints", "public.older")
+        put(3, "second")
+        yield* checked()
+        yield* restore("tributary.checkpoints", "public.older")
+        const outcome = yield* checked()
+        assert.match(outcome.notes.join(), /restored or copied/)
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
     it.effect("reads every record once after a changed setting, and reports the setting", () =>
       Effect.gen(function* () {
         const description = (custom: string) => ({ address: "https://one/api", settings: { custom_fields: custom } })
@@ -171,6 +218,88 @@ describe("a checkpoint", () => {
         assert.strictEqual(outcome.kind, "full")
         assert.match(outcome.notes.join(), /custom_fields changed from false to true/)
         assert.strictEqual((yield* checked({ description: description("true") })).kind, "incremental")
+      })
+    )
+
+    it.effect("reads every record after a write by an older program version in any lane", () =>
+      Effect.gen(function* () {
+        const { companyId, checked } = yield* synced()
+        yield* execute(
+          `insert into tributary.checkpoints (company_id, resource, lane, fence, updated_at)
+           values (${companyId}, 'things', 'records', 1, tributary.now())`
+        )
+        const outcome = yield* checked()
+        assert.strictEqual(outcome.kind, "full")
+        assert.match(outcome.notes.join(), /an earlier version of this program/)
+        const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
+          `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
+        )
+        assert.isTrue(row!.fence > 1n, "an earlier holder of the lane is fenced off")
+        assert.strictEqual(row!.identity_fence, row!.fence)
+        assert.strictEqual((yield* checked()).kind, "incremental")
+        yield* execute(
+          `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
+        )
+        assert.strictEqual((yield* checked()).kind, "full")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("without an identity, as after an upgrade, reads every record once", () =>
+      Effect.gen(function* () {
+        const { companyId, checked } = yield* synced()
+        yield* execute(
+          `update tributary.checkpoints set identity_fence = null, table_identity = null, shape = null where company_id = ${companyId}`
+        )
+        assert.strictEqual((yield* checked()).kind, "full")
+        assert.strictEqual((yield* checked()).kind, "incremental")
+      })
+    )
+
+    it.effect("restarts a run whose table is truncated during the run", () =>
+      Effect.gen(function* () {
+        const { rows, source, checked } = yield* synced()
+        const listed = source.script
+        let pages = 0
+        source.script = (request) => {
+          const all = listed({ ...request, token: null })
+          const start = request.token === null ? 0 : Number(request.token)
+          pages += 1
+          return {
+            ...all,
+            records: all.records.slice(start, start + 5),
+            next: start + 5 < all.records.length ? String(start + 5) : null
+          }
+        }
+        const { page } = source.connector
+        let isTruncated = false
+        const truncating = {
+          ...source.connector,
+          page: (request: Parameters<typeof page>[0]) =>
+            Effect.tap(page(request), () =>
+              request.token === null || isTruncated
+                ? Effect.void
+                : Effect.suspend(() => {
+                    isTruncated = true
+                    return Effect.orDie(execute("truncate erp.things")).pipe(
+                      Effect.provideService(SqlClient.SqlClient, sql)
+                    )
+                  })
+            )
+        }
+        const sql = yield* SqlClient.SqlClient
+        const report = yield* sync({
+          companies: [{ name: "one", connector: truncating, resources: [things] }],
+          datasets: erp,
+          concurrency: 1,
+          batchRecordsMax: 1,
+          mode: { full: true }
+        })
+        assert.isTrue(isTruncated)
+        assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.failure))
+        assert.strictEqual(report.companies[0]!.outcomes[0]!.failure, null)
+        assert.isAbove(pages, rows.size / 5)
+        yield* checked()
       })
     )
 
@@ -195,6 +324,38 @@ describe("a checkpoint", () => {
       })
     )
 
+    it.effect("continues from the version in the history for a row that lost its version column", () =>
+      Effect.gen(function* () {
+        const { companyId, put, checked } = yield* synced()
+        put(3, "second")
+        yield* checked()
+        yield* execute("alter table erp.things drop column _version cascade")
+        yield* checked()
+        put(3, "third")
+        yield* checked()
+        const [versions] = yield* execute<{ names: string }>(
+          `select string_agg(record ->> 'name', ', ' order by _version) as names from erp_history.things
+            where _company_id = ${companyId} and id = 3`
+        )
+        assert.strictEqual(versions!.names, "thing 3, second, third")
+      })
+    )
+
+    it.effect("of a table with rows from an older copy leads to equal rows after a full scan", () =>
+      Effect.gen(function* () {
+        const { companyId, put, checked } = yield* synced()
+        yield* copyOf("erp.things", "public.older")
+        put(3, "second")
+        yield* checked()
+        yield* execute(`delete from erp.things where _company_id = ${companyId}`)
+        yield* execute(`insert into erp.things select * from public.older where _company_id = ${companyId}`)
+        yield* execute("drop table public.older")
+        yield* checked({ full: true })
+        put(3, "third")
+        yield* checked()
+      })
+    )
+
     it.effect("creates the primary key of a table that was restored without it", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
@@ -211,6 +372,36 @@ describe("a checkpoint", () => {
           "select count(*)::int as keys from pg_index where indrelid = 'erp.things'::regclass and indisprimary"
         )
         assert.strictEqual(key!.keys, 1)
+      })
+    )
+
+    it.effect("reports a clock that was set back, and later reads replace rows with future times", () =>
+      Effect.gen(function* () {
+        const { companyId, rows, put, run, checked } = yield* synced()
+        const later = yield* synced()
+        yield* Effect.gen(function* () {
+          yield* nowIs("clock_timestamp() - interval ''1 hour''")
+          // A different value under the same timestamp, so that the time of the reads decides.
+          rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
+          rows.delete(4)
+          put(5, "changed")
+          assert.strictEqual(
+            codeOf(yield* run({ generation: 0 })),
+            2,
+            "a run that writes nothing does not hide the change"
+          )
+          const outcome = yield* checked()
+          assert.match(outcome.notes.join(), /clock is 3[56]\d\d s behind its last landing/)
+          assert.strictEqual((yield* checked()).kind, "incremental")
+          const [row] = yield* execute<{ future: number }>(
+            `select count(*)::int as future from tributary.checkpoints where company_id = ${companyId} and updated_at > tributary.now()`
+          )
+          assert.strictEqual(row!.future, 0)
+        }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
+        // The clock is correct again: rows read meanwhile are older than any read from now on.
+        rows.set(3, { ...rows.get(3)!, name: "after it was set right" })
+        yield* checked({ full: true })
+        yield* later.checked()
       })
     )
 

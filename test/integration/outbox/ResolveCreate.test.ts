@@ -6,7 +6,8 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { ServerFault, SourceError } from "../../../src/connector/SourceError.ts"
-import { makeStand, type OutboxRow, people, stand } from "./stand.ts"
+import type { WriteResult } from "../../../src/connector/WriteResult.ts"
+import { everyoneOnce, makeStand, type OutboxRow, people, stand } from "./stand.ts"
 
 const tally = (rows: ReadonlyArray<OutboxRow>) => {
   const counts: Record<string, number> = {}
@@ -226,6 +227,86 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
   })
 
   describe("with uncertain outcomes", () => {
+    it.effect("retry a request without response under its key, and create nothing twice", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults(
+          { kind: "dropResponse", method: "POST", path: "/salesmen/batch", times: 1 },
+          { kind: "reset", method: "POST", path: "/salesmen/batch", times: 1, after: 2 }
+        )
+        yield* one.insert(people(500))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.strictEqual(pushed.status, "done")
+        assert.strictEqual(pushed.counts.created, 500)
+        assert.strictEqual((yield* one.sourceRecords).length, 500)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+
+    it.effect("look records up when the batch response contains no result", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({
+          kind: "status",
+          status: 207,
+          method: "POST",
+          path: "/salesmen/batch",
+          times: 1,
+          body: { results: [] }
+        })
+        yield* one.insert(people(8))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 8 })
+        assert.isTrue((yield* one.rows).every(({ attempts }) => attempts === 1))
+        assert.strictEqual((yield* one.sourceRecords).length, 8)
+      })
+    )
+
+    it.effect("look up records whose results are missing, duplicated, unclear or transient errors", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        const { connector } = one.company
+        let isFirst = true
+        const spoil = (items: ReadonlyArray<WriteResult>): ReadonlyArray<WriteResult> => [
+          ...items.filter(({ index }) => index !== 2 && index !== 5),
+          ...items.filter(({ index }) => index === 3).map((item) => ({ ...item, index: 4 })),
+          { _tag: "WriteUncertain", index: 5, detail: "no idea" },
+          { _tag: "WriteUncertain", index: 99, detail: "no such record" }
+        ]
+        const spoiling: ConnectorShape = {
+          ...connector,
+          write: (request) =>
+            Effect.map(connector.write(request), (answer) => {
+              const items = isFirst ? spoil(answer.items) : answer.items
+              isFirst = false
+              return { ...answer, items }
+            })
+        }
+        yield* one.insert(people(10))
+        const pushed = yield* one.push({}, { company: { ...one.company, connector: spoiling } })
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
+        yield* everyoneOnce(one, 10)
+      })
+    )
+
+    it.effect("use a new key when the source repeats its 500 for the old one", () =>
+      Effect.gen(function* () {
+        for (const isStored of [false, true]) {
+          const one = yield* makeStand()
+          const failing = failingForOneKey(one.company.connector, isStored)
+          yield* one.insert(people(9))
+          const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
+          assert.strictEqual(pushed.status, "done")
+          assert.strictEqual(pushed.calls.sent, isStored ? 3 : 5)
+          yield* everyoneOnce(one, 9)
+        }
+      })
+    )
+
     it.effect("look a whole batch up by what has changed since it was sent", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
@@ -242,6 +323,29 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         assert.isAtMost(reads.length, 24)
         assert.strictEqual((yield* one.sourceRecords).length, 2_200)
         assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+
+    it.effect("look records up and split the batch when the source fails repeatedly", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen/batch", times: 6 })
+        yield* one.insert(people(2))
+        const pushed = yield* one.push()
+        yield* one.noFaults
+        // The key was abandoned after three rounds of two attempts.
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 2 })
+        const calls = yield* one.calls
+        assert.deepStrictEqual(
+          calls.map(({ operation, state, failures }) => [operation, state, failures]),
+          [
+            ["batch", "abandoned", 3],
+            ["create", "completed", 0],
+            ["create", "completed", 0]
+          ]
+        )
+        assert.strictEqual((yield* one.sourceRecords).length, 2)
       })
     )
   })

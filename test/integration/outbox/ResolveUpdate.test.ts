@@ -94,6 +94,30 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
     })
   )
 
+  it.effect("cancel each record once when responses are lost", () =>
+    Effect.gen(function* () {
+      const one = yield* makeStand()
+      yield* one.put([...people(2), { name: "gone", externalid: "p-gone", cancel: true }])
+      yield* one.faults(
+        { kind: "dropResponse", method: "DELETE", path: "/salesmen", times: 1 },
+        { kind: "status", status: 503, method: "DELETE", path: "/salesmen", times: 1, after: 2 }
+      )
+      yield* one.insert(
+        [{ externalid: "p-0" }, { externalid: "p-1" }, { externalid: "p-gone" }, { externalid: "p-7" }],
+        "cancel"
+      )
+      const pushed = yield* one.push()
+      yield* one.noFaults
+      assert.strictEqual(pushed.failure, null)
+      assert.deepStrictEqual(
+        (yield* one.rows).map(({ outcome, code }) => outcome ?? code),
+        ["cancelled", "cancelled", "unchanged", "not_found"]
+      )
+      assert.isTrue((yield* one.sourceRecords).every(({ cancel }) => cancel === true))
+      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+    })
+  )
+
   it.effect("send several rows of one record in their order", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()

@@ -64,6 +64,16 @@ const live = (companyId: bigint, table = "things") =>
 const namesOf = (companyId: bigint, table = "things") =>
   Effect.map(live(companyId, table), (rows) => rows.map(({ name }) => name))
 
+const history = (companyId: bigint) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql.unsafe<{ id: bigint; name: string; _op: string; open: boolean; ordered: boolean }>(
+      `select id, record ->> 'name' as name, _op, _valid_to is null as open,
+              _valid_to is null or _valid_to >= _valid_from as ordered
+         from erp_history.things where _company_id = $1 order by id, _version`,
+      [companyId]
+    )
+  )
+
 const checkpoint = (companyId: bigint, lane: "live" | "backfill", name = "things") =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql<{ cursor: string | null; full_scan_at: Date | null; scan_pages: bigint | null; fence: bigint }>`
@@ -136,6 +146,60 @@ describe("a backfill", () => {
         source.script = pages(...five)
         const same = yield* backfill(source, companyId, { backfill: january })
         assert.deepStrictEqual([same.resumed, same.totals.pages], [true, 2])
+      })
+    )
+
+    it.effect("that is repeated changes no row", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(...five))
+        yield* backfill(source, companyId)
+        const first = yield* live(companyId)
+        const again = yield* backfill(source, companyId)
+        assert.deepStrictEqual([again.status, again.totals.unchanged, again.totals.updated], ["done", 5, 0])
+        assert.deepStrictEqual(yield* live(companyId), first)
+        assert.lengthOf(yield* history(companyId), 5)
+      })
+    )
+
+    it.effect("keeps newer versions that a live run lands between its pages", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const old = scripted(companyId, pages(...five))
+        yield* run(old, companyId)
+        const sql = yield* SqlClient.SqlClient
+        // Between pages three and four of the backfill, live syncing lands newer versions of later records.
+        const newer = scripted(
+          companyId,
+          pages({ records: [thing(2, "live 2", 30), thing(4, "live 4", 30)], syncedThrough: at(40) })
+        )
+        const context = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
+        const sync = Effect.provideContext(run(newer, companyId), context)
+        const stale = before(
+          scripted(
+            companyId,
+            pages(...[1, 2, 3, 4, 5].map((n) => ({ records: [thing(n, `back ${n}`, n)], syncedThrough: at(20) })))
+          ),
+          (token) => token === "p3",
+          sync
+        )
+        const outcome = yield* backfill(stale, companyId)
+        assert.strictEqual((yield* live(companyId))[3]!.name, "live 4")
+        assert.isTrue((yield* namesOf(companyId)).includes("live 2"))
+        const versions = yield* history(companyId)
+        assert.isTrue(versions.every(({ ordered }) => ordered))
+        assert.deepStrictEqual(
+          versions.filter(({ id }) => id === 4n).map(({ name, open }) => [name, open]),
+          [
+            ["n4", false],
+            ["live 4", true]
+          ]
+        )
+        assert.strictEqual((yield* checkpoint(companyId, "live"))!.cursor, at(40))
+        assert.strictEqual(outcome.totals.deleted, 0)
+        const [runs] = yield* sql<{ n: number }>`
+          select count(*)::int as n from tributary.runs where company_id = ${companyId} and status = 'running'`
+        assert.strictEqual(runs!.n, 0)
       })
     )
 
@@ -251,6 +315,49 @@ describe("a backfill", () => {
         yield* Deferred.succeed(gate, undefined)
         assert.strictEqual((yield* Fiber.join(first)).status, "done")
         assert.lengthOf(yield* live(companyId), 5)
+      })
+    )
+
+    it.effect("and a concurrent live full scan delete exactly the missing rows", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const all = [1, 2, 3, 4, 5, 6].map((n) => thing(n, `n${n}`, n))
+        yield* run(scripted(companyId, pages({ records: all, syncedThrough: at(10) })), companyId)
+        const context = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
+        // Record 2 is deleted before both scans. Record 5 is deleted after the backfill has read it and before the live
+        // scan starts. Record 7 is new, and only the live scan returns it.
+        const now = [1, 3, 4, 6].map((n) => all[n - 1]!)
+        const liveScan = scripted(
+          companyId,
+          pages({ records: now.slice(0, 2), syncedThrough: at(20) }, { records: [...now.slice(2), thing(7, "n7", 15)] })
+        )
+        let swept: { readonly deleted: number } | undefined
+        const sweep = Effect.provideContext(
+          Effect.map(run(liveScan, companyId, { full: true }), ({ totals }) => {
+            swept = totals
+          }),
+          context
+        )
+        const source = before(
+          scripted(
+            companyId,
+            pages(
+              { records: [all[0]!, all[2]!], syncedThrough: at(18) },
+              { records: [all[3]!, all[4]!], syncedThrough: at(18) },
+              { records: [all[5]!], syncedThrough: at(18) }
+            )
+          ),
+          (token) => token === "p2",
+          sweep
+        )
+        const outcome = yield* backfill(source, companyId)
+        assert.strictEqual(swept?.deleted, 2)
+        assert.deepStrictEqual([outcome.status, outcome.totals.deleted], ["done", 0])
+        assert.deepStrictEqual(yield* namesOf(companyId), ["n1", "n3", "n4", "n6", "n7"])
+        assert.deepStrictEqual(
+          (yield* history(companyId)).filter(({ _op }) => _op === "delete").map(({ id }) => id),
+          [2n, 5n]
+        )
       })
     )
   })

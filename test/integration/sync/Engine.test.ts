@@ -1,18 +1,25 @@
+import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import { Forbidden, PageDrift, Unreachable } from "../../../src/connector/SourceError.ts"
-import type { ConnectorShape, Identity, FetchedRecord } from "../../../src/connector/Connector.ts"
+import { catalogue } from "../../../src/catalogue/Catalogue.ts"
+import { id, integer, lastchangedate, ref, string } from "../../../connectors/service-v2/catalogue/fields.ts"
+import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
+import { Forbidden, PageDrift, ServerFault, type SourceError, Unreachable } from "../../../src/connector/SourceError.ts"
+import type { ConnectorShape, Identity, Page, PageRequest, FetchedRecord } from "../../../src/connector/Connector.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
-import { sync } from "../../../src/sync/Sync.ts"
+import { sync, type SyncOptions } from "../../../src/sync/Sync.ts"
+import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { type SyncMode, syncResource } from "../../../src/sync/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
@@ -29,7 +36,37 @@ import {
 } from "../../support/tiny.ts"
 import { settled } from "../../support/until.ts"
 
-const tables = { things: tableOf(things), plain: tableOf(plain) }
+const bills = resource({
+  path: "bills",
+  area: "shop",
+  purpose: "Parents",
+  basis: "documented",
+  operations: "L R",
+  fields: [id(), string("name", 50), lastchangedate()],
+  modifiedSince: true
+})
+const parts = resource({
+  path: "parts",
+  area: "shop",
+  purpose: "Children of bills",
+  basis: "documented",
+  operations: "L",
+  fields: [id(), ref("billid", "bills"), integer("rank")],
+  filters: exact("billid"),
+  parent: { resource: "bills", field: "billid" }
+})
+// `catalogue` checks the requirements of a parent.
+catalogue({
+  name: "family",
+  version: "1",
+  areas: [{ name: "shop", covers: "everything" }],
+  traits,
+  features: [],
+  errorCodes: [],
+  resources: [bills, parts]
+})
+
+const tables = { things: tableOf(things), plain: tableOf(plain), bills: tableOf(bills), parts: tableOf(parts) }
 
 const warehouse = Layer.effectDiscard(TablePlan.apply(Object.values(tables))).pipe(Layer.provideMerge(layerWarehouse))
 
@@ -70,6 +107,30 @@ const page = (syncedThrough: string | null, ...records: ReadonlyArray<ReturnType
   records,
   syncedThrough
 })
+
+/** The source with another first page. */
+const withFirstPage = (
+  source: ScriptedSource,
+  first: (pageRead: Effect.Effect<Page, SourceError>) => typeof pageRead
+) => ({
+  ...source,
+  connector: {
+    ...source.connector,
+    page: (request: PageRequest) => {
+      const pageRead = source.connector.page(request)
+      return request.token === null ? first(pageRead) : pageRead
+    }
+  }
+})
+
+/** The source whose first page is read, which `read` says, and answered when `until` has ended. */
+const withHeldPage = (source: ScriptedSource, read: Deferred.Deferred<void>, until: Effect.Effect<unknown>) =>
+  withFirstPage(source, (pageRead) =>
+    pageRead.pipe(
+      Effect.tap(() => Deferred.succeed(read, undefined)),
+      Effect.tap(() => until)
+    )
+  )
 
 describe("the sync engine", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
@@ -296,6 +357,36 @@ describe("the sync engine", () => {
       })
     )
 
+    it.effect("keeps newer versions after a restore of the source until a person accepts the restore", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25), thing(2, "b", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(31), thing(1, "restored", 5), thing(2, "b", 1)))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.status, outcome.totals.staleVersions], ["quarantined", 1])
+        assert.deepStrictEqual(yield* names(companyId), ["new", "b"])
+        assert.strictEqual((yield* run(source, companyId)).status, "quarantined")
+        const accepted = yield* run(source, companyId, { acceptRestored: true })
+        assert.deepStrictEqual([accepted.status, accepted.totals.updated], ["done", 1])
+        assert.deepStrictEqual(yield* names(companyId), ["restored", "b"])
+        assert.deepStrictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("reports an older version also for a row with a future read time", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25))))
+        yield* run(source, companyId)
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update erp.things set _observed_at = tributary.now() + interval '1 hour' where _company_id = ${companyId}`
+        source.script = pages(page(at(31), thing(1, "restored", 5)))
+        const outcome = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([outcome.status, outcome.totals.staleVersions], ["quarantined", 1])
+      })
+    )
+
     for (const [syncedThrough, title] of [
       [null, "is missing"],
       ["2031-01-01T00:00:00Z", "lies in the future of its answer"]
@@ -314,6 +405,101 @@ describe("the sync engine", () => {
           assert.strictEqual((yield* checkpoint(companyId)).cursor, "2026-01-01T00:45:00Z")
           assert.strictEqual((yield* run(dated, companyId)).kind, "incremental")
           assert.strictEqual(source.requests.at(-1)!.since, "2026-01-01T00:40:00Z")
+        })
+      )
+
+    it.effect("repeats full scans while records have no time of change", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(10), thing(1, "a", 1), thing(2, "unstamped", null))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(11), thing(1, "a", 1), thing(2, "changed without a stamp", null)))
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.kind, outcome.totals.updated], ["full", 1])
+        source.script = pages(page(at(12), thing(1, "a", 1), thing(2, "stamped", 12)))
+        yield* run(source, companyId)
+        assert.strictEqual((yield* run(source, companyId)).kind, "incremental")
+      })
+    )
+
+    it.effect("keeps a row newer than the position of a full scan, and scans in full again", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages(page(at(10), thing(1, "one", 1), thing(4, "four", 1))))
+        yield* run(source, companyId)
+        source.script = pages(page(at(20), thing(2, "two", 15), thing(3, "visible late", 8)))
+        yield* run(source, companyId)
+        // A replica that lags behind responds, with an earlier synced_through. It lacks the row of minute 15, and one that
+        // became visible within the overlap of 5 minutes after its stamp. The missing row of minute 1 is deleted.
+        source.script = pages(page(at(10), thing(1, "one", 1)))
+        const behind = yield* run(source, companyId, { full: true })
+        assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [1, ["one", "two", "visible late"]])
+        assert.match((yield* checkpoint(companyId)).full_scan_reason ?? "", /2 rows are newer than the last full scan/)
+        // A replica that is up to date confirms the deletion.
+        source.script = pages(page(at(21), thing(1, "one", 1)))
+        const settled = yield* run(source, companyId)
+        assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 2])
+        assert.deepStrictEqual(yield* names(companyId), ["one"])
+        assert.strictEqual((yield* checkpoint(companyId)).full_scan_reason, null)
+      })
+    )
+
+    it.effect("keeps rows of another lane that an interrupted full scan has not seen", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const all = [page(at(10), thing(1, "a", 1)), page(at(10), thing(2, "b", 1)), page(at(10), thing(3, "c", 1))]
+        const read = yield* Deferred.make<void>()
+        const opened = yield* Deferred.make<void>()
+        // The backfill reads its first page before the live run begins, and lands it after the live run was opened.
+        const slow = withHeldPage(scripted(companyId, pages(...all)), read, Deferred.await(opened))
+        const backfill = yield* Effect.forkChild(run(slow, companyId, { backfill: { since: null, until: null } }))
+        yield* Deferred.await(read)
+        const source = scripted(companyId, (request) => {
+          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
+          return pages(...all)(request)
+        })
+        const lateSource = withFirstPage(source, (pageRead) =>
+          Deferred.succeed(opened, undefined).pipe(Effect.andThen(Fiber.await(backfill)), Effect.andThen(pageRead))
+        )
+        assert.strictEqual((yield* run(lateSource, companyId)).status, "failed")
+        source.script = (request) => (request.since === null ? pages(...all)(request) : { ...page(at(20)), next: null })
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.resumed, outcome.totals.deleted], [true, 0])
+        assert.deepStrictEqual(yield* names(companyId), ["a", "b", "c"])
+      })
+    )
+
+    for (const [name, table] of [
+      ["with a stamp after its position", tables.things],
+      ["without a stamp", tables.plain]
+    ] as const)
+      it.effect(`keeps a row ${name} that another full scan landed meanwhile`, () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const isStamped = table === tables.things
+          const scanned = (minute: number, ...ids: ReadonlyArray<number>) =>
+            pages({
+              records: ids.map((id) =>
+                isStamped ? thing(id, `n${id}`, id === 4 ? 21 : 1) : record(plain, { id: String(id), name: `n${id}` })
+              ),
+              syncedThrough: isStamped ? at(minute) : null
+            })
+          const source = scripted(companyId, scanned(10, 1, 2, 3))
+          yield* run(source, companyId, { table })
+          const asked = yield* Deferred.make<void>()
+          const answered = yield* Deferred.make<void>()
+          // The backfill begins first. Its last request is answered last, after record 4 was created.
+          const slow = withHeldPage(scripted(companyId, scanned(18, 1, 2, 4)), asked, Deferred.await(answered))
+          const backfill = yield* Effect.forkChild(
+            run(slow, companyId, { table, backfill: { since: null, until: null } })
+          )
+          yield* Deferred.await(asked)
+          const live = withHeldPage(scripted(companyId, scanned(20, 1, 2)), answered, Fiber.await(backfill))
+          assert.strictEqual((yield* run(live, companyId, { table, full: true })).status, "done")
+          assert.deepStrictEqual(yield* names(companyId, table.resource.path), ["n1", "n2", "n4"])
+          source.script = scanned(30, 1, 2)
+          const settled = yield* run(source, companyId, { table })
+          assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
         })
       )
 
@@ -352,6 +538,66 @@ describe("the sync engine", () => {
         source.requests.length = 0
         yield* run(source, companyId)
         assert.isNull(source.requests[0]!.token)
+      })
+    )
+
+    it.effect("reads the children of parents that changed between two full scans", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const bill = (number: number, name: string, minute: number) =>
+          record(bills, { id: String(number), name, lastchangedate: at(minute) })
+        const part = (number: number, billid: number, rank: number) =>
+          record(parts, { id: String(number), billid: String(billid), rank: String(rank) })
+        let all = [part(1, 1, 1), part(2, 2, 1), part(3, 2, 1)]
+        let changed = [bill(1, "a", 1), bill(2, "b", 1)]
+        let isEmptyOnce = false
+        const partsOf = (billId: string | undefined) => {
+          const shown = isEmptyOnce ? [] : all.filter(({ columns }) => columns[1] === (billId ?? columns[1]))
+          isEmptyOnce = false
+          return page(null, ...shown)
+        }
+        const source = scripted(companyId, ({ resource: { path }, where }) => ({
+          next: null,
+          ...(path === "bills" ? page(at(9), ...changed) : partsOf(where?.value))
+        }))
+        const options: SyncOptions = {
+          companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
+          datasets: datasetsDefault,
+          concurrency: 2,
+          batchRecordsMax: 100,
+          engine: { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
+        }
+        const kinds = Effect.map(sync(options), ({ companies: [one] }) =>
+          one!.outcomes.map(({ kind, totals }) => [kind, totals.requests, totals.updated + totals.inserted])
+        )
+        // The children were never read, so they are read in full, after their parents.
+        assert.deepStrictEqual(yield* kinds, [
+          ["full", 1, 3],
+          ["full", 1, 2]
+        ])
+        all = [part(1, 1, 7), part(2, 2, 8), part(3, 2, 1), part(4, 2, 1)]
+        changed = [bill(2, "changed", 8)]
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 1, 2],
+          ["incremental", 1, 1]
+        ])
+        assert.deepStrictEqual(source.requests.at(-1), { resource: "parts", since: null, token: null })
+        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["1", "8", "1", "1"])
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 0, 0],
+          ["incremental", 1, 0]
+        ])
+        // The first child of a parent. At first the source returns no child.
+        all = [...all, part(5, 3, 5)]
+        changed = [bill(3, "c", 8)]
+        isEmptyOnce = true
+        assert.deepStrictEqual(yield* kinds, [
+          ["children", 2, 1],
+          ["incremental", 1, 1]
+        ])
+        // A full scan finds a changed child whose parent did not change.
+        yield* sync({ ...options, mode: { full: true } })
+        assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["7", "8", "1", "1", "5"])
       })
     )
 

@@ -4,9 +4,11 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { NotFound, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
+import * as WriteSession from "../../../src/land/WriteSession.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../../src/sync/SyncResource.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things, tiny } from "../../support/tiny.ts"
 
@@ -89,6 +91,24 @@ describe("a run", () => {
       })
     )
 
+    it.effect("stores the earliest synced_through when pages differ", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        yield* run(
+          scripted(
+            companyId,
+            pages(
+              { records: [thing(1, "one", 1)], syncedThrough: at(20) },
+              { records: [thing(2, "two", 2)], syncedThrough: at(15) },
+              { records: [thing(3, "three", 3)], syncedThrough: at(30) }
+            )
+          ),
+          companyId
+        )
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, at(15))
+      })
+    )
+
     it.effect("reads from its cursor next time, updates changed rows and leaves others untouched", () =>
       Effect.gen(function* () {
         const companyId = company()
@@ -120,6 +140,22 @@ describe("a run", () => {
             [2n, 1n, "two", true]
           ]
         )
+      })
+    )
+
+    it.effect("never replaces a row with an older version", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1, "new", 9)], syncedThrough: at(10) }))
+        yield* run(source, companyId)
+        source.script = pages({ records: [thing(1, "old", 5)], syncedThrough: at(11) })
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.totals.unchanged, 1)
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "new")
+        // The timestamp is the same: the later read wins.
+        source.script = pages({ records: [thing(1, "same stamp", 9)], syncedThrough: at(12) })
+        yield* run(source, companyId)
+        assert.strictEqual((yield* live(companyId))[0]!["name"], "same stamp")
       })
     )
 
@@ -417,6 +453,30 @@ describe("a run", () => {
       })
     )
 
+    it.effect("soft-deletes rows that a full scan misses, and restores rows that return", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const row = (id: number, name: string) => record(plain, { id: String(id), name, amount: "1.0000" })
+        const source = scripted(companyId, pages({ records: [row(1, "a")] }, { records: [row(2, "b"), row(3, "c")] }))
+        yield* run(source, companyId, { table })
+        source.script = pages({ records: [row(1, "a")] }, { records: [row(3, "c")] })
+        const outcome = yield* run(source, companyId, { table })
+        assert.deepStrictEqual([outcome.kind, outcome.totals.deleted, outcome.totals.unchanged], ["full", 1, 2])
+        assert.deepStrictEqual(
+          (yield* live(companyId, "plains")).map((one) => one["id"]),
+          [1n, 3n]
+        )
+        source.script = pages({ records: [row(1, "a"), row(2, "b"), row(3, "c")] })
+        yield* run(source, companyId, { table })
+        assert.deepStrictEqual(
+          (yield* history(companyId, "plains")).filter((one) => one.id === 2n).map((one) => one._op),
+          ["insert", "delete", "insert"]
+        )
+        assert.lengthOf(yield* live(companyId, "plains"), 3)
+      })
+    )
+
     it.effect("blocks a mass delete unless deletions are accepted", () =>
       Effect.gen(function* () {
         const companyId = company()
@@ -432,6 +492,36 @@ describe("a run", () => {
         const believed = yield* run(source, companyId, { table, acceptDeletions: true })
         assert.strictEqual(believed.totals.deleted, 297)
         assert.lengthOf(yield* live(companyId, "plains"), 3)
+      })
+    )
+
+    it.effect("reads an empty or unexpectedly last page a second time before it deletes", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const rows = Array.from({ length: 4 }, (_, index) => record(plain, { id: String(index + 1), name: "x" }))
+        const full = pages({ records: rows.slice(0, 2) }, { records: rows.slice(2) })
+        const source = scripted(companyId, full)
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 2)
+        for (const place of [null, "p1"]) {
+          let endsEarly = true
+          source.script = (request) => {
+            const { token } = request
+            if (token !== place || !endsEarly) return full(request)
+            endsEarly = false
+            return { records: [], next: null }
+          }
+          const outcome = yield* run(source, companyId, { table })
+          assert.deepStrictEqual(
+            [outcome.status, outcome.totals.deleted, outcome.totals.unchanged, outcome.totals.requests],
+            ["done", 0, 4, 3],
+            `an empty page at ${place}`
+          )
+        }
+        source.script = pages({ records: [] })
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 4)
+        // No row is left that an empty list could delete.
+        assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 1)
       })
     )
 
@@ -485,6 +575,115 @@ describe("a run", () => {
       })
     )
 
+    it.effect(
+      "blocks a mass delete although another run has landed most of the rows that the scan did not return",
+      () =>
+        Effect.gen(function* () {
+          const companyId = company()
+          const table = tables.plain
+          const rows = (name: string, count: number) =>
+            Array.from({ length: count }, (_, index) => record(plain, { id: String(index + 1), name }))
+          const source = scripted(companyId, pages({ records: rows("x", 30) }))
+          yield* run(source, companyId, { table })
+          const push = Effect.gen(function* () {
+            const { connector } = source
+            const lock = yield* ResourceLock.acquire({ table, connector, companyId, lane: "push" })
+            const session = yield* WriteSession.open(lock, {
+              run: { kind: "push" },
+              origin: "push",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
+            const page = {
+              records: rows("y", 25),
+              rejected: [],
+              next: null,
+              syncedThrough: null,
+              beganAt: source.now + 1,
+              source: "POST /plains",
+              bytes: 0,
+              attempts: 1
+            }
+            yield* session.land({ pages: [{ page }], scan: null, complete: false })
+          }).pipe(Effect.scoped, Effect.orDie)
+          source.script = pages({ records: [] })
+          let answers = 0
+          const connector = {
+            ...source.connector,
+            page: (request: Parameters<typeof source.connector.page>[0]) =>
+              Effect.tap(source.connector.page(request), () => ((answers += 1) === 2 ? push : Effect.void))
+          } as typeof source.connector
+          const blocked = yield* run({ ...source, connector }, companyId, { table })
+          assert.deepStrictEqual(blocked.massDeleteBlocked, { live: 30, gone: 30 })
+          assert.lengthOf(yield* live(companyId, "plains"), 30)
+        })
+    )
+
+    it.effect("deletes no record that a push created during the full scan", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = scripted(companyId, pages({ records: [thing(1, "one", 1)], syncedThrough: at(10) }))
+        yield* run(source, companyId)
+        const push = Effect.scoped(
+          Effect.gen(function* () {
+            const lock = yield* ResourceLock.acquire({
+              table: tables.things,
+              connector: source.connector,
+              companyId,
+              lane: "push"
+            })
+            const session = yield* WriteSession.open(lock, {
+              run: { kind: "push" },
+              origin: "push",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
+            const page = {
+              records: [thing(2, "two", 11)],
+              rejected: [],
+              next: null,
+              syncedThrough: null,
+              beganAt: 0,
+              source: "POST /things",
+              bytes: 0,
+              attempts: 1
+            }
+            // The write was sent before the scan began, and took effect after the scan had passed its position.
+            const observedAt = session.timeOf(0)
+            yield* session.land({ pages: [{ page, observedAt }], scan: null, complete: false })
+          })
+        )
+        let isPushed = false
+        const connector = {
+          ...source.connector,
+          page: (request: Parameters<typeof source.connector.page>[0]) =>
+            Effect.tap(source.connector.page(request), () => {
+              if (isPushed) return Effect.void
+              isPushed = true
+              return Effect.orDie(push)
+            })
+        } as typeof source.connector
+        const scan = yield* run({ ...source, connector }, companyId, { full: true })
+        assert.deepStrictEqual([scan.status, scan.kind, scan.totals.deleted], ["done", "full", 0])
+        assert.deepStrictEqual(
+          (yield* live(companyId)).map(({ id }) => id),
+          [1n, 2n]
+        )
+        // The next run is a full scan, which resolves it.
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`update tributary.runs set status = 'done', finished_at = tributary.now()
+          where company_id = ${companyId} and lane = 'push'`
+        const next = yield* run(source, companyId)
+        assert.deepStrictEqual([next.kind, next.totals.deleted], ["full", 1])
+        const last = yield* run(source, companyId)
+        assert.strictEqual(last.kind, "incremental")
+      })
+    )
+
     it.effect("deletes nothing while a record without a number is in quarantine", () =>
       Effect.gen(function* () {
         const companyId = company()
@@ -508,6 +707,75 @@ describe("a run", () => {
       })
     )
 
+    it.effect("keeps quarantined records that a blocked full scan did not return", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const table = tables.plain
+        const all = Array.from({ length: 40 }, (_, index) => record(plain, { id: String(index + 1) }))
+        const rejected = [{ id: "99", field: "name", reason: "does not fit", bytes: "{}" }]
+        const source = scripted(companyId, pages({ records: all, rejected }))
+        yield* run(source, companyId, { table })
+        source.script = pages({ records: all.slice(0, 4) })
+        assert.isNotNull((yield* run(source, companyId, { table })).massDeleteBlocked)
+        const sql = yield* SqlClient.SqlClient
+        const open = sql`select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
+        assert.lengthOf(yield* open, 1)
+        source.script = pages({ records: all })
+        yield* run(source, companyId, { table })
+        assert.lengthOf(yield* open, 0)
+      })
+    )
+
+    it.effect("lands nothing after its fence was lost", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const page = {
+          records: [thing(1, "zombie", 1)],
+          rejected: [],
+          next: null,
+          syncedThrough: at(1),
+          beganAt: 1,
+          source: "GET /things",
+          bytes: 1,
+          attempts: 1
+        }
+        const scan = {
+          kind: "full" as const,
+          since: null,
+          until: null,
+          token: null,
+          pages: 1,
+          syncedThrough: at(1),
+          beganAt: 1
+        }
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const lock = yield* ResourceLock.acquire({
+              table: tables.things,
+              connector: { catalogue: tiny },
+              companyId,
+              lane: "live"
+            })
+            const stale = yield* WriteSession.open(lock, {
+              run: { kind: "full" },
+              origin: "scan",
+              authority: "newer",
+              acceptDeletions: false,
+              deletionsShareMax: 0.5,
+              children: []
+            })
+            // As if the lock was lost with its connection while the process was suspended.
+            const sql = yield* SqlClient.SqlClient
+            yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`
+            const result = yield* Effect.result(stale.land({ pages: [{ page, observedAt: 1 }], scan, complete: true }))
+            assert.strictEqual(result._tag === "Failure" ? result.failure._tag : "landed", "FenceLost")
+          })
+        )
+        assert.lengthOf(yield* live(companyId), 0)
+        assert.strictEqual((yield* checkpointOf(companyId)).cursor, null)
+      })
+    )
+
     it.effect("lets the server end a transaction whose process is silent, so that its locks do not stay", () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -522,6 +790,25 @@ describe("a run", () => {
           assert.deepStrictEqual(rows, [{ idle_in_transaction_session_timeout: "1min" }])
         })
       )
+    )
+
+    it.effect("lands no row of a batch whose checkpoint cannot be updated", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const source = scripted(companyId, pages({ records: [thing(1, "one", 1)], syncedThrough: at(10) }))
+        yield* sql`create function refuse_move() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$`
+        yield* sql.unsafe(
+          `create trigger refuse before update on tributary.checkpoints for each row
+             when (new.company_id = ${companyId} and new.cursor is not null) execute function refuse_move()`
+        )
+        const outcome = yield* run(source, companyId)
+        assert.strictEqual(outcome.status, "failed")
+        assert.lengthOf(yield* live(companyId), 0)
+        yield* sql`drop trigger refuse on tributary.checkpoints`
+        assert.strictEqual((yield* run(source, companyId)).status, "done")
+        assert.lengthOf(yield* live(companyId), 1)
+      })
     )
 
     it.effect("stops reading when it can no longer land", () =>
@@ -547,6 +834,45 @@ describe("a run", () => {
         assert.strictEqual(outcome.failure?.kind, "FenceLost")
         // Pages were read ahead only up to the memory limit.
         assert.isBelow(source.requests.length, 300)
+      })
+    )
+
+    it.effect("continues automatically after its database connection was lost", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const sql = yield* SqlClient.SqlClient
+        const all = Array.from({ length: 6 }, (_, index) => ({
+          records: [thing(index + 1, "x", 1)],
+          syncedThrough: at(10)
+        }))
+        const source = scripted(companyId, pages(...all))
+        let cut = 0
+        const cutConnection = Effect.gen(function* () {
+          const database = yield* Database
+          const [killed] = yield* sql<{ n: number }>`
+            select count(pg_terminate_backend(pid))::int as n
+              from (select distinct l.pid from pg_locks l join pg_stat_activity a using (pid)
+                     where l.locktype = 'advisory' and a.datname = ${database.endpoint.database}) as locked`
+          cut += killed!.n
+        })
+        let reached = false
+        const connector = {
+          ...source.connector,
+          page: (request: Parameters<typeof source.connector.page>[0]) =>
+            request.token === "p3" && !reached
+              ? Effect.andThen(
+                  Effect.orDie(cutConnection),
+                  Effect.suspend(() => {
+                    reached = true
+                    return source.connector.page(request)
+                  })
+                )
+              : source.connector.page(request)
+        } as typeof source.connector
+        const outcome = yield* run({ ...source, connector }, companyId)
+        assert.strictEqual(outcome.status, "done")
+        assert.isAtLeast(cut, 1)
+        assert.lengthOf(yield* live(companyId), 6)
       })
     )
 
