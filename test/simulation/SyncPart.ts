@@ -209,6 +209,7 @@ export const syncs = (world: World): Part => {
     network.live.set(`${company} ${path}`, 0)
     processes.loadAgain()
   }
+  losses.historyDropped = () => processes.loadAgain()
   /** Checks within a process. A violation ends the seed, not the process. */
   const checkLater = (ask: (checker: Checker) => string | null | undefined) => {
     for (const checker of watching) {

@@ -320,5 +320,17 @@ export const regressions: ReadonlyArray<Regression> = [
     cause:
       "rows that continued their history after a restore began when an earlier version ended, which was in the future once the warehouse's clock was set back",
     later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
+  },
+  {
+    kind: "syncs",
+    seed: 3129121537,
+    cause: "where webhooks are alone, nobody synced after a history was dropped during the first sync",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
+  },
+  {
+    kind: "syncs",
+    seed: 3129121758,
+    cause: "where webhooks are alone, nobody synced after a history was dropped",
+    later: ["S4m", "S8p", "S16", "S18", "N9", "D5", "D6", "T1", "S14", "G1", "G2", "K3", "T2", "O1", "W13", "S3r"]
   }
 ]

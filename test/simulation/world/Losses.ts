@@ -63,6 +63,8 @@ export class Losses implements LossLedger {
   lastRunBefore = 0n
   /** Called when a table was lost. */
   struck: (company: number, path: string) => void = () => {}
+  /** Called when a history is gone, which the next sync creates again. */
+  historyDropped: () => void = () => {}
   /** Called when rows of a table or of the control plane were changed. */
   changed: () => void = () => {}
 
@@ -211,6 +213,7 @@ export class Losses implements LossLedger {
       if (resource.path !== path) continue
       this.lose(company, path, runs, { countedAs: null, hasRows: false, isTorn: true, warehouseMs })
       this.incomplete.add(`${company} ${path}`)
+      if (kind === "dropped") this.historyDropped()
     }
   }
 

@@ -176,7 +176,7 @@ export class Supervisor extends Processes<Life> {
     })
   }
 
-  /** A table was lost. If webhooks are alone, the processes sync once more, since no event reports the loss. */
+  /** A table was lost. If webhooks are alone, a person syncs once more, since no event reports the loss. */
   loadAgain(): void {
     this.loadsLost += 1
     if (!this.isLoaded) return
