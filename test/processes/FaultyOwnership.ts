@@ -25,7 +25,7 @@ const own = Effect.fnUntraced(function* <R>({ isOff, onStop }: FaultyOptions, ke
   while (!isOff()) {
     yield* Effect.timeoutOption(runKeeper(keeper, bucket), yield* drawMs)
     onStop()
-    if (!isOff()) yield* Effect.sleep(yield* drawMs)
+    if (!isOff()) yield* Effect.delay(Effect.void, yield* drawMs)
   }
   return yield* runKeeper(keeper, bucket)
 })

@@ -5,7 +5,7 @@
  * testing), since no single mixture finds everything. A class that the engine is not required to survive yet is listed
  * in {@link pending}. It is never drawn and is on only by request.
  */
-import { chance } from "./kernel/Chance.ts"
+import { type Chance, chance } from "./kernel/Chance.ts"
 import { isOfPushes, pushClasses } from "./PushClasses.ts"
 import type { Pushing } from "./PushPlan.ts"
 import type { NetworkFault } from "./world/Network.ts"
@@ -370,24 +370,15 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
   for (const name of options.off ?? []) on.delete(name)
   if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
-  const rate = (name: FaultClass, least: number, most: number) => {
-    const drawn = draw.skewed(least, most)
+  /** Draws the rate of a class, also of one that is off: its rate is 0. */
+  const drawsFrom = (stream: Chance) => (name: FaultClass, least: number, most: number) => {
+    const drawn = least * (most / least) ** stream.next()
     return has(name) ? drawn : 0
   }
-
-  const fewer = { skewed: (least: number, most: number) => least * (most / least) ** draw.next() }
+  const [share, often] = [drawsFrom(draw), drawsFrom(around)]
   const rates = (name: FaultClass, faults: ReadonlyArray<NetworkFault>): Array<readonly [NetworkFault, number]> => {
-    const drawn = fewer.skewed(0.01, 0.15)
+    const drawn = share(name, 0.01, 0.15)
     return has(name) ? faults.map((fault) => [fault, drawn / faults.length] as const) : []
-  }
-  void rate
-  const share = (name: FaultClass, least: number, most: number) => {
-    const drawn = fewer.skewed(least, most)
-    return has(name) ? drawn : 0
-  }
-  const often = (name: FaultClass, least: number, most: number) => {
-    const drawn = least * (most / least) ** around.next()
-    return has(name) ? drawn : 0
   }
   const cursors = draw.chance(0.3) ? 2 : 1
   const resources = [

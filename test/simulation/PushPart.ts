@@ -20,11 +20,9 @@ import { polite } from "./checkers/polite.ts"
 import { progress } from "./checkers/progress.ts"
 import type { CallRow, OutboxRow, PushEnd, WarehouseRow } from "./checkers/PushChecker.ts"
 import { pushCheckers } from "./checkers/pushes.ts"
-import { chance } from "./kernel/Chance.ts"
 import { Stalled } from "./kernel/Kernel.ts"
 import { safetyEnds } from "./Plan.ts"
 import type { PushPlan } from "./PushPlan.ts"
-import type { Machine } from "./world/Engine.ts"
 import { againMicros, lockNotAvailable } from "./world/Losses.ts"
 import { People, type PlannedRow } from "./world/People.ts"
 import { Pushing } from "./world/Pushing.ts"
@@ -46,8 +44,9 @@ const insertLockTimeoutMs = 20
 const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, fed, ledger, polite, bounded]
 
 export const pushes = (world: World, drawn: PushPlan): Part => {
-  const { bench, canonical, companies, connections, faults, fire, kernel } = world
-  const { pass, ports, seed, source, subjects, trace, warehouse } = world
+  const { bench, canonical, companies, connections, fire, kernel, pass, ports, source, subjects, trace, warehouse } =
+    world
+  const scene = { ...world.scene, drawn }
   const setting: Setting = {
     source,
     plan: drawn,
@@ -59,8 +58,8 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
     earliestOf: (shown) => shown
   }
   const watching = watchers.map((checkerOf) => checkerOf(setting))
-  const network = new WriteNetwork(kernel, source, { on: true, rates: drawn.network }, trace, fire, drawn)
-  const people = new People(kernel, chance(seed, "people"), chance(seed, "meddling"), source, drawn, trace, fire)
+  const network = new WriteNetwork(scene, source)
+  const people = new People(scene, source)
   const pushSetting = {
     source,
     plan: drawn,
@@ -76,40 +75,23 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
   const companyOf = (name: string) => companies.find((company) => companyName(company) === name) ?? 0
   const outbox = async (): Promise<ReadonlyArray<OutboxRow>> => {
     const rows = await warehouse.ask(
-      `select id, company, resource, operation, externalid, record_id, record::text as record, push_id, state, outcome, request_id,
-              code, field, reason, differences::text as differences from tributary.outbox order by id`
+      `select id as number, company, resource, operation, externalid, record_id as "recordId", record::text as record, push_id as push,
+              state, outcome, request_id as call, code, field, reason, differences::text as differences from tributary.outbox order by id`
     )
-    return rows.map((row) => ({
-      number: row["id"]!,
-      company: companyOf(row["company"]!),
-      resource: row["resource"]!,
-      operation: row["operation"]!,
-      externalid: row["externalid"] ?? null,
-      recordId: row["record_id"] ?? null,
-      record: row["record"]!,
-      push: row["push_id"] ?? null,
-      state: row["state"]!,
-      outcome: row["outcome"] ?? null,
-      call: row["request_id"] ?? null,
-      code: row["code"] ?? null,
-      field: row["field"] ?? null,
-      reason: row["reason"] ?? null,
-      differences: row["differences"] ?? null
-    }))
+    return rows.map((row) => ({ ...row, company: companyOf(row["company"]!) }) as unknown as OutboxRow)
   }
   const callsWhere = async (condition: string, values: ReadonlyArray<unknown>): Promise<ReadonlyArray<CallRow>> => {
     const rows = await warehouse.ask(
-      `select id, idempotency_key as key, state, body, (extract(epoch from closed_at) * 1000000)::bigint as settled_at from tributary.push_requests where ${condition} order by id`,
+      `select id as number, idempotency_key as key, state, body, (extract(epoch from closed_at) * 1000000)::bigint as settled
+         from tributary.push_requests where ${condition} order by id`,
       values
     )
-    return rows.map((row) => ({
-      number: row["id"]!,
-      key: row["key"]!,
-      state: row["state"]!,
-      body: row["body"] ?? null,
-      settledAt: row["settled_at"] === null ? null : Number(row["settled_at"])
-    }))
+    return rows.map(({ settled, ...row }) => {
+      return { ...row, settledAt: settled === null ? null : Number(settled) } as unknown as CallRow
+    })
   }
+  const unfinished = async () =>
+    (await warehouse.ask("select id from tributary.pushes where finished_at is null")).map(({ id }) => id!)
 
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
@@ -128,8 +110,7 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
   }
   network.read = (read) => people.afterRead(read)
 
-  const machine: Machine = { kernel, connections, network, source, ports, drawn, fired: fire }
-  const processes = new Pushing(machine, drawn, trace)
+  const processes = new Pushing({ ...scene, connections, network, source, ports })
   world.watch.committed = look
   world.watch.stepped = network.stepped = (owner, what) => processes.stepped(owner, what)
   processes.slept = (until) => {
@@ -184,8 +165,8 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
     processes.begin(people.files)
     kernel.at(began + safetyEnds(drawn), null, () => {
       people.stop()
-      faults.on = false
-      network.faults.on = false
+      connections.faults.on = false
+      network.hasFaults = false
       trace.event(kernel.now, "", "healed: no more faults, no more changes by other people")
       processes.heal(() => kernel.end())
     })
@@ -212,7 +193,7 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
       lost.size > 0 ||
       (await outbox()).some(({ state }) => state === "pending" || state === "in_flight") ||
       (await callsWhere("state = 'open'", [])).length > 0 ||
-      (await warehouse.ask("select id from tributary.pushes where finished_at is null")).length > 0
+      (await unfinished()).length > 0
     const most = drawn.pushing.poison === "failing" ? runsMaxFailing : runsMax
     for (let runs = 0; runs === 0 || (runs < most && (await isOpen())); runs++) {
       cycles = runs + 1
@@ -224,18 +205,11 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
     const tables = new Map<string, ReadonlyMap<string, WarehouseRow>>()
     for (const { company, resource } of subjects) {
       const rows = await warehouse.ask(
-        `select "id"::text as id, "_origin" as origin, "_deleted_at" from erp."${resource.path}" where "_company_id" = $1`,
+        `select "id"::text as id, "_origin" as origin, "_deleted_at" as at from erp."${resource.path}" where "_company_id" = $1`,
         [company]
       )
-      tables.set(
-        `${company}/${resource.path}`,
-        new Map(
-          rows.map((row) => [
-            row["id"]!,
-            { id: row["id"]!, origin: row["origin"]!, deleted: row["_deleted_at"] !== null }
-          ])
-        )
-      )
+      const byId = rows.map(({ id, origin, at }) => [id!, { id: id!, origin: origin!, deleted: at !== null }] as const)
+      tables.set(`${company}/${resource.path}`, new Map(byId))
     }
     const pushed: PushEnd = {
       rows: await outbox(),
@@ -245,9 +219,7 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
         runsSoFar.filter(({ lane }) => lane !== "push").map(({ company, resource }) => `${company}/${resource}`)
       ),
       said: processes.said.map(({ push, counts }) => ({ push, counts: { ...counts } })),
-      unfinished: (await warehouse.ask("select id from tributary.pushes where finished_at is null")).map(
-        (row) => row["id"]!
-      )
+      unfinished: await unfinished()
     }
     check(pushWatching, (one) => one.pushed?.(pushed))
 

@@ -154,8 +154,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
     return has(name) ? drawn : 0
   }
   const rates = <F>(name: FaultClass, faults: ReadonlyArray<F>, most = 0.25): Array<readonly [F, number]> => {
-    const least = most / 6
-    const drawn = least * (most / least) ** draw.next()
+    const drawn = share(name, most / 6, most)
     return has(name) ? faults.map((fault) => [fault, drawn / faults.length] as const) : []
   }
   const reads = (name: FaultClass, faults: ReadonlyArray<NetworkFault>) => rates(name, faults, 0.1)

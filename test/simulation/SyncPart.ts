@@ -20,7 +20,7 @@ import { checkers } from "./checkers/index.ts"
 import { chance } from "./kernel/Chance.ts"
 import { Stalled } from "./kernel/Kernel.ts"
 import { safetyEnds } from "./Plan.ts"
-import type { CycleOptions, Machine } from "./world/Engine.ts"
+import type { CycleOptions } from "./world/Engine.ts"
 import { LaggingReader } from "./world/LaggingReader.ts"
 import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
@@ -58,23 +58,15 @@ interface Proof {
 const isWaiting = (state: string): boolean => state === "pending" || state === "dead_letter"
 
 export const syncs = (world: World): Part => {
-  const { bench, canonical, companies, connections, drawn, faults, feed, fire, kernel } = world
-  const { pass, ports, seed, sender, source, subjects, trace, warehouse } = world
+  const { bench, canonical, companies, connections, drawn, feed, fire, kernel, pass } = world
+  const { ports, scene, seed, sender, source, subjects, trace, warehouse } = world
   const hooks = drawn.hooks !== "off"
-  const writers = new Writers(
-    kernel,
-    chance(seed, "writers"),
-    source,
-    drawn,
-    trace,
-    fire,
-    hooks ? chance(seed, "hidden") : null
-  )
+  const writers = new Writers(scene, source)
   sender.writeSilently = (company, path) => writers.writeSilently(company, serviceV2.resources.get(path)!)
-  const losses = new Losses(kernel, bench.monitor, drawn, subjects, trace, fire)
-  const restores = new Restores(kernel, bench.monitor, drawn, losses, trace, fire)
-  const clock = new WarehouseClock(kernel, drawn, trace, fire)
-  const reader = new LaggingReader(kernel, bench.sessions, drawn, trace, fire)
+  const losses = new Losses(scene, bench.monitor, subjects)
+  const restores = new Restores(scene, bench.monitor, losses)
+  const clock = new WarehouseClock(scene)
+  const reader = new LaggingReader(scene, bench.sessions)
   reader.warehouseNow = () => kernel.now + clock.aheadMicros
   const { overBound, excused } = writers
   let isRestoreAccepted = false
@@ -167,18 +159,7 @@ export const syncs = (world: World): Part => {
     })
   }
 
-  const network = new Network(
-    kernel,
-    chance(seed, "network"),
-    source,
-    { on: true, rates: drawn.network },
-    trace,
-    fire,
-    drawn.delayMax
-  )
-  network.safetyBegan = began
-  network.later = { chance: chance(seed, "later network"), rates: drawn.later }
-  connections.later = { chance: chance(seed, "later database"), rates: drawn.later }
+  const network = new Network(scene, source)
   connections.aheadMicros = () => clock.aheadMicros
   sender.answered = (answer) =>
     kernel.work(async () => {
@@ -193,8 +174,7 @@ export const syncs = (world: World): Part => {
       check(watching, (one) => one.reenabled?.({ company, disabledAt }))
     })
   }
-  const machine: Machine = { kernel, connections, network, source, ports, drawn, fired: fire }
-  const processes = new Supervisor(machine, chance(seed, "processes"), trace)
+  const processes = new Supervisor({ ...scene, connections, network, source, ports })
   world.watch.committed = look
   world.watch.stepped = network.stepped = (owner, what) => {
     losses.stepped()
@@ -243,8 +223,8 @@ export const syncs = (world: World): Part => {
       clock.heal()
       reader.stop()
       sender.heal()
-      faults.on = false
-      network.faults.on = false
+      connections.faults.on = false
+      network.hasFaults = false
       trace.event(kernel.now, "", "healed: no more faults, no more writes")
       processes.heal(() => kernel.end())
     })

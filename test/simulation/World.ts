@@ -81,11 +81,11 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
   const { seed } = drawn
   const trace = traceOf(keep, began)
   // Seeds with pushes draw from streams of their own.
-  const own = drawn.pushing === null ? "" : "push "
-  const kernel = new Kernel(began, chance(seed, `${own}scheduler`))
+  const kernel = new Kernel(began, chance(seed, drawn.pushing === null ? "scheduler" : "push scheduler"))
   const fired = new Map<string, number>()
   const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
-  const sender = new Sender(kernel, chance(seed, "sender"), drawn, trace, fire)
+  const scene = { kernel, drawn, trace, fired: fire }
+  const sender = new Sender(scene)
   const source = new Source(kernel, seed, drawn.hooks === "off" ? null : sender)
   const warehouse = new Warehouse(bench.monitor)
   const companies = drawn.companies === 2 ? [1, 2] : [1]
@@ -109,13 +109,11 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
     committed: (): Promise<void> => Promise.resolve(),
     stepped: (_owner: Owner, _what: string): void => {}
   }
-  const faults = { on: true, ...drawn.database }
-  const connections = new Connections(kernel, chance(seed, `${own}database`), bench.sessions, faults, trace, {
+  const connections = new Connections(scene, bench.sessions, {
     committed: () => watch.committed(),
-    fired: fire,
     stepped: (owner, what) => watch.stepped(owner, what)
   })
-  const ports = new Ports(kernel, chance(seed, "ports"))
+  const ports = new Ports(scene)
   const feed = new FeedReader(warehouse)
 
   const stamps = new Map<string, string>()
@@ -187,11 +185,10 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
   }
 
   return {
+    ...scene,
+    scene,
     bench,
     seed,
-    drawn,
-    trace,
-    kernel,
     fired,
     fire,
     sender,
@@ -201,7 +198,6 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
     subjects,
     canonical,
     watch,
-    faults,
     connections,
     ports,
     feed,

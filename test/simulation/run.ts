@@ -25,16 +25,7 @@ import { gateBugs, gateBugSeedsMax, gateSeeds, overridesOf } from "./gate.ts"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
-import {
-  classes,
-  classNames,
-  type FaultClass,
-  type Hooks,
-  later,
-  pending,
-  type Pushes,
-  type PlanOptions
-} from "./Plan.ts"
+import { classes, classNames, type FaultClass, later, pending, type PlanOptions } from "./Plan.ts"
 import { type Lane, onLanes, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
@@ -42,28 +33,17 @@ import { type Regression, regressions } from "./regressions.ts"
 import { forgeries } from "./world/Sender.ts"
 import { prepare, startServer } from "./world/Server.ts"
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string" },
-    from: { type: "string" },
-    seed: { type: "string" },
-    mutants: { type: "boolean" },
-    mutant: { type: "string" },
-    minutes: { type: "string" },
-    gate: { type: "boolean" },
-    plain: { type: "boolean" },
-    regressions: { type: "boolean" },
-    limit: { type: "string" },
-    workers: { type: "string" },
-    report: { type: "string" },
-    only: { type: "string" },
-    on: { type: "string" },
-    off: { type: "string" },
-    reduce: { type: "boolean" },
-    hooks: { type: "string" },
-    pushes: { type: "string" }
-  }
-})
+const texts = ["seeds", "from", "seed", "mutant", "minutes", "limit", "workers", "report", "only", "on", "off"] as const
+const modes = ["hooks", "pushes"] as const
+const flags = ["mutants", "gate", "plain", "regressions", "reduce"] as const
+const values = parseArgs({
+  options: Object.fromEntries([
+    ...[...texts, ...modes].map((name) => [name, { type: "string" as const }]),
+    ...flags.map((name) => [name, { type: "boolean" as const }])
+  ])
+}).values as { readonly [_ in (typeof texts | typeof modes)[number]]?: string } & {
+  readonly [_ in (typeof flags)[number]]?: boolean
+}
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 const number = (text: string | undefined, absent: number) => {
@@ -84,25 +64,23 @@ const from = number(values.from, 1)
 const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes)
 if (!(minutes > 0)) throw new Error(`--minutes must be a positive number, not ${values.minutes}`)
 const isTimeUp = () => performance.now() >= minutes * 60_000
-const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
-const modeOf = (flag: "hooks" | "pushes"): (Hooks & Pushes) | undefined => {
+const drawnModes = modes.flatMap((flag) => {
   const mode = values[flag]
-  if (mode === undefined || mode === "off" || mode === "beside" || mode === "only") return mode
+  if (mode === undefined) return []
+  if (mode === "off" || mode === "beside" || mode === "only") return [[flag, mode]]
   throw new Error(`--${flag} must be off, beside or only, not ${mode}`)
-}
-const [hooks, pushes] = [modeOf("hooks"), modeOf("pushes")]
+})
 /** Whether planted bugs run with plain seeds, without the classes that suit them. */
 const isPlain = values.plain === true
-const withPushes = pushes !== undefined && pushes !== "off"
-const planOptions: PlanOptions = {
-  ...(hooks === undefined && pushes === undefined
-    ? {}
-    : { overrides: { ...(hooks === undefined ? {} : { hooks }), ...(pushes === undefined ? {} : { pushes }) } }),
-  ...(only === undefined ? {} : { only }),
-  ...(on === undefined ? {} : { on }),
-  ...(off === undefined ? {} : { off })
-}
-
+const withPushes = values.pushes !== undefined && values.pushes !== "off"
+const planOptions = Object.fromEntries(
+  Object.entries({
+    overrides: drawnModes.length === 0 ? undefined : Object.fromEntries(drawnModes),
+    only: list(values.only),
+    on: list(values.on),
+    off: list(values.off)
+  }).filter(([, value]) => value !== undefined)
+) as PlanOptions
 const objection = ({ failure, defect }: Answer): string | null =>
   defect !== null ? `the simulation failed: ${defect}` : failure === null ? null : `${failure.checker}: ${failure.what}`
 
@@ -129,7 +107,7 @@ const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null, sought: 
       `  needed classes: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
     )
   print(`  drawn: ${answer.drawn}`)
-  const flags = `${withPushes ? `--pushes ${pushes} ` : ""}${sought === null ? "" : `--on ${sought} `}`
+  const flags = `${withPushes ? `--pushes ${values.pushes} ` : ""}${sought === null ? "" : `--on ${sought} `}`
   print(`  replay: npm run simulate -- ${flags}--seed ${answer.seed}`)
 }
 
@@ -253,8 +231,8 @@ const campaign = async (url: string): Promise<boolean> => {
   const notStruck = () => {
     const struck = new Set([...fired.keys()].map(classOf))
     return classNames.flatMap((name) => {
-      if (only !== undefined || (withPushes ? !concernsPushes(name) : isOfPushes(name))) return []
-      if (off?.includes(name) === true || name in pending) return []
+      if (planOptions.only !== undefined || (withPushes ? !concernsPushes(name) : isOfPushes(name))) return []
+      if (planOptions.off?.includes(name) === true || name in pending) return []
       const isDead = ofThePlan.has(name)
         ? (seen.get(name) ?? 0) === 0
         : !struck.has(name) && !struck.has(name.replace("x", ""))

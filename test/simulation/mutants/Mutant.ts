@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import type { PlanOptions } from "../Plan.ts"
+import { type FaultClass, type Later, noneLater, type Plan, type PlanOptions } from "../Plan.ts"
 
 export interface Change {
   /** Relative to the repository's root. */
@@ -27,6 +27,16 @@ interface Plain {
 export type Mutants = Readonly<Record<string, Plain & (Change | { readonly changes: ReadonlyArray<Change> })>>
 
 export type Mutant = Mutants[string] & { readonly name: string; readonly origin: string }
+
+/** A plan with these classes and no other. */
+export const just = (on: ReadonlyArray<FaultClass>, overrides: Partial<Plan> = {}): PlanOptions => ({
+  on,
+  only: on,
+  overrides
+})
+
+/** Rates of classes that were added later, without the others. */
+export const rates = (some: Partial<Later>): Later => ({ ...noneLater, ...some })
 
 const changesOf = (mutant: Mutant): ReadonlyArray<Change> => ("changes" in mutant ? mutant.changes : [mutant])
 

@@ -1,5 +1,5 @@
 /** Bugs of the connector: waiting, retrying, paging, decoding. */
-import type { Mutants } from "./Mutant.ts"
+import { just, type Mutants } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
 const decode = "connectors/service-v2/client/Decode.ts"
@@ -50,7 +50,7 @@ export const client: Mutants = {
     file: "src/connector/FailureScope.ts",
     find: 'scope: "resource" })',
     replace: 'scope: "company" })',
-    options: { on: ["S3r"], only: ["S3r"], overrides: { resources: ["jobs", "worktypes", "areas"], concurrency: 1 } }
+    options: just(["S3r"], { resources: ["jobs", "worktypes", "areas"], concurrency: 1 })
   },
   "retry-on-4xx": {
     why: ["retry on 4xx", "another try never hurts"],

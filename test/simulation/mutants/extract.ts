@@ -1,6 +1,5 @@
 /** Bugs of reading: cursors, boundaries, resumed scans. */
-import { noneLater } from "../Plan.ts"
-import type { Mutants } from "./Mutant.ts"
+import { type Mutants, rates } from "./Mutant.ts"
 
 const scan = "src/extract/Scan.ts"
 const checkpoints = "src/land/CheckpointStore.ts"
@@ -144,7 +143,7 @@ export const extract: Mutants = {
         overlap: 0,
         rewriteShare: 0.6,
         writes: 60,
-        later: { ...noneLater, cacheRate: 0.5 }
+        later: rates({ cacheRate: 0.5 })
       }
     }
   }

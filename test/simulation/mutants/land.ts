@@ -1,6 +1,5 @@
 /** Bugs of landing: transactions, fences, merging, deleting, quarantine. */
-import { noneLater } from "../Plan.ts"
-import type { Change, Mutants } from "./Mutant.ts"
+import { type Change, just, type Mutants, rates } from "./Mutant.ts"
 
 const identity = "src/land/CheckpointIdentity.ts"
 const checkpoints = "src/land/CheckpointStore.ts"
@@ -186,28 +185,20 @@ export const land: Mutants = {
     file: softDelete,
     find: "const { live, unseen } = yield* countUnseen(lock, sql)",
     replace: "const { live } = yield* countUnseen(lock, sql); const unseen = gone",
-    options: {
-      only: ["S4e", "BF", "C4", "S15"],
-      on: ["S4e", "BF", "C4", "S15"],
-      overrides: {
-        network: [["S4e empty list", 0.6]],
-        records: 63,
-        pageSize: 17,
-        delayMax: 3_000_000,
-        cycleEvery: 4_000_000
-      }
-    }
+    options: just(["S4e", "BF", "C4", "S15"], {
+      network: [["S4e empty list", 0.6]],
+      records: 63,
+      pageSize: 17,
+      delayMax: 3_000_000,
+      cycleEvery: 4_000_000
+    })
   },
   "two-empty-lists-are-proof": {
     why: ["empty list believed", "an empty list is a mistake once, and not twice"],
     file: "src/extract/Scan.ts",
     find: "if (!areUnguarded ||",
     replace: "if (areUnguarded ||",
-    options: {
-      only: ["S4e"],
-      on: ["S4e"],
-      overrides: { network: [["S4e empty list", 0.5]], records: 9, pageSize: 17 }
-    }
+    options: just(["S4e"], { network: [["S4e empty list", 0.5]], records: 9, pageSize: 17 })
   },
   "disbelieved-scan-counts": {
     why: ["a list that is empty by mistake covers pending events", "the scan reached its end, so everything was read"],
@@ -221,18 +212,14 @@ export const land: Mutants = {
     file: confirm,
     find: "live.table_identity === null\n",
     replace: "live.table_identity !== undefined\n",
-    options: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
+    options: just(["T1"], { resources: ["worktypes"] })
   },
   "table-replaced-under-a-run": {
     why: ["checkpoint identity", "the table was checked when the run began"],
     file: checkpoints,
     find: "if (!rows[0]!.same_table) return",
     replace: "if (rows.length === 0) return",
-    options: {
-      only: ["T1"],
-      on: ["T1"],
-      overrides: { pageSize: 2, batchRecordsMax: 2, records: 24, later: { ...noneLater, tableLosses: 6 } }
-    }
+    options: just(["T1"], { pageSize: 2, batchRecordsMax: 2, records: 24, later: rates({ tableLosses: 6 }) })
   },
   "refilled-table-is-the-same": {
     why: ["warehouse restored", "a recreated table has another oid, and nothing else changes"],
@@ -240,11 +227,7 @@ export const land: Mutants = {
     find: "`tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`",
     replace:
       "`regexp_replace(tributary.table_identity(to_regclass(${table}), to_regclass(${history})), ' (file|historyfile|control)=[0-9]+', '', 'g')`",
-    options: {
-      only: ["T2"],
-      on: ["T2"],
-      overrides: { resources: ["worktypes"], later: { ...noneLater, warehouseRestores: 3 } }
-    }
+    options: just(["T2"], { resources: ["worktypes"], later: rates({ warehouseRestores: 3 }) })
   },
   "restored-control-plane-is-believed": {
     why: ["warehouse restored", "an earlier checkpoint only reads more than it must"],
@@ -252,63 +235,55 @@ export const land: Mutants = {
     find: "`tributary.table_identity(to_regclass(${table}), to_regclass(${history}))`",
     replace:
       "`regexp_replace(tributary.table_identity(to_regclass(${table}), to_regclass(${history})), ' (checkpoints|control)=[0-9]+', '', 'g')`",
-    options: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
+    options: just(["T2", "CH"], { later: rates({ warehouseRestores: 3 }) })
   },
   "restored-row-keeps-its-time": {
     why: ["warehouse restored", "a row that is restored was read when it was read"],
     file: merge,
     find: `"_observed_at" = greatest(t."_observed_at", h.ended) `,
     replace: `"_observed_at" = t."_observed_at" `,
-    options: { only: ["T2"], on: ["T2"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
+    options: just(["T2"], { later: rates({ warehouseRestores: 3 }) })
   },
   "lost-past-is-forgotten": {
     why: ["warehouse restored", "the full scan repairs the table, so that nothing is lost"],
     file: confirm,
     find: "set past_from = 'infinity', past_batch = null, past_until = null",
     replace: "set past_from = null, past_batch = null, past_until = null",
-    options: {
-      only: ["T1", "T2"],
-      on: ["T1", "T2"],
-      overrides: { later: { ...noneLater, tableLosses: 3, warehouseRestores: 2 } }
-    }
+    options: just(["T1", "T2"], { later: rates({ tableLosses: 3, warehouseRestores: 2 }) })
   },
   "scan-goes-on-after-a-restore": {
     why: ["warehouse restored", "the next full scan begins where the last one ended"],
     file: confirm,
     find: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       ${forgetScanSql}, updated_at",
     replace: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       updated_at",
-    options: {
-      only: ["T2", "C1", "C8"],
-      on: ["T2", "C1", "C8"],
-      overrides: {
-        resources: ["worktypes"],
-        pageSize: 2,
-        batchRecordsMax: 2,
-        records: 24,
-        later: { ...noneLater, warehouseRestores: 3 }
-      }
-    }
+    options: just(["T2", "C1", "C8"], {
+      resources: ["worktypes"],
+      pageSize: 2,
+      batchRecordsMax: 2,
+      records: 24,
+      later: rates({ warehouseRestores: 3 })
+    })
   },
   "rows-of-the-future-stay": {
     why: ["warehouse clock set back", "the time of the warehouse only grows"],
     file: merge,
     find: 'const later = isBefore(\'t."_observed_at"\', began, "<=")',
     replace: 'const later = `(${began} >= t."_observed_at")`',
-    options: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
+    options: just(["K3"], { resources: ["areas"], rewriteShare: 0.6 })
   },
   "rows-of-the-future-never-gone": {
     why: ["warehouse clock set back", "rows seen after the scan began exist"],
     file: merge,
     find: `\${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists`,
     replace: '(t."_observed_at" < $3::timestamptz) and not exists',
-    options: { only: ["K3", "S11"], on: ["K3", "S11"], overrides: { resources: ["areas"] } }
+    options: just(["K3", "S11"], { resources: ["areas"] })
   },
   "quarantine-of-the-future-stays": {
     why: ["warehouse clock set back", "rows last seen before the full scan began are missing from it"],
     changes: [
       { file: quarantine, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }
     ],
-    options: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
+    options: just(["K3", "S13", "S14"], { resources: ["areas"] })
   },
   "stale-page-wins": {
     why: ["a replica that is behind", "a later read is newer"],
@@ -323,7 +298,7 @@ export const land: Mutants = {
         rewriteShare: 0.6,
         writes: 70,
         pageSize: 5,
-        later: { ...noneLater, replicaRate: 0.5 }
+        later: rates({ replicaRate: 0.5 })
       }
     }
   },
@@ -332,27 +307,23 @@ export const land: Mutants = {
     file: merge,
     find: "case when cursor.at is null then 0 else $4::float8 end",
     replace: "0 * $4::float8",
-    options: {
-      on: ["K3", "N9", "S7"],
-      only: ["K3", "N9", "S7"],
-      overrides: {
-        overlap: 300_000_000,
-        resources: ["jobs"],
-        pageSize: 40,
-        records: 12,
-        writes: 40,
-        delayMax: 50_000,
-        cycleEvery: 4_000_000,
-        later: { ...noneLater, cacheRate: 0.7, clockStep: 0.9 }
-      }
-    }
+    options: just(["K3", "N9", "S7"], {
+      overlap: 300_000_000,
+      resources: ["jobs"],
+      pageSize: 40,
+      records: 12,
+      writes: 40,
+      delayMax: 50_000,
+      cycleEvery: 4_000_000,
+      later: rates({ cacheRate: 0.7, clockStep: 0.9 })
+    })
   },
   "restored-source-not-accepted": {
     why: ["an operator's decision is not carried out", "the newer version wins, always"],
     file: merge,
     find: 'if (authority === "source" || column === undefined) return later',
     replace: "if (column === undefined) return later",
-    options: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
+    options: { on: ["S18"], overrides: { resources: ["jobs"], later: rates({ backs: 4 }) } }
   },
   "older-versions-not-told": {
     why: ["a restored source that no run reports", "the newer version was kept, so all is well"],
@@ -429,21 +400,17 @@ export const land: Mutants = {
     file: "src/land/BatchLoader.ts",
     find: '(code?.startsWith("22") === true || code === "54000")',
     replace: '(code?.startsWith("22") === true || code?.startsWith("53") === true || code === "54000")',
-    options: {
-      on: ["D6"],
-      only: ["D6"],
-      overrides: {
-        resources: ["jobs"],
-        companies: 1,
-        overlap: 0,
-        writes: 60,
-        safety: 90_000_000,
-        cycleEvery: 5_000_000,
-        pageSize: 2,
-        batchRecordsMax: 2,
-        later: { ...noneLater, fullRate: 0.02 }
-      }
-    }
+    options: just(["D6"], {
+      resources: ["jobs"],
+      companies: 1,
+      overlap: 0,
+      writes: 60,
+      safety: 90_000_000,
+      cycleEvery: 5_000_000,
+      pageSize: 2,
+      batchRecordsMax: 2,
+      later: rates({ fullRate: 0.02 })
+    })
   },
   "history-dropped": {
     why: ["history with gaps", "the last version is what counts"],

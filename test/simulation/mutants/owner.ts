@@ -1,7 +1,7 @@
 /** Bugs of code that rests on ownership: it would be correct if a company always had exactly one owner. */
 import type { FaultClass, Plan } from "../Plan.ts"
 import { fenceUnchecked } from "./land.ts"
-import type { Mutants } from "./Mutant.ts"
+import { just, type Mutants } from "./Mutant.ts"
 import { pushWithoutFence } from "./push.ts"
 
 const lock = "src/land/ResourceLock.ts"
@@ -10,10 +10,7 @@ const slice = "src/inbox/ProcessEvents.ts"
 const sending = "src/outbox/Send.ts"
 
 /** Ownership that errs, and no other fault but these. */
-const erring = (overrides: Partial<Plan>, more: ReadonlyArray<FaultClass> = []) => {
-  const on: ReadonlyArray<FaultClass> = ["O1", ...more]
-  return { on, only: on, overrides }
-}
+const erring = (overrides: Partial<Plan>, more: ReadonlyArray<FaultClass> = []) => just(["O1", ...more], overrides)
 
 const byEvents: Partial<Plan> = {
   hooks: "only",

@@ -1,6 +1,6 @@
 /** Bugs of webhooks: accepting, processing events, reconciling. */
-import { noneLater, type Plan, undisturbed } from "../Plan.ts"
-import type { Mutants } from "./Mutant.ts"
+import { type Plan, undisturbed } from "../Plan.ts"
+import { just, type Mutants, rates } from "./Mutant.ts"
 
 const signature = "connectors/service-v2/client/Signature.ts"
 const receiver = "src/ingest/Ingest.ts"
@@ -45,7 +45,7 @@ export const webhook: Mutants = {
     find: "if (!isAboutValues(error)) return Effect.fail(error)",
     replace:
       'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) resolve(state, one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)',
-    options: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
+    options: { on: ["D5"], overrides: { ...few, hooks: "only", later: rates({ endRate: 0.05 }) } }
   },
   "ack-before-insert": {
     why: ["ack before insert", "the sender does not like to wait"],
@@ -115,7 +115,7 @@ export const webhook: Mutants = {
     changes: [
       { file: secrets, find: "Math.ceil(Duration.toHours(overlap)) + 1", replace: "0 * Duration.toHours(overlap)" }
     ],
-    options: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60 } }
+    options: just(["W6"], { ...alone, writes: 60 })
   },
   "settled-before-landed": {
     why: ["settle before landing", "a record that has been read is as good as landed"],
@@ -129,7 +129,7 @@ export const webhook: Mutants = {
     file: rows,
     find: "coalesce(${stamp} >= e.stamp + e.unit * interval '1 second', false) as newer",
     replace: "coalesce(${stamp} >= e.stamp, false) as newer",
-    options: { on: ["Pd", "S5"], only: ["Pd", "S5"], overrides: { ...few, hooks: "beside", writes: 60 } }
+    options: just(["Pd", "S5"], { ...few, hooks: "beside", writes: 60 })
   },
   "not-there-is-gone": {
     why: ["404 is a tombstone at once", "the source knows what it has"],
@@ -190,14 +190,14 @@ export const webhook: Mutants = {
     find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
     replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue",
     // Without an overlap, the read for another gap does not repair it.
-    options: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
+    options: just(["W9"], { ...alone, overlap: 0, writes: 45 })
   },
   "delivered-not-compared": {
     why: ["gap healing", "an acknowledged delivery has arrived"],
     file: logCheck,
     find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
     replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue",
-    options: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
+    options: just(["W1", "W3"], { ...alone, overlap: 0 })
   },
   "disabled-for-ever": {
     why: ["disabled subscription never enabled again", "a person has disabled it, for a reason"],
@@ -211,7 +211,7 @@ export const webhook: Mutants = {
     file: reenable,
     find: "  if (events.length === 0) {\n",
     replace: "  if (since === null) {\n",
-    options: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
+    options: just(["W1", "W12"], { ...alone, writes: 60 })
   },
   "purge-takes-what-waits": {
     why: ["retention", "old events are of no use"],
@@ -232,7 +232,7 @@ export const webhook: Mutants = {
     file: seen,
     find: "return [...shown, ...",
     replace: "return shown ?? [...shown, ...",
-    options: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
+    options: just(["S4e"], { ...alone, resources: ["areas"], records: 70 })
   },
   "silence-is-no-gap": {
     why: ["gap healing", "the log reports everything"],
@@ -241,38 +241,34 @@ export const webhook: Mutants = {
     replace: "if (cursor.ageMs > 6_000 * 86_400_000) {",
     // An abandoned delivery is visible, and causes a full read of its resource. So almost everything is acknowledged by
     // an intermediary.
-    options: {
-      on: ["R8", "W3"],
-      only: ["R8", "W3"],
-      overrides: {
-        ...soon,
-        resources: ["jobs", "worktypes", "taxgroups", "customers"],
-        writes: 80,
-        cycleEvery: 4_000_000,
-        webhooks: { ...quiet, proxyRate: 0.9, asleep: 15 * 86_400_000_000 }
-      }
-    }
+    options: just(["R8", "W3"], {
+      ...soon,
+      resources: ["jobs", "worktypes", "taxgroups", "customers"],
+      writes: 80,
+      cycleEvery: 4_000_000,
+      webhooks: { ...quiet, proxyRate: 0.9, asleep: 15 * 86_400_000_000 }
+    })
   },
   "enabled-is-well": {
     why: ["gap healing", "the subscription is active, so nothing can be missing"],
     file: logCheck,
     find: 'disabling !== null && row.state !== "disabled"',
     replace: "false",
-    options: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
+    options: just(["W12"], { ...soon, resources: ["jobs", "worktypes"], writes: 60 })
   },
   "unknown-event-is-covered": {
     why: ["resolved without a read", "an event without an id requests nothing in particular"],
     file: due,
     find: "return row.isCovered\n",
     replace: "return row !== undefined\n",
-    options: { on: ["W11"], only: ["W11"], overrides: alone }
+    options: just(["W11"], alone)
   },
   "older-version-is-read": {
     why: ["stale read", "a record that was read after the event arrived is newer than it"],
     file: resolver,
     find: "!isBefore(recordStamp, stamp)",
     replace: "true",
-    options: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
+    options: just(["W5"], { ...alone, writes: 60, rewriteShare: 0.6 })
   },
   "told-before-stored": {
     why: ["rotation", "a secret that the source does not accept is stored in vain"],
@@ -280,7 +276,7 @@ export const webhook: Mutants = {
     find: "  const secret = requested ?? (yield* secrets.draw)\n",
     replace:
       "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n",
-    options: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }
+    options: just(["W6"], { ...alone, writes: 60, delayMax: 3_000_000 })
   },
   "ends-what-goes-on": {
     why: ["ledger of runs", "runs that are left running can be called abandoned"],
@@ -294,7 +290,7 @@ export const webhook: Mutants = {
     file: eventChecks,
     find: "const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)",
     replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)",
-    options: { on: ["W13"], only: ["W13"], overrides: { ...soon, writes: 60 } }
+    options: just(["W13"], { ...soon, writes: 60 })
   },
   "delays-are-over": {
     why: ["freshness claimed too early", "the last delivery succeeded, so nothing waits"],
@@ -302,23 +298,19 @@ export const webhook: Mutants = {
     find: "and s.state = 'active' and s.delayed_at >= $2::timestamptz - delay)",
     replace: "and s.state = 'paused' and s.delayed_at >= $2::timestamptz - delay)",
     // The interval is so long that an event that waits for an attempt is older than the usual delay.
-    options: {
-      on: ["W13", "W1"],
-      only: ["W13", "W1"],
-      overrides: {
-        ...soon,
-        writes: 60,
-        safety: 300_000_000,
-        webhooks: { ...quiet, cycleEvery: 30_000_000, dropRate: 0.4 }
-      }
-    }
+    options: just(["W13", "W1"], {
+      ...soon,
+      writes: 60,
+      safety: 300_000_000,
+      webhooks: { ...quiet, cycleEvery: 30_000_000, dropRate: 0.4 }
+    })
   },
   "quiet-log-is-known": {
     why: ["freshness claimed too early", "an active subscription without failures has lost nothing"],
     file: checkMemory,
     find: " && log.reads >= readsMin && log.shown === shownBy(row)",
     replace: "",
-    options: { on: ["W13", "W3"], only: ["W13", "W3"], overrides: { ...soon, writes: 60 } }
+    options: just(["W13", "W3"], { ...soon, writes: 60 })
   },
   "error-taken-for-done": {
     why: ["error in 200", "an answer of 200 means done, whatever the body says"],
@@ -335,10 +327,10 @@ export const webhook: Mutants = {
         replace: "return null"
       }
     ],
-    options: {
-      only: ["S4", "W6", "R1"],
-      on: ["S4", "W6", "R1"],
-      overrides: { ...alone, network: [["S4 error envelope", 0.2]], webhooks: { ...quiet, asleep: 30 * 3_600_000_000 } }
-    }
+    options: just(["S4", "W6", "R1"], {
+      ...alone,
+      network: [["S4 error envelope", 0.2]],
+      webhooks: { ...quiet, asleep: 30 * 3_600_000_000 }
+    })
   }
 }

@@ -21,30 +21,11 @@ import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
 import { type DatabaseShape, Database } from "../../../src/postgres/Database.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import * as SessionLocks from "../../../src/postgres/SessionLocks.ts"
-import type { Chance } from "../kernel/Chance.ts"
-import type { Later } from "../Plan.ts"
-import type { Kernel, Owner } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
+import { chance } from "../kernel/Chance.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
 import { beforeIdentity } from "./Programs.ts"
 import type { Session, Sessions } from "./Sessions.ts"
-
-/** Faults of the database; rates are for each statement. */
-export interface DatabaseFaults {
-  on: boolean
-  readonly sqlstates: ReadonlyArray<string>
-  readonly errorRate: number
-  readonly lostRate: number
-  /** Rate for a COMMIT: the answer is lost, and the commit happened or not. */
-  readonly commitUnknownRate: number
-  readonly slowRate: number
-  readonly connectRate: number
-}
-
-/** Classes that were added later, with a random stream of their own. */
-export interface LaterDatabaseFaults {
-  readonly chance: Chance
-  readonly rates: Pick<Later, "endRate" | "fullRate">
-}
 
 /** SQLSTATEs of a session that the server ends. */
 const endings = ["57P01", "57P03", "08006", "25P03"] as const
@@ -57,7 +38,6 @@ export interface Hooks {
    * anything else happens.
    */
   readonly committed: (owner: Owner) => Promise<void>
-  readonly fired: (what: string) => void
   /** A process is about to send a statement, or one was processed: the moment for a kill. */
   readonly stepped: (owner: Owner, what: string) => void
 }
@@ -123,7 +103,7 @@ export class SimulatedClient {
 
   end(done?: () => void): Promise<void> {
     this.world.drop(this, "ended")
-    if (done !== undefined) this.world.kernel.after(200, this.owner, done)
+    if (done !== undefined) this.world.after(200, this.owner, done)
     return Promise.resolve()
   }
 
@@ -201,16 +181,15 @@ const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): strin
     ? (values ?? []).slice(0, 2).map(String).join(" ")
     : null
 
-export class Connections {
-  readonly kernel: Kernel
-  readonly chance: Chance
+export class Connections extends Actor {
+  // Seeds with pushes draw from streams of their own.
+  readonly chance = chance(this.drawn.seed, `${this.drawn.pushing === null ? "" : "push "}database`)
+  /** Random numbers of the classes that were added later. */
+  private readonly later = chance(this.drawn.seed, "later database")
   readonly sessions: Sessions
-  readonly faults: DatabaseFaults
-  readonly trace: Trace
+  readonly faults = { on: true, ...this.drawn.database }
   readonly hooks: Hooks
   readonly clients = new Set<SimulatedClient>()
-  /** Null when these classes are not drawn. */
-  later: LaterDatabaseFaults | null = null
   /** Processes of a release that does not know the identity of checkpoints. */
   readonly unaware = new Set<Owner>()
   /** How far the warehouse's clock is ahead, in microseconds. */
@@ -225,22 +204,10 @@ export class Connections {
   /** Statements that queue behind one that waits for the database. */
   private lined: Array<{ readonly behind: Blocked; readonly send: () => Promise<void> }> = []
 
-  constructor(kernel: Kernel, chance: Chance, sessions: Sessions, faults: DatabaseFaults, trace: Trace, hooks: Hooks) {
-    this.kernel = kernel
-    this.chance = chance
+  constructor(scene: Scene, sessions: Sessions, hooks: Hooks) {
+    super(scene)
     this.sessions = sessions
-    this.faults = faults
-    this.trace = trace
     this.hooks = hooks
-  }
-
-  private record(owner: Owner, what: string): void {
-    this.trace.event(this.kernel.now, owner.name, what)
-  }
-
-  private fire(client: SimulatedClient, what: string): void {
-    this.record(client.owner, `! ${what}`)
-    this.hooks.fired(what)
   }
 
   // -- statements -------------------------------------------------------------------------------------------------------
@@ -248,7 +215,7 @@ export class Connections {
   private latency(): number {
     const { chance, faults } = this
     if (faults.on && faults.slowRate > 0 && chance.chance(faults.slowRate)) {
-      this.hooks.fired("D12 slow")
+      this.fired("D12 slow")
       return chance.skewed(1_000_000, 20_000_000)
     }
     return chance.skewed(200, 4000)
@@ -277,19 +244,19 @@ export class Connections {
         }
         const behind = line === null ? undefined : [...this.blocked].find((one) => one.line === line)
         if (behind !== undefined) {
-          this.record(client.owner, "stands in line")
+          this.log(client.owner.name, "stands in line")
           this.lined.push({ behind, send })
           return
         }
         const fault = this.draw(client, text)
         if (fault === "lost before") {
-          this.fire(client, isCommit(text) ? "D3 commit lost, not applied" : "D2 lost before")
+          this.strikes(client.owner.name, isCommit(text) ? "D3 commit lost, not applied" : "D2 lost before")
           this.drop(client, "lost")
           return answer(() => reject(lostError()))
         }
         const ending = fault === null ? this.drawEnding(text) : null
         if (ending !== null) {
-          this.fire(client, `D5 ${ending} ${client.inTransaction ? "in a transaction" : "between two"}`)
+          this.strikes(client.owner.name, `D5 ${ending} ${client.inTransaction ? "in a transaction" : "between two"}`)
           this.drop(client, "server")
           return answer(() => reject(Object.assign(new Error("the server has ended the session"), { code: ending })))
         }
@@ -298,7 +265,7 @@ export class Connections {
         const shortage = fault === null ? this.drawShortage(text) : null
         const code = fault === "lost after" ? null : (fault ?? shortage)
         const statement = code === null ? text : failing(code)
-        if (code !== null) this.fire(client, shortage === null ? `D4 ${code}` : `D6 ${code}`)
+        if (code !== null) this.strikes(client.owner.name, shortage === null ? `D4 ${code}` : `D6 ${code}`)
         // Functions, defaults and triggers read this time, also those of a statement that waited for a lock.
         this.sessions.tellTime(this.kernel.now + this.aheadMicros())
         const work =
@@ -313,7 +280,7 @@ export class Connections {
           this.hooks.stepped(client.owner, brief(text))
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
-          this.record(client.owner, `sql ${brief(text)}${code}`)
+          this.log(client.owner.name, `sql ${brief(text)}${code}`)
           const isShownToCheckers =
             isCommit(text) || (!client.inTransaction && (this.hasChanged || isWrite(text)) && isOfSync(text))
           if (error === null && isShownToCheckers) {
@@ -321,7 +288,7 @@ export class Connections {
             await this.hooks.committed(client.owner)
           }
           if (fault === "lost after") {
-            this.fire(client, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")
+            this.strikes(client.owner.name, isCommit(text) ? "D3 commit lost, applied" : "D2 lost after")
             this.drop(client, "lost")
             return answer(() => reject(lostError()))
           }
@@ -361,14 +328,16 @@ export class Connections {
 
   private drawEnding(text: string): string | null {
     const { later, faults } = this
-    if (later === null || !faults.on || isCommit(text) || later.rates.endRate === 0) return null
-    return later.chance.chance(later.rates.endRate) ? later.chance.pick(endings) : null
+    const { endRate } = this.drawn.later
+    if (!faults.on || isCommit(text) || endRate === 0) return null
+    return later.chance(endRate) ? later.pick(endings) : null
   }
 
   private drawShortage(text: string): string | null {
     const { later, faults } = this
-    if (later === null || !faults.on || isCommit(text) || /^\s*rollback/i.test(text)) return null
-    return later.rates.fullRate > 0 && later.chance.chance(later.rates.fullRate) ? later.chance.pick(shortages) : null
+    const { fullRate } = this.drawn.later
+    if (!faults.on || isCommit(text) || /^\s*rollback/i.test(text)) return null
+    return fullRate > 0 && later.chance(fullRate) ? later.pick(shortages) : null
   }
 
   private follow(client: SimulatedClient, text: string): void {
@@ -397,8 +366,8 @@ export class Connections {
       }
       if (await this.sessions.isBlocked(session)) break
     }
-    this.record(client.owner, "waits for a lock")
-    this.hooks.fired("waited for a lock")
+    this.log(client.owner.name, "waits for a lock")
+    this.fired("waited for a lock")
     const blocked: Blocked = { client, session, settled, line, done: false }
     this.blocked.add(blocked)
     // Its outcome is handled when another statement has ended: see unblock.
@@ -440,8 +409,9 @@ export class Connections {
 
   // -- connections ------------------------------------------------------------------------------------------------------
 
-  private isGone(): boolean {
-    return this.kernel.now < this.goneUntil
+  /** Calls back a process later. */
+  after(micros: number, owner: Owner, run: () => void): void {
+    this.kernel.after(micros, owner, run)
   }
 
   connect(owner: Owner): Effect.Effect<SimulatedClient, DatabaseError> {
@@ -450,15 +420,16 @@ export class Connections {
       let isSettled = false
       let connected: SimulatedClient | null = null
       const refuse = (code: string, message: string) => {
-        this.record(owner, `connect refused ${code}`)
+        this.log(owner.name, `connect refused ${code}`)
         kernel.after(500, owner, () =>
           resume(Effect.fail(new DatabaseError({ operation: "connect", code, message, isRetryable: true })))
         )
       }
       kernel.after(chance.skewed(1000, 20_000), null, () => {
-        if (this.isGone()) return refuse(chance.pick(["ECONNREFUSED", "57P03"]), "the server is not available")
+        if (kernel.now < this.goneUntil)
+          return refuse(chance.pick(["ECONNREFUSED", "57P03"]), "the server is not available")
         if (faults.on && chance.chance(faults.connectRate)) {
-          this.hooks.fired("D4 connect refused")
+          this.fired("D4 connect refused")
           return refuse(chance.pick(["53300", "ECONNRESET"]), "no connection")
         }
         kernel.work(async () => {
@@ -467,7 +438,7 @@ export class Connections {
           const client = new SimulatedClient(this, owner, session)
           connected = client
           this.clients.add(client)
-          this.record(owner, "connected")
+          this.log(owner.name, "connected")
           kernel.after(300, owner, () => {
             isSettled = true
             resume(Effect.succeed(client))
@@ -498,7 +469,7 @@ export class Connections {
   }
 
   private async retire(client: SimulatedClient, session: Session): Promise<void> {
-    this.record(client.owner, "session ends")
+    this.log(client.owner.name, "session ends")
     const waiting = [...this.blocked].find((blocked) => blocked.session === session && !blocked.done)
     if (waiting !== undefined) {
       await this.sessions.terminate(session)
@@ -526,7 +497,7 @@ export class Connections {
         // A session that waits in a statement cannot run another one now.
         if ([...this.blocked].some(({ session }) => session === client.session)) continue
         await client.session.client.query("select pg_advisory_unlock_all()").catch(() => {})
-        this.fire(client, "D8 locks lost")
+        this.strikes(client.owner.name, "D8 locks lost")
       }
     })
   }

@@ -28,7 +28,8 @@ import type { Database } from "../../../src/postgres/Database.ts"
 import { bucketOf, type Keeper } from "../../../src/processes/Ownership.ts"
 import * as FaultyOwnership from "../../processes/FaultyOwnership.ts"
 import type { Chance } from "../kernel/Chance.ts"
-import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import type { Scene } from "../kernel/Scene.ts"
 import { family, type Plan } from "../Plan.ts"
 import type { Ports } from "./Ports.ts"
 import type { Connections } from "./Connections.ts"
@@ -37,15 +38,11 @@ import { currentOf, type Program } from "./Programs.ts"
 import { companyName } from "./Sender.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
-export interface Machine {
-  readonly kernel: Kernel
+export interface Machine<P extends Plan = Plan> extends Scene<P> {
   readonly connections: Connections
   readonly network: Network
   readonly source: Source
   readonly ports: Ports
-  readonly drawn: Plan
-  /** Counts a fault. */
-  readonly fired: (what: string) => void
 }
 
 export interface CycleOptions {

@@ -14,10 +14,9 @@ import type { Client } from "pg"
 import { Database, type DatabaseShape } from "../../../src/postgres/Database.ts"
 import * as ReaderMark from "../../../src/warehouse/ReaderMark.ts"
 import type { DecisionMoment, Versions } from "../checkers/Checker.ts"
-import { type Chance, chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
-import { momentOf, type Plan } from "../Plan.ts"
+import { chance } from "../kernel/Chance.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
+import { momentOf } from "../Plan.ts"
 import { lockNotAvailable, undefinedTable } from "./Losses.ts"
 import type { Session, Sessions } from "./Sessions.ts"
 
@@ -33,13 +32,9 @@ const replicaOf = (client: Client): Client => {
   return { query } as unknown as Client
 }
 
-export class LaggingReader {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
+export class LaggingReader extends Actor {
+  private readonly chance = chance(this.drawn.seed, "lagging reader")
   private readonly sessions: Sessions
-  private readonly drawn: Plan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
   private readonly text: string
   private readonly lock: string
   private readonly open = new Set<Session>()
@@ -51,13 +46,10 @@ export class LaggingReader {
   /** Called after each attempt. */
   decided: (moment: DecisionMoment) => void = () => {}
 
-  constructor(kernel: Kernel, sessions: Sessions, drawn: Plan, trace: Trace, fired: (what: string) => void) {
-    this.kernel = kernel
-    this.chance = chance(drawn.seed, "lagging reader")
+  constructor(scene: Scene, sessions: Sessions) {
+    super(scene)
     this.sessions = sessions
-    this.drawn = drawn
-    this.trace = trace
-    this.fired = fired
+    const { drawn } = scene
     const tables = drawn.resources.map((path) => `erp."${path}"`)
     this.lock = `lock table ${tables.join(", ")} in access share mode nowait`
     this.text = drawn.resources
@@ -167,7 +159,7 @@ export class LaggingReader {
     // A landing has locked the table, or it was dropped before.
     if (current === null || (isAccepted && shown === null)) return
     const what = `reader ${kind}: ${isAccepted ? "accepted" : "refused"}`
-    this.trace.event(this.kernel.now, "reader", what)
+    this.log("reader", what)
     this.fired(what)
     this.decided({ isBehind, refusal: isAccepted ? null : begun.failure.message, committed, shown, current })
   }

@@ -8,10 +8,9 @@
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { keyOf, type Loss, type LossLedger, type Run } from "../checkers/Checker.ts"
-import { type Chance, chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
-import { momentOf, type Plan } from "../Plan.ts"
+import { chance } from "../kernel/Chance.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
+import { momentOf } from "../Plan.ts"
 
 interface Subject {
   readonly company: number
@@ -43,15 +42,11 @@ interface LedgerRun {
   readonly pages: number
 }
 
-export class Losses implements LossLedger {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
+export class Losses extends Actor implements LossLedger {
+  private readonly chance = chance(this.drawn.seed, "losses")
   /** A stream of its own: it changes no draw of older seeds. */
-  private readonly parts: Chance
+  private readonly parts = chance(this.drawn.seed, "lost parts")
   private readonly client: Client
-  private readonly drawn: Plan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
   private readonly subjects: ReadonlyArray<Subject>
   private readonly losses = new Map<string, TableLoss>()
   /** Losses that wait for the next read or landing of a process. */
@@ -68,22 +63,10 @@ export class Losses implements LossLedger {
   /** Called when rows of a table or of the control plane were changed. */
   changed: () => void = () => {}
 
-  constructor(
-    kernel: Kernel,
-    client: Client,
-    drawn: Plan,
-    subjects: ReadonlyArray<Subject>,
-    trace: Trace,
-    fired: (what: string) => void
-  ) {
-    this.kernel = kernel
-    this.chance = chance(drawn.seed, "losses")
-    this.parts = chance(drawn.seed, "lost parts")
+  constructor(scene: Scene, client: Client, subjects: ReadonlyArray<Subject>) {
+    super(scene)
     this.client = client
-    this.drawn = drawn
     this.subjects = subjects
-    this.trace = trace
-    this.fired = fired
   }
 
   begin(): void {
@@ -143,11 +126,7 @@ export class Losses implements LossLedger {
     if (repairingRun === undefined) return
     loss.isRepaired = true
     if (loss.countedAs !== null) this.fired(`${loss.countedAs} read again`)
-    this.trace.event(
-      this.kernel.now,
-      "",
-      `run ${repairingRun.id} of ${company}/${path} shows that the loss is repaired`
-    )
+    this.log("", `run ${repairingRun.id} of ${company}/${path} shows that the loss is repaired`)
   }
 
   private strike(path: string, kind: (typeof kinds)[number], isHistory: boolean): void {
@@ -207,7 +186,7 @@ export class Losses implements LossLedger {
     warehouseMs: number
   ): void {
     this.changed()
-    this.trace.event(this.kernel.now, "db", `! T1 history of ${path} ${kind}: ${gone.length} versions`)
+    this.log("db", `! T1 history of ${path} ${kind}: ${gone.length} versions`)
     this.fired(gone.length > 0 ? "T1 history lost" : "T1 history lost, and it was empty")
     for (const { company, resource } of this.subjects) {
       if (resource.path !== path) continue
@@ -230,7 +209,7 @@ export class Losses implements LossLedger {
     warehouseMs: number
   ): void {
     this.changed()
-    this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
+    this.log("db", `! T1 ${path} ${kind}: ${gone.length} rows`)
     this.fired(gone.length > 0 ? `T1 ${kind}` : `T1 ${kind}, and it was empty`)
     if (gone.length > 0 && runs.some(({ status, pages }) => status === "running" && pages > 0))
       this.fired("T1 in the middle of a run")

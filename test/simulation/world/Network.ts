@@ -10,13 +10,13 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import type { Chance } from "../kernel/Chance.ts"
-import type { Kernel, Owner } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
+import { type Chance, chance as chanceOf } from "../kernel/Chance.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
 import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
 import type { Answer } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import { keyOf } from "../checkers/Checker.ts"
-import type { Later } from "../Plan.ts"
+import type { Plan } from "../Plan.ts"
 import { type Source, basePath, origin } from "./Source.ts"
 
 export type NetworkFault =
@@ -43,18 +43,6 @@ export type NetworkFault =
   | "S3r unauthorized"
   | "S3r redirect"
 
-export interface NetworkFaults {
-  on: boolean
-  /** The kinds of faults that are on, each with its rate for a request. */
-  readonly rates: ReadonlyArray<readonly [NetworkFault, number]>
-}
-
-/** Faults of an answer that the source has given: classes that were added later, with a random stream of their own. */
-export interface LaterFaults {
-  readonly chance: Chance
-  readonly rates: Later
-}
-
 /** One attempt of the client, and its end. */
 export interface Attempt {
   readonly owner: Owner
@@ -66,6 +54,21 @@ export interface Attempt {
   status: number | null
   /** The end of the pause that the answer requested; null when it requested none. */
   waitUntil: number | null
+}
+
+/** A request that leaves a process. */
+export interface Sent {
+  readonly owner: Owner
+  readonly life: number
+  readonly request: HttpClientRequest.HttpClientRequest
+}
+
+export interface Exchange {
+  readonly attempt: Attempt
+  /** Sends an answer back; `received` is called when the process receives it. */
+  readonly back: (sent: WireAnswer, received: () => void, late?: number) => void
+  /** Ends it with a failed connection. */
+  readonly broken: (code: string) => void
 }
 
 export interface WireAnswer {
@@ -100,20 +103,21 @@ export const pathOf = (url: URL): string => {
 }
 
 /** The error of a request whose connection failed. */
-export const transportError = (request: HttpClientRequest.HttpClientRequest, code: string) => {
+const transportError = (request: HttpClientRequest.HttpClientRequest, code: string) => {
   const cause = Object.assign(new Error(`${code} in the simulation`), { code })
   return Effect.fail(
     new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
   )
 }
 
-export class Network {
-  protected readonly kernel: Kernel
-  private readonly chance: Chance
+export class Network<P extends Plan = Plan> extends Actor<P> {
+  private readonly chance = chanceOf(this.drawn.seed, `${this.drawn.pushing === null ? "" : "push "}network`)
+  /** Random numbers of the classes that were added later: faults of an answer that the source has given. */
+  private readonly later = chanceOf(this.drawn.seed, "later network")
   protected readonly source: Source
-  readonly faults: NetworkFaults
-  protected readonly trace: Trace
-  protected readonly fired: (what: string) => void
+  hasFaults = true
+  /** The beginning of the safety phase. */
+  protected readonly began = this.kernel.now
   /** A process sent a request, or one was processed: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
   /** A process has received an answer. */
@@ -124,8 +128,6 @@ export class Network {
   subscribing: (owner: Owner, company: number) => void = () => {}
   /** Whether the warehouse knows every existing subscription. */
   isSubscribed: () => boolean = () => false
-  /** Null when these classes are not drawn. */
-  later: LaterFaults | null = null
   readonly attempts: Array<Attempt> = []
   /** False empty answers. The same process does not get a second one. */
   private readonly emptied = new Set<string>()
@@ -139,39 +141,24 @@ export class Network {
   private readonly limits = new Map<string, string>()
   /** Number of live rows in the warehouse, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
-  /** Approximate microseconds between the first byte sent and the first byte received. */
-  private readonly delayMax: number
 
-  constructor(
-    kernel: Kernel,
-    chance: Chance,
-    source: Source,
-    faults: NetworkFaults,
-    trace: Trace,
-    fired: (what: string) => void,
-    delayMax: number
-  ) {
-    this.kernel = kernel
-    this.chance = chance
+  constructor(scene: Scene<P>, source: Source) {
+    super(scene)
     this.source = source
-    this.faults = faults
-    this.trace = trace
-    this.fired = fired
-    this.delayMax = delayMax
   }
 
   /** The refusal of a resource whose requests are refused now; null for other requests. */
   private refusalOf(path: string): NetworkFault | null {
-    const refusal = this.later?.rates.refusal ?? null
-    if (refusal === null || !this.faults.on || !path.startsWith(`/${refusal.resource}`)) return null
+    const { refusal } = this.drawn.later
+    if (refusal === null || !this.hasFaults || !path.startsWith(`/${refusal.resource}`)) return null
     if (/^[a-z0-9]/.test(path.slice(refusal.resource.length + 1))) return null
-    const now = this.kernel.now - this.safetyBegan
+    const now = this.kernel.now - this.began
     return now >= refusal.from && now < refusal.until ? refusal.fault : null
   }
 
   private draw(company: number | null, path: string): NetworkFault | null {
-    if (!this.faults.on) return null
-    for (const [fault, rate] of this.faults.rates) {
+    if (!this.hasFaults) return null
+    for (const [fault, rate] of this.drawn.network) {
       if (!this.chance.chance(rate)) continue
       if (fault !== "S4e empty list" || this.hasProof(company, path)) return fault
     }
@@ -189,12 +176,9 @@ export class Network {
     return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) > 0
   }
 
-  /** The beginning of the safety phase. */
-  safetyBegan = 0
-
   /** The HTTP client of a process. `life` counts the starts of the process. */
   client(owner: Owner, life: number): HttpClient.HttpClient {
-    return HttpClient.make((request, url) => this.exchange(owner, life, request, url))
+    return HttpClient.make((request, url) => this.exchange({ owner, life, request }, url))
   }
 
   /** The company of a request's token. */
@@ -222,21 +206,23 @@ export class Network {
     })
   }
 
-  private exchange(
-    owner: Owner,
-    life: number,
-    request: HttpClientRequest.HttpClientRequest,
-    url: URL
+  /**
+   * An exchange of a request: its attempt, and the ways in which it ends for the process. `run` sends it. A process that
+   * gives up gets no answer.
+   */
+  protected exchanging(
+    { owner, life, request }: Sent,
+    path: string,
+    delay: () => number,
+    run: (exchange: Exchange) => void,
+    ended: () => void = () => {}
   ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
-    const { kernel, chance } = this
+    const { kernel } = this
     return Effect.callback((resume) => {
-      const target = url.href.slice(origin.length)
-      const path = pathOf(url)
-      const company = this.companyOf(request)
       const attempt: Attempt = {
         owner,
         life,
-        company,
+        company: this.companyOf(request),
         path,
         sentAt: kernel.now,
         endedAt: null,
@@ -244,37 +230,59 @@ export class Network {
         waitUntil: null
       }
       this.attempts.push(attempt)
-      const fault = this.refusalOf(path) ?? this.draw(company, path)
-      if (fault !== null) {
-        this.fired(fault)
-        this.trace.event(kernel.now, owner.name, `! ${fault} for ${path}`)
-      }
-      this.stepped(owner, path)
       let open = true
-      const finish = (run: () => void) => {
-        if (!open) return
+      const close = () => {
         open = false
-        attempt.endedAt = kernel.now
-        run()
+        attempt.endedAt ??= kernel.now
+        ended()
       }
-      const back = (sent: WireAnswer) =>
-        kernel.after(this.delay(fault), owner, () =>
-          finish(() => {
+      const finish = (late: number, end: () => void) =>
+        kernel.after(delay() + late, owner, () => {
+          if (!open) return
+          close()
+          end()
+        })
+      run({
+        attempt,
+        back: (sent, received, late = 0) =>
+          finish(late, () => {
             attempt.status = sent.status
+            received()
+            resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
+          }),
+        broken: (code) => finish(0, () => resume(transportError(request, code)))
+      })
+      return Effect.sync(close)
+    })
+  }
+
+  private exchange(sentRequest: Sent, url: URL) {
+    const { kernel, chance } = this
+    const { owner, request } = sentRequest
+    const target = url.href.slice(origin.length)
+    const path = pathOf(url)
+    let fault: NetworkFault | null = null
+    return this.exchanging(
+      sentRequest,
+      path,
+      () => this.delay(fault),
+      ({ attempt, back, broken }) => {
+        const { company } = attempt
+        fault = this.refusalOf(path) ?? this.draw(company, path)
+        if (fault !== null) this.strikes(owner.name, fault, ` for ${path}`)
+        this.stepped(owner, path)
+        const answer = (sent: WireAnswer) =>
+          back(sent, () => {
             const wait = sent.headers["retry-after"]
             // Longer than the client accepts from an intermediary: how long it waits then is not checked.
             if (wait !== undefined && fault !== "S2h huge wait")
               attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
-            this.trace.event(kernel.now, owner.name, `http ${sent.status} ${path}`)
+            this.log(owner.name, `http ${sent.status} ${path}`)
             this.answered(attempt, sent)
-            resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
           })
-        )
-      const broken = (code: string) =>
-        kernel.after(this.delay(fault), owner, () => finish(() => resume(transportError(request, code))))
-      if (fault === "N1 refused") broken(chance.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
-      else if (fault === "N2 reset before") broken("ECONNRESET")
-      else if (fault !== "N3 black hole") {
+        if (fault === "N1 refused") return broken(chance.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
+        if (fault === "N2 reset before") return broken("ECONNRESET")
+        if (fault === "N3 black hole") return
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
           const disabled = made === null ? this.disabledOf(path) : null
@@ -293,22 +301,18 @@ export class Network {
             const sendBack = async () => {
               const sent = await answered
               this.stepped(owner, path)
-              back(sent)
+              answer(sent)
             }
             void sendBack()
             return
           }
-          const sent = answered
           this.stepped(owner, path)
           if (fault === "N4 answer lost") broken("UND_ERR_SOCKET")
-          else back(cut ? { ...sent, cutAt: chance.integer(0, Math.max(0, sent.body.length - 1)) } : sent)
+          else if (cut) answer({ ...answered, cutAt: chance.integer(0, Math.max(0, answered.body.length - 1)) })
+          else answer(answered)
         })
       }
-      return Effect.sync(() => {
-        open = false
-        attempt.endedAt ??= kernel.now
-      })
-    })
+    )
   }
 
   /** When the source disabled the subscription with this path; null when it is enabled. */
@@ -339,7 +343,7 @@ export class Network {
   private delay(fault: NetworkFault | null): number {
     return fault === "N5 slow"
       ? this.chance.skewed(1_000_000, 50_000_000)
-      : this.chance.skewed(2_000, Math.max(4_000, this.delayMax))
+      : this.chance.skewed(2_000, Math.max(4_000, this.drawn.delayMax))
   }
 
   private serve(
@@ -368,16 +372,13 @@ export class Network {
 
   /** Applies the faults of the answer to a list. */
   private struck(owner: Owner, company: number, path: string, sent: WireAnswer, arrives: boolean): WireAnswer {
-    const { later, kernel } = this
+    const { later: chance, kernel } = this
+    const rates = this.drawn.later
     const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
     const resource = list === undefined ? undefined : this.source.core.world.store.catalogue.resources.get(list)
-    if (later === null || !this.faults.on || resource === undefined || sent.status !== 200) return sent
-    const { chance, rates } = later
+    if (!this.hasFaults || resource === undefined || sent.status !== 200) return sent
     const isFirst = firstPageOf(path) !== null
-    const tell = (what: string) => {
-      this.fired(what)
-      this.trace.event(kernel.now, owner.name, `! ${what} for ${path}`)
-    }
+    const tell = (what: string) => this.strikes(owner.name, what, ` for ${path}`)
     const key = `${company} ${path}`
     const limit = /[?&]limit=(\d+)/.exec(path)?.[1] ?? ""
     if (limit !== this.limits.get(`${company} ${list}`)) {
@@ -562,7 +563,7 @@ export const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Wir
 export const bodyOf = ({ body }: HttpClientRequest.HttpClientRequest): Uint8Array | null =>
   body._tag === "Uint8Array" ? body.body : null
 
-export const responseOf = ({ status, headers, body, cutAt }: WireAnswer): Response => {
+const responseOf = ({ status, headers, body, cutAt }: WireAnswer): Response => {
   if (cutAt === null) {
     const isEmpty = status === 204 || status === 304
     return new Response(isEmpty ? null : (body as never), { status, headers })

@@ -6,9 +6,8 @@
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Operation } from "../../../src/outbox/Push.ts"
-import type { Chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
+import { type Chance, chance } from "../kernel/Chance.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import type { Source } from "./Source.ts"
 import type { WriteEffect, Read } from "./WriteNetwork.ts"
@@ -37,6 +36,9 @@ export interface PlannedRow {
   /** Changes of other people in the meantime may change it. */
   expectation: Expectation
 }
+
+/** How a change names its record. */
+type Target = Pick<PlannedRow, "externalid" | "recordId">
 
 /** Records that are pushed as one file. */
 export interface PushFile {
@@ -156,19 +158,23 @@ const bodyOf = (members: Members): string =>
     .map(([name, value]) => `"${name}":${value}`)
     .join(",")}}`
 
+/** The record that the source shows for a body. */
+const recordOf = (resource: string, members: Members): Record<string, string> => {
+  const { renamed = {} } = kinds[resource]!
+  const record = Object.fromEntries(Object.entries(members).map(([name, value]) => [renamed[name] ?? name, value]))
+  if (resource === "invoicelines") record["taxflag"] = record["taxflag"] === "true" ? "1" : "0"
+  return record
+}
+
 /** The share of records that are pushed more than once. */
 const overlapShare = 0.12
 /** Maximum number of changes of one record by other people. */
 const meddlingsMax = 3
 
-export class People {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
-  private readonly luck: Chance
+export class People extends Actor<PushPlan> {
+  private readonly chance = chance(this.drawn.seed, "people")
+  private readonly luck = chance(this.drawn.seed, "meddling")
   private readonly source: Source
-  private readonly plan: PushPlan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
   private marks = 0
   private nextId = 10_000
   private stopped = false
@@ -180,22 +186,9 @@ export class People {
   /** Ids of the records that other people created under an externalid, by {@link nameOf}. */
   readonly others = new Map<string, Array<number>>()
 
-  constructor(
-    kernel: Kernel,
-    chance: Chance,
-    luck: Chance,
-    source: Source,
-    plan: PushPlan,
-    trace: Trace,
-    fired: (what: string) => void
-  ) {
-    this.kernel = kernel
-    this.chance = chance
-    this.luck = luck
+  constructor(scene: Scene<PushPlan>, source: Source) {
+    super(scene)
     this.source = source
-    this.plan = plan
-    this.trace = trace
-    this.fired = fired
   }
 
   static nameOf(company: number, resource: string, externalid: string): string {
@@ -208,7 +201,7 @@ export class People {
 
   /** Creates the records that exist before anything runs, and draws everything that will be pushed. */
   begin(companies: ReadonlyArray<number>): void {
-    const { chance, plan } = this
+    const { chance, drawn: plan } = this
     const { pushing, resources } = plan
     for (const company of companies) {
       this.put(company, "invoices", { id: String(postedInvoice), voucherid: "1", invoicetotal: text("9000000.0000") })
@@ -265,9 +258,7 @@ export class People {
   /** A record that other people created before. */
   private seed(company: number, resource: string, more: Members = {}): number {
     const id = this.nextId++
-    const { create, renamed = {} } = kinds[resource]!
-    const members = create(this.mark(), this.chance)
-    const record = Object.fromEntries(Object.entries(members).map(([name, value]) => [renamed[name] ?? name, value]))
+    const record = recordOf(resource, kinds[resource]!.create(this.mark(), this.chance))
     if (resource === "invoicelines") record["taxflag"] = "1"
     // The source shows it so.
     if (resource === "areas") record["applicationfee"] = record["applicationfee"]!.replace(".123456", ".1235")
@@ -276,7 +267,7 @@ export class People {
   }
 
   private creation(company: number, resource: string): PlannedRow {
-    const { chance, plan } = this
+    const { chance, drawn: plan } = this
     const { on } = plan
     const kind = kinds[resource]!
     const mark = this.mark()
@@ -305,10 +296,7 @@ export class People {
     const json = bodyOf(whole)
     if (on.has("U17") && chance.chance(0.2)) {
       const name = People.nameOf(company, resource, externalid)
-      const record = Object.fromEntries(
-        Object.entries(members).map(([name, value]) => [kind.renamed?.[name] ?? name, value])
-      )
-      if (resource === "invoicelines") record["taxflag"] = record["taxflag"] === "true" ? "1" : "0"
+      const record = recordOf(resource, members)
       const canCancel = serviceV2.resources.get(resource)!.field.has("cancel")
       const how = chance.pick(["same", "differs", "cancelled", "twice"])
       const one = (more: Members) => {
@@ -356,7 +344,7 @@ export class People {
     const { chance } = this
     const rows: Array<PlannedRow> = []
     const base = { company, resource } as const
-    let target: { readonly externalid: string | null; readonly recordId: string | null }
+    let target: Target
     const roll = chance.next()
     if (roll < 0.12) {
       const isById = chance.chance(0.5)
@@ -382,15 +370,12 @@ export class People {
       target = isById ? { externalid: null, recordId: String(id) } : { externalid, recordId: null }
     }
     for (let left = chance.integer(1, 3); left > 0; left--) rows.push(this.change(base, target, { kind: "changed" }))
-    if (chance.chance(0.4)) rows.push(this.cancellation(base, target))
+    const cancel = { operation: "cancel", json: "{}", sets: null, expectation: { kind: "cancelled" } } as const
+    if (chance.chance(0.4)) rows.push(this.addRow({ ...base, ...target, ...cancel }))
     return rows
   }
 
-  private change(
-    base: { readonly company: number; readonly resource: string },
-    target: { readonly externalid: string | null; readonly recordId: string | null },
-    expectation: Expectation
-  ): PlannedRow {
+  private change(base: Pick<PlannedRow, "company" | "resource">, target: Target, expectation: Expectation): PlannedRow {
     const { ours } = kinds[base.resource]!
     const value = this.mark()
     return this.addRow({
@@ -400,20 +385,6 @@ export class People {
       json: bodyOf({ [ours!.name]: text(value) }),
       sets: { field: ours!.field, value },
       expectation
-    })
-  }
-
-  private cancellation(
-    base: { readonly company: number; readonly resource: string },
-    target: { readonly externalid: string | null; readonly recordId: string | null }
-  ): PlannedRow {
-    return this.addRow({
-      ...base,
-      ...target,
-      operation: "cancel",
-      json: "{}",
-      sets: null,
-      expectation: { kind: "cancelled" }
     })
   }
 
@@ -434,12 +405,8 @@ export class People {
           row.externalid === externalid
       )
       if (one === undefined || one.expectation.kind !== "created" || !this.luck.chance(0.3)) continue
-      const { renamed = {} } = kinds[resource]!
-      const record = JSON.parse(one.json) as Readonly<Record<string, unknown>>
-      const members = Object.fromEntries(
-        Object.entries(record).map(([name, value]) => [renamed[name] ?? name, JSON.stringify(value)])
-      )
-      if (resource === "invoicelines") members["taxflag"] = members["taxflag"] === "true" ? "1" : "0"
+      const body = Object.entries(JSON.parse(one.json) as object).map(([name, value]) => [name, JSON.stringify(value)])
+      const members = recordOf(resource, Object.fromEntries(body) as Members)
       // Under the next id of the source: the ids of the beginning are not counted on.
       const answer = this.source.control(
         "POST",
@@ -448,7 +415,7 @@ export class People {
       )
       const id = Number(/"id":(\d+)/.exec(answer)![1])
       this.fired("U17 used by others: meanwhile")
-      this.trace.event(this.kernel.now, "others", `create ${resource} ${id} as ${externalid}`)
+      this.log("others", `create ${resource} ${id} as ${externalid}`)
       this.others.set(People.nameOf(company, resource, externalid), [id])
       one.expectation = { kind: "adopted", id, differing: [] }
     }
@@ -469,7 +436,7 @@ export class People {
   }
 
   private isOn(): boolean {
-    const { meddleRate } = this.plan.pushing
+    const { meddleRate } = this.drawn.pushing
     return !this.stopped && meddleRate > 0 && this.luck.chance(meddleRate)
   }
 
@@ -487,7 +454,7 @@ export class People {
       const mark = `9${++this.marks}`
       const value = isSame ? text(`o${mark}`) : kind.theirs.value(mark)
       this.fired(isSame ? "U16 the same field" : "U16 another field")
-      this.trace.event(this.kernel.now, "others", `change ${field} of ${resource} ${id} to ${value}`)
+      this.log("others", `change ${field} of ${resource} ${id} to ${value}`)
       this.meddlings.push({ company, resource, id, field, value, at: this.kernel.now })
       this.put(company, resource, { id: String(id), [field]: value })
     })

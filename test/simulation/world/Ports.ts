@@ -4,8 +4,9 @@
  * Promise: a delivery reaches one process that listens. A frozen process receives it when it is thawed. A dead one
  * never answers.
  */
-import type { Chance } from "../kernel/Chance.ts"
-import type { Kernel, Owner } from "../kernel/Kernel.ts"
+import { chance } from "../kernel/Chance.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import { Actor } from "../kernel/Scene.ts"
 import type { Answer, Arrival, Port } from "./Sender.ts"
 
 interface Listener {
@@ -14,15 +15,9 @@ interface Listener {
   readonly skew: () => number
 }
 
-export class Ports implements Port {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
+export class Ports extends Actor implements Port {
+  private readonly chance = chance(this.drawn.seed, "ports")
   private readonly listening = new Map<Owner, Listener>()
-
-  constructor(kernel: Kernel, chance: Chance) {
-    this.kernel = kernel
-    this.chance = chance
-  }
 
   open(owner: Owner, listening: Listener): void {
     this.listening.set(owner, listening)

@@ -20,12 +20,10 @@ import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import type { Counts, Problem } from "../../../src/outbox/Push.ts"
 import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as OutboxWorker from "../../../src/outbox/OutboxWorker.ts"
-import { chance as chanceOf } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import { currentOf } from "./Programs.ts"
-import { companiesOf, cycle, engineOf, type Machine, own, type Services, start } from "./Engine.ts"
+import { companiesOf, cycle, engineOf, type Machine, own, type Services } from "./Engine.ts"
 import type { PushFile } from "./People.ts"
 import { Processes, type ProcessLife } from "./Processes.ts"
 import { companyName } from "./Sender.ts"
@@ -42,40 +40,28 @@ const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): PushSe
 })
 
 const optionsOf = Effect.fnUntraced(function* (
-  machine: Machine,
-  plan: PushPlan,
+  machine: Machine<PushPlan>,
   owner: Owner,
   life: number,
-  company: number,
-  resource: string,
+  { company, resource }: { readonly company: number; readonly resource: string },
   scope: PushScope
 ) {
-  const made = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).find(
-    ({ name }) => name === companyName(company)
-  )!
+  const { drawn } = machine
+  const companies = yield* companiesOf(machine, owner, life, currentOf(drawn))
+  const { name, connector } = companies.find((one) => one.name === companyName(company))!
   return {
-    company: {
-      name: made.name,
-      connector: made.connector,
-      engine: engineOf(machine),
-      batchRecordsMax: plan.batchRecordsMax
-    },
+    company: { name, connector, engine: engineOf(machine), batchRecordsMax: drawn.batchRecordsMax },
     companyId: BigInt(company),
     table: tableFor(resource),
     children: [],
-    settings: settingsOf(plan),
+    settings: settingsOf(drawn),
     scope
   }
 })
 
 /** `tributary push <resource> --from file`. */
-const pushFile = Effect.fnUntraced(function* (
-  machine: Machine,
-  plan: PushPlan,
-  owner: Owner,
-  life: number,
-  { name, company, resource, text }: PushFile
-) {
+const pushFile = Effect.fnUntraced(function* (machine: Machine<PushPlan>, owner: Owner, life: number, file: PushFile) {
+  const { name, company, resource, text } = file
   const bytes = async function* () {
     yield Buffer.from(text)
   }
@@ -89,35 +75,23 @@ const pushFile = Effect.fnUntraced(function* (
     source: name,
     onProblem: (problem) => Effect.sync(() => void problems.push(problem))
   }).pipe(
-    Effect.tapError((error) =>
-      error._tag === "EnqueueRejected"
-        ? Effect.die(new Error(`${name} is rejected: ${problems.map(({ message }) => message).join("; ")}`))
-        : Effect.void
+    Effect.catchTag("EnqueueRejected", () =>
+      Effect.die(new Error(`${name} is rejected: ${problems.map(({ message }) => message).join("; ")}`))
     )
   )
   const scope = { push: enqueued.pushId }
-  const pushed = yield* OutboxWorker.push(yield* optionsOf(machine, plan, owner, life, company, resource, scope))
+  const pushed = yield* OutboxWorker.push(yield* optionsOf(machine, owner, life, file, scope))
   return { ...pushed, push: String(enqueued.pushId) }
 })
 
-const pushOutbox = Effect.fnUntraced(function* (
-  machine: Machine,
-  plan: PushPlan,
-  owner: Owner,
-  life: number,
-  company: number,
-  resource: string
-) {
-  return yield* OutboxWorker.push(yield* optionsOf(machine, plan, owner, life, company, resource, "outbox"))
-})
-
-const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, owner: Owner, life: number) {
-  const tables = new Map(plan.resources.map((path) => [path, tableFor(path)]))
-  const companies = (yield* companiesOf(machine, owner, life, currentOf(machine.drawn))).map(({ name, connector }) => ({
+const keepAll = Effect.fnUntraced(function* (machine: Machine<PushPlan>, owner: Owner, life: number) {
+  const { drawn } = machine
+  const tables = new Map(drawn.resources.map((path) => [path, tableFor(path)]))
+  const companies = (yield* companiesOf(machine, owner, life, currentOf(drawn))).map(({ name, connector }) => ({
     name,
     connector,
     engine: engineOf(machine),
-    batchRecordsMax: plan.batchRecordsMax,
+    batchRecordsMax: drawn.batchRecordsMax,
     tables: Effect.succeed(tables)
   }))
   const names = companies.map(({ name }) => name)
@@ -125,7 +99,7 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
   yield* own(machine, names, (bucket) =>
     Effect.forEach(
       companies.filter(({ name }) => bucketOf(name) === bucket),
-      (company) => OutboxPoller.poll(company, settingsOf(plan), outbox.get(company.name)!),
+      (company) => OutboxPoller.poll(company, settingsOf(drawn), outbox.get(company.name)!),
       { concurrency: "unbounded", discard: true }
     )
   )
@@ -140,7 +114,6 @@ type Job =
   | { readonly kind: "sync" }
 
 interface Life extends ProcessLife {
-  readonly place: number
   readonly job: Job
   /** It is not started again. */
   readonly isExtra: boolean
@@ -158,8 +131,7 @@ const nameOf = (job: Job): string =>
         ? "to send the inserted rows"
         : "a sync"
 
-export class Pushing extends Processes<Life> {
-  private readonly plan: PushPlan
+export class Pushing extends Processes<Life, PushPlan> {
   private readonly jobs: Array<Job> = []
   /** When the machine wakes; null while it is awake. */
   private wakes: number | null = null
@@ -170,14 +142,12 @@ export class Pushing extends Processes<Life> {
   /** Reported counts of the pushes of files that finished. */
   readonly said: Array<{ readonly push: string; readonly counts: Counts }> = []
 
-  constructor(machine: Machine, plan: PushPlan, trace: Trace) {
-    super(machine, chanceOf(plan.seed, "push processes"), trace)
-    this.plan = plan
+  constructor(machine: Machine<PushPlan>) {
+    super(machine, "push processes")
   }
 
   begin(files: ReadonlyArray<PushFile>): void {
-    const { chance, plan } = this
-    const { kernel } = this.machine
+    const { chance, kernel, drawn: plan } = this
     const { pushing, safety } = plan
     for (const file of files) {
       const at = chance.integer(0, Math.round(safety * 0.7))
@@ -208,17 +178,17 @@ export class Pushing extends Processes<Life> {
 
   private begins(job: Job, after: number): void {
     const place = this.jobs.push(job) - 1
-    this.machine.kernel.after(after, null, () => this.launch(place))
+    this.kernel.after(after, null, () => this.launch(place))
   }
 
   /** Ends every process, for hours or days. */
   private sleep(why: string): void {
-    const { kernel } = this.machine
+    const { kernel } = this
     if (!this.isTired || !this.faults) return
     this.isTired = false
-    const { asleep } = this.plan.webhooks
+    const { asleep } = this.drawn.webhooks
     this.wakes = kernel.now + asleep
-    this.trace.event(kernel.now, "", `! U15 everything is down for ${(asleep / 3.6e9).toFixed(1)} h`)
+    this.log("", `! U15 everything is down for ${(asleep / 3.6e9).toFixed(1)} h`)
     this.fired(why)
     for (const life of this.alive) this.end(life)
     this.slept(this.wakes)
@@ -226,8 +196,7 @@ export class Pushing extends Processes<Life> {
 
   private launch(place: number): void {
     if (!this.accepting) return
-    const { kernel } = this.machine
-    const { chance } = this
+    const { chance, kernel } = this
     if (this.wakes !== null && kernel.now < this.wakes) {
       kernel.at(this.wakes + chance.integer(0, 1_000_000), null, () => this.launch(place))
       return
@@ -237,62 +206,53 @@ export class Pushing extends Processes<Life> {
       if (job.kind === "file" && isDone && !chance.chance(0.3)) return
       const wait =
         job.kind === "sync"
-          ? chance.skewed(this.plan.cycleEvery / 3, this.plan.cycleEvery * 2)
+          ? chance.skewed(this.drawn.cycleEvery / 3, this.drawn.cycleEvery * 2)
           : chance.skewed(300_000, 15_000_000)
       kernel.after(wait, null, () => this.launch(place))
     })
   }
 
+  protected clockOf(place: number): number {
+    return place < 0 ? 0 : place % this.jumps.length
+  }
+
   private live(place: number, job: Job, ended: (isDone: boolean) => void, isExtra = place < 0): void {
-    const { kernel, drawn } = this.machine
+    const { machine } = this
     const letter = { file: "p", outbox: "o", keep: "s", sync: "y" }[job.kind]
     const number = ++this.lives
-    const life: Life = {
-      owner: makeOwner(`${letter}${Math.max(0, place)}.${number}`),
-      place,
-      job,
-      isExtra,
-      fiber: null
-    }
-    const { owner } = life
-    this.alive.add(life)
-    this.trace.event(kernel.now, owner.name, `begins ${nameOf(job)}`)
-    const clock = {
-      skew: () => this.jumps[place < 0 ? 0 : place % this.jumps.length] ?? 0,
-      monotonicOrigin: kernel.now - this.chance.integer(1_000_000, 1e12)
-    }
-    const random = chanceOf(drawn.seed, `push random ${owner.name}`)
+    const owner = makeOwner(`${letter}${Math.max(0, place)}.${number}`)
     const begin = <A>(
       program: Effect.Effect<A, unknown, Services>,
-      describeEnd: (result: A) => [isDone: boolean, text: string]
+      describeEnd: (result: A) => readonly [isDone: boolean, text: string]
     ) =>
-      start(this.machine, owner, program, clock, random, ({ result, cause }) => {
-        this.alive.delete(life)
-        this.died = result === null
-        const [isDone, text] = result === null ? [false, cause ?? "without a word"] : describeEnd(result)
-        this.trace.event(kernel.now, owner.name, `ends: ${text}`)
-        ended(isDone)
-      })
-    const pushed = ({ status, counts, failure }: OutboxWorker.PushReport): [boolean, string] => [
-      status === "done",
-      `${status} ${JSON.stringify(counts)}${failure === null ? "" : ` ${failure.kind}: ${failure.message}`}`
-    ]
-    const { plan, machine } = this
+      this.start(
+        { owner, place, job, isExtra, fiber: null },
+        nameOf(job),
+        () => program,
+        ({ result, cause }) => {
+          this.died = result === null
+          const [isDone, text] = result === null ? [false, cause ?? "without a word"] : describeEnd(result)
+          this.log(owner.name, `ends: ${text}`)
+          ended(isDone)
+        }
+      )
+    const pushed = ({ status, counts, failure }: OutboxWorker.PushReport) =>
+      [
+        status === "done",
+        `${status} ${JSON.stringify(counts)}${failure === null ? "" : ` ${failure.kind}: ${failure.message}`}`
+      ] as const
     switch (job.kind) {
       case "file":
-        life.fiber = begin(pushFile(machine, plan, owner, number, job.file), (result) => {
+        return begin(pushFile(machine, owner, number, job.file), (result) => {
           if (result.status === "done") this.said.push(result)
           return pushed(result)
         })
-        break
       case "outbox":
-        life.fiber = begin(pushOutbox(machine, plan, owner, number, job.company, job.resource), pushed)
-        break
+        return begin(Effect.flatMap(optionsOf(machine, owner, number, job, "outbox"), OutboxWorker.push), pushed)
       case "keep":
-        life.fiber = begin(keepAll(machine, plan, owner, number), () => [true, "ended"])
-        break
+        return begin(keepAll(machine, owner, number), () => [true, "ended"])
       case "sync":
-        life.fiber = begin(cycle(machine, owner, number, { full: false }), (report) => {
+        return begin(cycle(machine, owner, number, { full: false }), (report) => {
           this.report = report
           return [true, "done"]
         })
@@ -308,8 +268,7 @@ export class Pushing extends Processes<Life> {
 
   /** A step of a process: it may be killed, paused, or lose its locks here. */
   stepped(owner: Owner, what: string): void {
-    const { plan, chance } = this
-    const { kernel, connections } = this.machine
+    const { chance, kernel, drawn: plan } = this
     const life = this.victim(owner)
     if (life === undefined) return
     // A process that waits for its turn has nothing to lose.
@@ -342,7 +301,7 @@ export class Pushing extends Processes<Life> {
       return
     }
     if (plan.lockLossRate > 0 && chance.chance(plan.lockLossRate)) {
-      connections.loseLocks(owner)
+      this.machine.connections.loseLocks(owner)
       // A process that does not notice the loss continues beside the next one.
       if (chance.chance(0.5) && life.job.kind !== "sync") {
         kernel.after(chance.skewed(1_000, 5_000_000), null, () => this.beside(life))
@@ -365,13 +324,11 @@ export class Pushing extends Processes<Life> {
   /** Kills a process; it is started again later. */
   private end(life: Life): void {
     this.cut(life)
-    if (!life.isExtra)
-      this.machine.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
+    if (!life.isExtra) this.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
   }
 
   private pause(life: Life): void {
-    const { kernel } = this.machine
-    const { chance } = this
+    const { chance, kernel } = this
     const draw = () =>
       chance.chance(0.2) ? chance.skewed(60_000_000, 600_000_000) : chance.skewed(1_000_000, 60_000_000)
     this.freeze(life, draw, (length) => {

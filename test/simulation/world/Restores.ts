@@ -8,10 +8,9 @@
  * runs were in the ledger after the restore. From the first success after it, the checkers require every row.
  */
 import type { Client } from "pg"
-import { type Chance, chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
-import { momentOf, type Plan } from "../Plan.ts"
+import { chance } from "../kernel/Chance.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
+import { momentOf } from "../Plan.ts"
 import { againMicros, type Losses, lockNotAvailable, undefinedTable } from "./Losses.ts"
 
 const scopes = ["rows and control plane", "rows", "control plane"] as const
@@ -53,36 +52,22 @@ const sequencesSql = `select q.name, s.last_value::text as value from unnest(arr
   join pg_sequences s on format('%I.%I', s.schemaname, s.sequencename) = q.name
   order by q.name`
 
-export class Restores {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
+export class Restores extends Actor {
+  private readonly chance = chance(this.drawn.seed, "warehouse restores")
   /** A stream of its own: it changes no draw of older seeds. */
-  private readonly parts: Chance
+  private readonly parts = chance(this.drawn.seed, "restored parts")
   private readonly client: Client
-  private readonly drawn: Plan
   private readonly losses: Losses
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
-  private readonly rowTables: ReadonlyArray<string>
+  private readonly rowTables = this.drawn.resources.flatMap((path) => [
+    `erp."${path}"`,
+    `erp_history."${path}__superseded"`
+  ])
   private stopped = false
 
-  constructor(
-    kernel: Kernel,
-    client: Client,
-    drawn: Plan,
-    losses: Losses,
-    trace: Trace,
-    fired: (what: string) => void
-  ) {
-    this.kernel = kernel
-    this.chance = chance(drawn.seed, "warehouse restores")
-    this.parts = chance(drawn.seed, "restored parts")
+  constructor(scene: Scene, client: Client, losses: Losses) {
+    super(scene)
     this.client = client
-    this.drawn = drawn
     this.losses = losses
-    this.trace = trace
-    this.fired = fired
-    this.rowTables = drawn.resources.flatMap((path) => [`erp."${path}"`, `erp_history."${path}__superseded"`])
   }
 
   begin(): void {
@@ -160,7 +145,7 @@ export class Restores {
       for (const [index, table] of tables.entries())
         await client.query(`create table ${backup}."${index}" as table ${table}`)
       await client.query(`create table ${backup}.sequences as ${sequencesSql}`)
-      this.trace.event(this.kernel.now, "db", `T2 ${scope}: a copy is made`)
+      this.log("db", `T2 ${scope}: a copy is made`)
     }
     this.whenFree(body, tables, "access share")
   }
@@ -222,8 +207,7 @@ export class Restores {
       }>(
         "select company_id::text as company, resource as path, id::text, pages::int from tributary.runs order by runs.id"
       )
-      this.trace.event(
-        this.kernel.now,
+      this.log(
         "db",
         `! T2 ${scope} restored, ${refill ?? "made anew"}${isOtherRows ? ", with other rows" : ""}; the last run was ${lastRun}, and is ${runs.at(-1)?.id ?? 0}`
       )

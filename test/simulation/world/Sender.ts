@@ -8,10 +8,9 @@
 import { createHmac } from "node:crypto"
 import type { Network, Outcome, Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import { secretsAt, type Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
-import type { Chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
-import { momentOf, type Plan, sleepOf } from "../Plan.ts"
+import { chance } from "../kernel/Chance.ts"
+import { Actor } from "../kernel/Scene.ts"
+import { momentOf, sleepOf } from "../Plan.ts"
 import type { Source } from "./Source.ts"
 
 /**
@@ -90,12 +89,8 @@ interface KeptDelivery {
   readonly pass: () => void
 }
 
-export class Sender implements Network {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
-  private readonly drawn: Plan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
+export class Sender extends Actor implements Network {
+  private readonly chance = chance(this.drawn.seed, "sender")
   private source: Source | null = null
   private port: Port | null = null
   /** Writes a record without an event. Returns a function to call when an event reported the record. */
@@ -123,14 +118,6 @@ export class Sender implements Network {
   private wasOut = false
   private forgeries = 0
   deliveries = 0
-
-  constructor(kernel: Kernel, chance: Chance, drawn: Plan, trace: Trace, fired: (what: string) => void) {
-    this.kernel = kernel
-    this.chance = chance
-    this.drawn = drawn
-    this.trace = trace
-    this.fired = fired
-  }
 
   /** Starts the cycles of the source, and the changes of its subscriptions. */
   begin(source: Source, port: Port): void {
@@ -216,7 +203,7 @@ export class Sender implements Network {
       if (!shows || !chance.chance(0.5)) continue
       kernel.after(chance.skewed(second / 10, 20 * second), null, () => {
         if (!this.faults || one.disabled !== disabled) return
-        this.trace.event(kernel.now, "source", `! W12 subscription ${one.id} is enabled again by hand`)
+        this.log("source", `! W12 subscription ${one.id} is enabled again by hand`)
         this.fired("W12 enabled again by hand")
         this.hiddenSpans.push([disabled - hiddenBefore, kernel.now])
         one.disabled = null
@@ -257,11 +244,7 @@ export class Sender implements Network {
       const arrival = this.genuine(outgoing)
       const attempt = Number(outgoing.headers["Svc-Delivery-Attempt"])
       this.deliveries++
-      this.trace.event(
-        began,
-        "source",
-        `sends ${arrival.eventId} ${outgoing.headers["Svc-Event-Type"]} attempt ${attempt}`
-      )
+      this.log("source", `sends ${arrival.eventId} ${outgoing.headers["Svc-Event-Type"]} attempt ${attempt}`)
       const isOut = this.outages.some(([from, to]) => began >= from && began < to)
       if (isOut && this.faults) {
         this.fired(webhooks.dropRate === 1 ? "W1 all dropped" : "W9 no way")
@@ -388,8 +371,7 @@ export class Sender implements Network {
   private arrive(arrival: Arrival, answered: (answer: Answer) => void): boolean {
     const tell = (answer: Answer) => {
       this.underWay.delete(tell)
-      this.trace.event(
-        this.kernel.now,
+      this.log(
         answer.by,
         `answers ${answer.status} to ${arrival.eventId ?? "nothing"}${arrival.forged === null ? "" : ` (forged: ${arrival.forged})`}`
       )
@@ -562,7 +544,7 @@ export class Sender implements Network {
     if (there.length === 0) return
     const one = chance.pick(there)
     const what = chance.pick(["paused", "paused", "disabled", "disabled", "cancelled"])
-    this.trace.event(this.kernel.now, "source", `! W12 subscription ${one.id} is ${what}`)
+    this.log("source", `! W12 subscription ${one.id} is ${what}`)
     this.fired(`W12 ${what}`)
     if (what === "paused") one.paused = true
     else if (what === "disabled") {

@@ -4,43 +4,26 @@
  * Promise: every database is the result of the real migrations and the real table plan, with one difference:
  * `tributary.now()` returns the virtual time.
  */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
 import pg from "pg"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { databaseAt, makeFolder, type Postgres, startPostgres } from "../../support/servers.ts"
 import type { Bench } from "../World.ts"
 import { resourcesUsed } from "../Plan.ts"
 import { pushResources } from "../PushPlan.ts"
 import { Sessions } from "./Sessions.ts"
 
-export interface Server {
-  /** A URL of the superuser. */
-  readonly url: string
-  readonly stop: () => Promise<void>
-}
-
 /** Starts a server in a temporary folder. */
-export const startServer = async (): Promise<Server> => {
-  const folder = mkdtempSync(join(tmpdir(), "tributary-simulation-"))
-  chmodSync(folder, 0o755)
-  const scope = Scope.makeUnsafe()
-  const server = await Effect.runPromise(
-    start({ root: join(folder, "postgres"), port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
-  )
-  const { host, port, user, password } = server.endpoint
-  const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`
-  const client = new pg.Client({ connectionString: url })
+export const startServer = async (): Promise<Postgres> => {
+  const server = await startPostgres(makeFolder("simulation"), false)
+  const client = new pg.Client({ connectionString: server.url })
   await client.connect()
   for (const setting of [
     "autovacuum = off",
@@ -52,19 +35,7 @@ export const startServer = async (): Promise<Server> => {
   }
   await client.query("select pg_reload_conf()")
   await client.end()
-  return {
-    url,
-    stop: async () => {
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-      rmSync(folder, { recursive: true, force: true })
-    }
-  }
-}
-
-const of = (url: string, database: string) => {
-  const changed = new URL(url)
-  changed.pathname = `/${database}`
-  return changed.href
+  return server
 }
 
 const template = "simulation_template"
@@ -88,11 +59,10 @@ export const prepare = async (url: string): Promise<void> => {
   await admin.query(`drop database if exists ${template} with (force)`)
   await admin.query(`create database ${template}`)
   await admin.end()
-  await makeTables(of(url, template))
-  const client = new pg.Client({ connectionString: of(url, template) })
+  await makeTables(databaseAt(url, template))
+  const client = new pg.Client({ connectionString: databaseAt(url, template) })
   await client.connect()
-  const folder = mkdtempSync(join(tmpdir(), "tributary-clock-"))
-  chmodSync(folder, 0o755)
+  const folder = makeFolder("clock")
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
   // Every statement reads the file as it is at that moment, also in a transaction and after a wait for a lock.
   await client.query(`
@@ -104,16 +74,13 @@ export const prepare = async (url: string): Promise<void> => {
 }
 
 /** A worker's own database, with everything that a seed needs. */
-export const openBench = async (
-  url: string,
-  name: string
-): Promise<Bench & { readonly close: () => Promise<void> }> => {
+export const openBench = async (url: string, name: string): Promise<Bench> => {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
   await admin.query(`drop database if exists ${name} with (force)`)
   await admin.query(`create database ${name} template ${template}`)
   await admin.end()
-  const sessions = await Sessions.make(of(url, name))
+  const sessions = await Sessions.make(databaseAt(url, name))
   const { monitor } = sessions
   // A copy of a database blocks its pushes until a person has confirmed it.
   await monitor.query("update tributary.installation set identity = tributary.database_identity()")
@@ -136,7 +103,7 @@ export const openBench = async (
       `select 1 from unnest(array[${cleared.map((table) => `'${table}'`).join(", ")}]) name where to_regclass(name) is null`
     )
     // A seed with a lost table ended before a sync had created it again.
-    if (lost.length > 0) await makeTables(of(url, name))
+    if (lost.length > 0) await makeTables(databaseAt(url, name))
     const { rows: dirty } = await monitor.query<{ table: string; has: boolean }>(
       cleared.map((table) => `select '${table}' as "table", exists (select 1 from ${table}) as has`).join(" union all ")
     )
@@ -160,12 +127,5 @@ export const openBench = async (
       }
     }
   }
-  return {
-    sessions,
-    monitor,
-    clear,
-    close: async () => {
-      await sessions.close()
-    }
-  }
+  return { sessions, monitor, clear }
 }

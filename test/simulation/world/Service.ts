@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
+import * as Schedule from "effect/Schedule"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
@@ -117,20 +118,16 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
       Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs))),
       Supervisor.runForever(
         "the heartbeat",
-        Effect.forever(
-          Effect.andThen(
-            Effect.andThen(inbox.probe, Processes.heartbeat(owner.name, names)),
-            Effect.sleep(aliveEveryMs)
-          )
+        Effect.repeat(
+          Effect.andThen(inbox.probe, Processes.heartbeat(owner.name, names)),
+          Schedule.spaced(aliveEveryMs)
         )
       ),
       Supervisor.runForever(
         "the removal of old events",
-        Effect.forever(
-          Effect.andThen(
-            InboxRetention.remove({ retention: Duration.millis(keep / 1000) }),
-            Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))
-          )
+        Effect.repeat(
+          InboxRetention.remove({ retention: Duration.millis(keep / 1000) }),
+          Schedule.spaced(Math.max(5_000, Math.min(keep / 2000, 60_000)))
         )
       ),
       Supervisor.runForever("the watch for new events", NewEvents.watch(inbox.arrived, events, Duration.seconds(1))),

@@ -1,12 +1,10 @@
 /** The processes that sync and serve webhooks. Faults strike at steps: right before or after any statement or request. */
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
-import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { SyncMoment } from "../checkers/Checker.ts"
-import type { Trace } from "../kernel/Trace.ts"
 import { type Period, sleepOf } from "../Plan.ts"
-import { type Machine, type CycleOptions, cycle, start } from "./Engine.ts"
+import { type Machine, type CycleOptions, cycle } from "./Engine.ts"
 import { Processes, type ProcessLife } from "./Processes.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
@@ -21,7 +19,6 @@ const backfillPlace = 7
 const servicePlace = 20
 
 interface Life extends ProcessLife {
-  readonly place: number
   /** Called when it was killed. */
   readonly killed?: () => void
 }
@@ -39,18 +36,17 @@ export class Supervisor extends Processes<Life> {
   private knownIds: ReadonlySet<number> = new Set()
   /** A process has ended a sync. */
   reported: (moment: SyncMoment) => void = () => {}
-  private readonly begun: number
+  private readonly begun = this.kernel.now
   /** Whether the current release has synced. */
   private hasNewer = false
 
-  constructor(machine: Machine, chance: Chance, trace: Trace) {
-    super(machine, chance, trace)
-    this.begun = machine.kernel.now
+  constructor(machine: Machine) {
+    super(machine, "processes")
   }
 
   /** Starts the processes of the safety phase. Each repeats: a cycle, then a wait. */
   begin(): void {
-    const { drawn, kernel } = this.machine
+    const { drawn, kernel } = this
     for (let place = 0; place < drawn.processes; place++) {
       kernel.after(this.chance.integer(0, drawn.cycleEvery), null, () => this.launch(place))
     }
@@ -74,8 +70,7 @@ export class Supervisor extends Processes<Life> {
   }
 
   private beginServices(): void {
-    const { drawn, kernel } = this.machine
-    const { chance } = this
+    const { chance, drawn, kernel } = this
     for (let place = 0; place < drawn.processes; place++) {
       kernel.after(chance.integer(0, 2_000_000), null, () => this.launch(servicePlace + place))
     }
@@ -90,7 +85,7 @@ export class Supervisor extends Processes<Life> {
     const sleep = sleepOf(drawn)
     if (sleep === null) return
     kernel.after(sleep.from, null, () => {
-      this.trace.event(kernel.now, "", `! R1 everything is down for ${((sleep.to - sleep.from) / 1e6).toFixed(0)} s`)
+      this.log("", `! R1 everything is down for ${((sleep.to - sleep.from) / 1e6).toFixed(0)} s`)
       this.fired("R1 down")
       for (const life of this.alive) if (life.place >= servicePlace) this.end(life)
     })
@@ -98,7 +93,7 @@ export class Supervisor extends Processes<Life> {
 
   /** A person creates the subscriptions, and repeats the command until it succeeds. */
   private subscribe(): void {
-    const { drawn, kernel } = this.machine
+    const { drawn, kernel } = this
     const again = () => {
       if (!this.accepting) return
       const wakes = this.wakes()
@@ -130,14 +125,14 @@ export class Supervisor extends Processes<Life> {
 
   /** When the machine wakes; null while it is awake. */
   private wakes(): number | null {
-    const sleep = sleepOf(this.machine.drawn)
-    const at = this.machine.kernel.now - this.begun
+    const sleep = sleepOf(this.drawn)
+    const at = this.kernel.now - this.begun
     return sleep === null || at < sleep.from || at >= sleep.to ? null : this.begun + sleep.to
   }
 
   private launch(place: number): void {
     if (!this.accepting) return
-    const { drawn, kernel } = this.machine
+    const { drawn, kernel } = this
     const wakes = this.wakes()
     if (wakes !== null) {
       kernel.at(wakes + this.chance.integer(0, 1_000_000), null, () => this.launch(place))
@@ -150,14 +145,12 @@ export class Supervisor extends Processes<Life> {
     // The other processes are in this period already: one more process is not needed.
     if (place === firstPlace && this.periodOf(place) === this.periodOf(0)) return
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
-    this.alive.add(life)
     const isBackfill = place === backfillPlace
     const period = this.periodOf(place)
     const program = period === null ? currentOf(drawn) : programOf(drawn, period)
     if (program.release === "unaware") this.machine.connections.unaware.add(life.owner)
     const { loadsLost } = this
     this.run(life, { full: false, backfill: isBackfill, program }, (report) => {
-      this.alive.delete(life)
       this.recordReleases(program, report)
       if (drawn.on.has("G1") && period !== this.periodOf(place)) this.fired("G1 a configuration changed during a run")
       const isDone =
@@ -181,7 +174,7 @@ export class Supervisor extends Processes<Life> {
     this.loadsLost += 1
     if (!this.isLoaded) return
     this.isLoaded = false
-    const { drawn, kernel } = this.machine
+    const { drawn, kernel } = this
     if (drawn.hooks !== "only") return
     for (let place = 0; place < drawn.processes; place++)
       kernel.after(drawn.cycleEvery / 3, null, () => this.launch(place))
@@ -203,7 +196,7 @@ export class Supervisor extends Processes<Life> {
 
   /** The period of the process at a place; null when the plan has no periods. */
   private periodOf(place: number): Period | null {
-    const { drawn, kernel } = this.machine
+    const { drawn, kernel } = this
     const share = (kernel.now - this.begun) / drawn.safety
     const { periods } = drawn.later
     return periods.findLast(({ from, lag }) => share >= from + (place === firstPlace ? 0 : lag)) ?? periods[0] ?? null
@@ -214,59 +207,30 @@ export class Supervisor extends Processes<Life> {
     return this.isLoaded
   }
 
+  protected clockOf(place: number): number {
+    return place % servicePlace
+  }
+
   private serve(place: number): Life {
-    const { kernel } = this.machine
     const life: Life = { owner: makeOwner(`${place < 0 ? "h" : `s${place}`}.${++this.lives}`), place, fiber: null }
-    this.alive.add(life)
-    this.trace.event(kernel.now, life.owner.name, "begins to serve")
-    const clock = this.clockOf(life)
-    life.fiber = start(
-      this.machine,
-      life.owner,
-      serve(this.machine, life.owner, numberOf(life), clock.skew),
-      clock,
-      chanceOf(this.machine.drawn.seed, `random ${life.owner.name}`),
-      ({ cause }) => {
-        this.alive.delete(life)
-        this.machine.ports.close(life.owner)
-        this.trace.event(kernel.now, life.owner.name, `serves no longer: ${cause ?? "it has ended"}`)
-        if (place >= 0) kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(place))
-      }
-    )
+    const program = (skew: () => number) => serve(this.machine, life.owner, numberOf(life), skew)
+    this.start(life, "to serve", program, ({ cause }) => {
+      this.machine.ports.close(life.owner)
+      this.log(life.owner.name, `serves no longer: ${cause ?? "it has ended"}`)
+      if (place >= 0) this.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(place))
+    })
     return life
   }
 
   /** A person runs a command. */
   command(what: Command, ended: (isDone: boolean) => void = () => {}): void {
-    const { kernel } = this.machine
-    const life: Life = {
-      owner: makeOwner(`c.${++this.lives}`),
-      place: -2,
-      fiber: null,
-      killed: () => ended(false)
-    }
-    this.alive.add(life)
-    this.trace.event(kernel.now, life.owner.name, `begins to ${what}`)
-    life.fiber = start(
-      this.machine,
-      life.owner,
-      command(this.machine, life.owner, numberOf(life), what),
-      this.clockOf(life),
-      chanceOf(this.machine.drawn.seed, `random ${life.owner.name}`),
-      ({ cause }) => {
-        this.alive.delete(life)
-        if (what === "rotate") this.fired(cause === null ? "W6 rotated" : "W6 rotation failed")
-        this.trace.event(kernel.now, life.owner.name, `ends: ${cause ?? "done"}`)
-        ended(cause === null)
-      }
-    )
-  }
-
-  private clockOf(life: Life) {
-    return {
-      skew: () => this.jumps[life.place % servicePlace] ?? 0,
-      monotonicOrigin: this.machine.kernel.now - this.chance.integer(1_000_000, 1e12)
-    }
+    const life: Life = { owner: makeOwner(`c.${++this.lives}`), place: -2, fiber: null, killed: () => ended(false) }
+    const program = () => command(this.machine, life.owner, numberOf(life), what)
+    this.start(life, `to ${what}`, program, ({ cause }) => {
+      if (what === "rotate") this.fired(cause === null ? "W6 rotated" : "W6 rotation failed")
+      this.log(life.owner.name, `ends: ${cause ?? "done"}`)
+      ended(cause === null)
+    })
   }
 
   private run(
@@ -274,51 +238,32 @@ export class Supervisor extends Processes<Life> {
     options: CycleOptions,
     ended: (report: SyncReport | null, cause: string | null) => void
   ): void {
-    const { kernel, drawn } = this.machine
     const number = numberOf(life)
-    this.trace.event(
-      kernel.now,
-      life.owner.name,
-      options.backfill === true ? "begins a backfill" : options.full ? "begins a full sync" : "begins a sync"
-    )
-    life.fiber = start(
-      this.machine,
-      life.owner,
-      cycle(this.machine, life.owner, number, options),
-      this.clockOf(life),
-      chanceOf(drawn.seed, `random ${life.owner.name}`),
-      ({ result: report, cause }) => {
-        const results = report?.companies.flatMap((company) =>
-          company.failure !== null && company.outcomes.length === 0
-            ? [`${company.name} ${company.failure.kind}`]
-            : company.outcomes.map(
-                ({ resource, status, failure }) => `${resource} ${status}${failure === null ? "" : ` ${failure.kind}`}`
-              )
-        )
-        this.trace.event(kernel.now, life.owner.name, `ends: ${results?.join("; ") ?? cause}`)
-        this.reported({
-          results:
-            report?.companies.flatMap(({ outcomes }) =>
-              outcomes.map(({ resource, companyId, status, failure }) => ({
-                resource,
-                company: Number(companyId),
-                status,
-                failure
-              }))
-            ) ?? [],
-          attempts: this.machine.network.attempts.filter(
-            (attempt) => attempt.owner === life.owner && attempt.life === number
-          )
-        })
-        ended(report, cause)
-      }
-    )
+    const what = options.backfill === true ? "a backfill" : options.full ? "a full sync" : "a sync"
+    const program = () => cycle(this.machine, life.owner, number, options)
+    this.start(life, what, program, ({ result: report, cause }) => {
+      const results = report?.companies.flatMap((company) =>
+        company.failure !== null && company.outcomes.length === 0
+          ? [`${company.name} ${company.failure.kind}`]
+          : company.outcomes.map(
+              ({ resource, status, failure }) => `${resource} ${status}${failure === null ? "" : ` ${failure.kind}`}`
+            )
+      )
+      this.log(life.owner.name, `ends: ${results?.join("; ") ?? cause}`)
+      const outcomes = report?.companies.flatMap((company) => company.outcomes) ?? []
+      this.reported({
+        results: outcomes.map(({ resource, companyId, status, failure }) => {
+          return { resource, company: Number(companyId), status, failure }
+        }),
+        attempts: this.machine.network.attempts.filter((one) => one.owner === life.owner && one.life === number)
+      })
+      ended(report, cause)
+    })
   }
 
   /** A step of a process: it may be killed, paused, or lose its locks here. */
   stepped(owner: Owner, what: string): void {
-    const { drawn, connections } = this.machine
-    const { chance } = this
+    const { chance, drawn } = this
     const life = this.victim(owner)
     if (life === undefined) return
     if (drawn.on.has("R2") && what.startsWith("insert into tributary.inbox") && chance.chance(0.05)) {
@@ -345,7 +290,7 @@ export class Supervisor extends Processes<Life> {
       this.soon(2000, () => this.interrupt(life))
       return
     }
-    if (drawn.lockLossRate > 0 && chance.chance(drawn.lockLossRate)) connections.loseLocks(owner)
+    if (drawn.lockLossRate > 0 && chance.chance(drawn.lockLossRate)) this.machine.connections.loseLocks(owner)
   }
 
   private kill(life: Life, why: string): void {
@@ -353,7 +298,7 @@ export class Supervisor extends Processes<Life> {
     this.end(life)
     life.killed?.()
     if (life.place < 0) return
-    this.machine.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
+    this.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
   }
 
   /** Kills a process: it runs no further instruction. */
@@ -363,8 +308,7 @@ export class Supervisor extends Processes<Life> {
   }
 
   private pause(life: Life): void {
-    const { kernel, drawn } = this.machine
-    const { chance } = this
+    const { chance, drawn, kernel } = this
     const length = () => chance.skewed(1_000_000, 600_000_000)
     this.freeze(life, length, () => {
       // A service manager starts another process in the meantime. The server may give the locks to that one.
@@ -398,12 +342,7 @@ export class Supervisor extends Processes<Life> {
 
   /** One cycle of a fresh process, to its end. */
   once(options: CycleOptions, ended: (report: SyncReport | null, cause: string | null) => void): void {
-    const life: Life = { owner: makeOwner(`h.${++this.lives}`), place: -1, fiber: null }
-    this.alive.add(life)
-    this.run(life, options, (report, cause) => {
-      this.alive.delete(life)
-      ended(report, cause)
-    })
+    this.run({ owner: makeOwner(`h.${++this.lives}`), place: -1, fiber: null }, options, ended)
   }
 }
 

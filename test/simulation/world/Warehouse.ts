@@ -25,31 +25,21 @@ const markColumns = "lane fence cursor cursor_read_at full_scan_at full_scan_rea
   " "
 )
 
-const runColumns =
-  "id company_id resource lane kind status fence pages records inserted updated unchanged deleted quarantined error started_at quiet_since".split(
-    " "
-  )
+const runCounts = ["pages", "records", "inserted", "updated", "unchanged", "deleted", "quarantined"] as const
+const runTexts = ["id", "company_id", "resource", "lane", "kind", "status", "fence"] as const
+const runColumns = [...runTexts, ...runCounts, "error", "started_at", "quiet_since"]
 
 const runOf = (row: ReadonlyArray<Text>): Run => {
-  const [id, company, resource, lane, kind, status, fence] = row as ReadonlyArray<string>
-  const [pages, records, inserted, updated, unchanged, deleted, quarantined] = row.slice(7, 14).map(Number)
+  const [id, company, resource, lane, kind, status, fence] = row
+  const counts = Object.fromEntries(runCounts.map((name, index) => [name, Number(row[runTexts.length + index])]))
+  const [error, startedAt, quietSince] = row.slice(runTexts.length + runCounts.length)
   return {
-    id: id!,
+    ...({ id, resource, lane, kind, status } as Pick<Run, "id" | "resource" | "lane" | "kind" | "status">),
+    ...(counts as Pick<Run, (typeof runCounts)[number]>),
     company: Number(company),
-    resource: resource!,
-    lane: lane!,
-    kind: kind!,
-    status: status!,
     fence: BigInt(fence!),
-    pages: pages!,
-    records: records!,
-    inserted: inserted!,
-    updated: updated!,
-    unchanged: unchanged!,
-    deleted: deleted!,
-    quarantined: quarantined!,
-    error: row[14] ?? null,
-    quietAt: row[16] === null || row[16] === undefined ? null : Date.parse(row[15]!)
+    error: error ?? null,
+    quietAt: quietSince === null || quietSince === undefined ? null : Date.parse(startedAt!)
   }
 }
 

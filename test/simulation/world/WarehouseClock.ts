@@ -8,28 +8,16 @@
  * earlier clock.
  */
 import { chance } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
-import { momentOf, type Plan } from "../Plan.ts"
+import { Actor } from "../kernel/Scene.ts"
+import { momentOf } from "../Plan.ts"
 
 const second = 1_000_000
 
-export class WarehouseClock {
-  private readonly kernel: Kernel
-  private readonly drawn: Plan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
+export class WarehouseClock extends Actor {
   /** How far the clock is ahead, in microseconds. */
   aheadMicros = 0
   /** How far it was ahead before, and until when. */
   private readonly earlierSettings: Array<{ readonly aheadMicros: number; readonly until: number }> = []
-
-  constructor(kernel: Kernel, drawn: Plan, trace: Trace, fired: (what: string) => void) {
-    this.kernel = kernel
-    this.drawn = drawn
-    this.trace = trace
-    this.fired = fired
-  }
 
   begin(): void {
     const { drawn, kernel } = this
@@ -62,7 +50,7 @@ export class WarehouseClock {
     if (this.aheadMicros === aheadMicros) return
     this.earlierSettings.push({ aheadMicros: this.aheadMicros, until: this.kernel.now })
     this.aheadMicros = aheadMicros
-    this.trace.event(this.kernel.now, "db", `! K3 the clock ${what}: ${aheadMicros / second} s ahead`)
+    this.log("db", `! K3 the clock ${what}: ${aheadMicros / second} s ahead`)
     this.fired(`K3 the clock ${what}`)
   }
 }

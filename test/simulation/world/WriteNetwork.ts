@@ -6,30 +6,15 @@
  * which no program could guard against. The journal has what was sent, answered and done, by the source's own history
  * and never by the engine's state.
  */
-import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
-import type * as HttpClientError from "effect/http/HttpClientError"
-import type * as HttpClientRequest from "effect/http/HttpClientRequest"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { isObject, parseExactly, print } from "../../../connectors/service-v2/reference-server/json.ts"
 import type { Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
-import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
-import type { Kernel, Owner } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
+import { chance } from "../kernel/Chance.ts"
+import type { Owner } from "../kernel/Kernel.ts"
+import type { Scene } from "../kernel/Scene.ts"
 import type { PushPlan, WriteFault } from "../PushPlan.ts"
-import {
-  type Attempt,
-  bodyOf,
-  envelope,
-  Network,
-  type NetworkFaults,
-  pathOf,
-  responseOf,
-  sentOf,
-  transportError,
-  type WireAnswer
-} from "./Network.ts"
+import { bodyOf, envelope, Network, pathOf, type Sent, sentOf, type WireAnswer } from "./Network.ts"
 import { origin, type Source } from "./Source.ts"
 
 /** A write that left a process, and its answer. */
@@ -98,10 +83,8 @@ const afterWork: ReadonlySet<WriteFault> = new Set([
   "U10 another 207"
 ])
 
-export class WriteNetwork extends Network {
-  private readonly luck: Chance
-  private readonly plan: PushPlan
-  private readonly began: number
+export class WriteNetwork extends Network<PushPlan> {
+  private readonly luck = chance(this.drawn.seed, "push writes")
   readonly sendings: Array<Sending> = []
   readonly effects: Array<WriteEffect> = []
   readonly reads: Array<Read> = []
@@ -122,21 +105,11 @@ export class WriteNetwork extends Network {
   private readonly drawnKeys = new Set<string>()
   private readonly spoilt = new Map<string, SpoiltBatch>()
 
-  constructor(
-    kernel: Kernel,
-    source: Source,
-    faults: NetworkFaults,
-    trace: Trace,
-    fired: (what: string) => void,
-    plan: PushPlan
-  ) {
-    super(kernel, chanceOf(plan.seed, "push network"), source, faults, trace, fired, plan.delayMax)
-    this.luck = chanceOf(plan.seed, "push writes")
-    this.plan = plan
-    this.began = kernel.now
+  constructor(scene: Scene<PushPlan>, source: Source) {
+    super(scene, source)
     this.answered = ({ company, path, sentAt }, sent) => {
       if (company === null || sent.status !== 200 || sent.cutAt !== null || !isOfSource(sent)) return
-      const read = { company, path, sentAt, at: kernel.now }
+      const read = { company, path, sentAt, at: this.kernel.now }
       this.reads.push(read)
       this.read(read)
     }
@@ -145,152 +118,113 @@ export class WriteNetwork extends Network {
   override client(owner: Owner, life: number): HttpClient.HttpClient {
     const reads = super.client(owner, life)
     return HttpClient.make((request, url) =>
-      request.method === "GET" ? reads.execute(request) : this.write(owner, life, request, url)
+      request.method === "GET" ? reads.execute(request) : this.write({ owner, life, request }, url)
     )
   }
 
-  private fire(owner: string, what: string): void {
-    this.fired(what)
-    this.trace.event(this.kernel.now, owner, `! ${what}`)
-  }
-
   private drawWrite(key: string): WriteFault | null {
-    if (!this.faults.on || (this.busy.get(key) ?? 0) > 0) return null
-    const { outage, writes } = this.plan.pushing
-    const at = this.kernel.now - this.began
-    if (outage !== null && at >= outage.from && at < outage.to) return "U1 500 before"
-    for (const [fault, rate] of writes) if (this.luck.chance(rate)) return fault
-    return null
+    if (!this.hasFaults || (this.busy.get(key) ?? 0) > 0) return null
+    if (this.isOutage()) return "U1 500 before"
+    return this.drawn.pushing.writes.find(([, rate]) => this.luck.chance(rate))?.[0] ?? null
   }
 
-  private write(
-    owner: Owner,
-    life: number,
-    request: HttpClientRequest.HttpClientRequest,
-    url: URL
-  ): Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError> {
+  private write(sentRequest: Sent, url: URL) {
     const { kernel, luck } = this
-    return Effect.callback((resume) => {
-      const path = pathOf(url)
-      const bytes = bodyOf(request)
-      const sending: Sending = {
-        number: this.sendings.length,
-        owner: owner.name,
-        company: this.companyOf(request) ?? 0,
-        method: request.method,
-        path,
-        resource: path.split("/")[1]!,
-        key: request.headers["idempotency-key"] ?? "",
-        ifMatch: request.headers["if-match"] ?? null,
-        body: bytes === null ? null : decoder.decode(bytes),
-        at: kernel.now,
-        endedAt: null,
-        status: null,
-        answer: null
-      }
-      const { key } = sending
-      this.sendings.push(sending)
-      if (!this.firstSent.has(key)) this.firstSent.set(key, kernel.now)
-      const attempt: Attempt = {
-        owner,
-        life,
-        company: sending.company,
-        path: `${request.method} ${path} ${key}`,
-        sentAt: kernel.now,
-        endedAt: null,
-        status: null,
-        waitUntil: null
-      }
-      this.attempts.push(attempt)
-      const fault = this.drawWrite(key)
-      this.trace.event(kernel.now, owner.name, `sends ${request.method} ${path} ${key.slice(0, 8)}`)
-      if (fault !== null) {
-        this.fire(owner.name, this.isOutage() ? "U23 every write fails" : fault)
-      }
-      this.sending(sending)
-      this.stepped(owner, `${request.method} ${path}`)
-      let open = true
-      const finish = (run: () => void) => {
-        if (!open) return
-        open = false
-        attempt.endedAt = kernel.now
-        sending.endedAt = kernel.now
-        run()
-      }
-      const back = (sent: WireAnswer, late = 0) =>
-        kernel.after(this.way() + late, owner, () =>
-          finish(() => {
-            attempt.status = sent.status
-            if (sent.cutAt === null) {
-              sending.status = sent.status
-              sending.answer = decoder.decode(sent.body)
-            }
-            const wait = sent.headers["retry-after"]
-            if (wait !== undefined && /^\d+$/.test(wait)) attempt.waitUntil = kernel.now + Number(wait) * 1_000_000
-            this.trace.event(kernel.now, owner.name, `http ${sent.status} ${request.method} ${path} ${key.slice(0, 8)}`)
-            resume(Effect.succeed(HttpClientResponse.fromWeb(request, responseOf(sent))))
-          })
-        )
-      const broken = (code: string) =>
-        kernel.after(this.way(), owner, () => finish(() => resume(transportError(request, code))))
-      const answer = (sent: WireAnswer) => {
-        switch (fault) {
-          case "U2 answer lost":
-            return luck.chance(0.3) ? undefined : broken("UND_ERR_SOCKET")
-          case "U2 cut off":
-            return back({ ...sent, cutAt: luck.integer(0, Math.max(0, sent.body.length - 1)) })
-          case "U2 too late":
-            return back(sent, luck.skewed(50_000_000, 200_000_000))
-          case "U7 500 after":
-            return back(this.made(luck.pick([500, 502, 503, 504]), envelope("server_error")))
-          case "U9 HTML after":
-            return back(this.html(this.luck))
-          case "U10 another 207":
-            return back(this.mangled(sent))
-          default:
-            return back(sent)
+    const { owner, request } = sentRequest
+    const { method } = request
+    const path = pathOf(url)
+    const bytes = bodyOf(request)
+    const key = request.headers["idempotency-key"] ?? ""
+    const shortKey = key.slice(0, 8)
+    const sending: Sending = {
+      number: this.sendings.length,
+      owner: owner.name,
+      company: this.companyOf(request) ?? 0,
+      method,
+      path,
+      resource: path.split("/")[1]!,
+      key,
+      ifMatch: request.headers["if-match"] ?? null,
+      body: bytes === null ? null : decoder.decode(bytes),
+      at: kernel.now,
+      endedAt: null,
+      status: null,
+      answer: null
+    }
+    return this.exchanging(
+      sentRequest,
+      `${method} ${path} ${key}`,
+      () => this.way(),
+      ({ attempt, back, broken }) => {
+        this.sendings.push(sending)
+        if (!this.firstSent.has(key)) this.firstSent.set(key, kernel.now)
+        const fault = this.drawWrite(key)
+        this.log(owner.name, `sends ${method} ${path} ${shortKey}`)
+        if (fault !== null) this.strikes(owner.name, this.isOutage() ? "U23 every write fails" : fault)
+        this.sending(sending)
+        this.stepped(owner, `${method} ${path}`)
+        const answer = (sent: WireAnswer, late = 0) =>
+          back(
+            sent,
+            () => {
+              if (sent.cutAt === null)
+                Object.assign(sending, { status: sent.status, answer: decoder.decode(sent.body) })
+              const wait = sent.headers["retry-after"]
+              if (wait !== undefined && /^\d+$/.test(wait)) attempt.waitUntil = kernel.now + Number(wait) * 1_000_000
+              this.log(owner.name, `http ${sent.status} ${method} ${path} ${shortKey}`)
+            },
+            late
+          )
+        const answerWork = (sent: WireAnswer) => {
+          switch (fault) {
+            case "U2 answer lost":
+              return luck.chance(0.3) ? undefined : broken("UND_ERR_SOCKET")
+            case "U2 cut off":
+              return answer({ ...sent, cutAt: luck.integer(0, Math.max(0, sent.body.length - 1)) })
+            case "U2 too late":
+              return answer(sent, luck.skewed(50_000_000, 200_000_000))
+            case "U7 500 after":
+              return answer(this.made(luck.pick([500, 502, 503, 504]), envelope("server_error")))
+            case "U9 HTML after":
+              return answer(this.html(luck))
+            case "U10 another 207":
+              return answer(this.mangled(sent))
+            default:
+              return answer(sent)
+          }
         }
-      }
-      if (fault === "U1 refused") broken(luck.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
-      else if (fault === "U1 reset before") broken("ECONNRESET")
-      else if (fault === null || afterWork.has(fault)) {
+        if (fault === "U1 refused") return broken(luck.pick(["ECONNREFUSED", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]))
+        if (fault === "U1 reset before") return broken("ECONNRESET")
+        if (fault === "U1 black hole") return
+        if (fault !== null && !afterWork.has(fault))
+          return kernel.after(this.way(), null, () => answer(this.madeInstead(fault)))
         const late = fault === "U3 late on its way" ? luck.skewed(30_000_000, 200_000_000) : 0
         const work = fault === "U3 long work" ? luck.skewed(20_000_000, 200_000_000) : this.workTime()
-        const headers = request.headers as Readonly<Record<string, string | undefined>>
-        const serverRequest: Request = {
-          method: request.method,
-          url: url.href.slice(origin.length),
-          headers,
-          body: bytes
-        }
-        this.depart(sending, serverRequest, this.way() + late, work, (sent) => {
+        const received = { method, url: url.href.slice(origin.length), headers: request.headers, body: bytes }
+        this.depart(sending, received, this.way() + late, work, (sent) => {
           this.stepped(owner, `answers ${path}`)
-          answer(sent)
+          answerWork(sent)
         })
-      } else if (fault !== "U1 black hole") {
-        kernel.after(this.way(), null, () => back(this.madeInstead(fault)))
-      }
-      return Effect.sync(() => {
-        open = false
-        attempt.endedAt ??= kernel.now
+      },
+      () => {
         sending.endedAt ??= kernel.now
-      })
-    })
+      }
+    )
   }
 
   private isOutage(): boolean {
-    const { outage } = this.plan.pushing
+    const { outage } = this.drawn.pushing
     const at = this.kernel.now - this.began
     return outage !== null && at >= outage.from && at < outage.to
   }
 
   private way(): number {
-    return this.luck.skewed(2_000, Math.max(4_000, this.plan.delayMax))
+    return this.luck.skewed(2_000, Math.max(4_000, this.drawn.delayMax))
   }
 
   private workTime(): number {
     return this.luck.chance(0.3)
-      ? this.luck.skewed(10_000, Math.max(20_000, this.plan.pushing.longWork))
+      ? this.luck.skewed(10_000, Math.max(20_000, this.drawn.pushing.longWork))
       : this.luck.skewed(500, 20_000)
   }
 
@@ -305,7 +239,7 @@ export class WriteNetwork extends Network {
   ): void {
     const { key } = sending
     this.busy.set(key, (this.busy.get(key) ?? 0) + 1)
-    const isCopied = this.faults.on && this.luck.chance(this.plan.pushing.copyRate)
+    const isCopied = this.hasFaults && this.luck.chance(this.drawn.pushing.copyRate)
     this.kernel.after(way, null, () => {
       if (isCopied) this.copy(sending, received)
       this.arrive(sending, received, work, (sent) => {
@@ -324,7 +258,7 @@ export class WriteNetwork extends Network {
       kernel.at(at, null, () => {
         // If the first write was not processed, its copy is not processed either.
         if (!this.begun.has(sending.number)) return
-        this.fire("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
+        this.strikes("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
         this.arrive(sending, received, this.workTime(), () => {})
       })
     }
@@ -362,12 +296,12 @@ export class WriteNetwork extends Network {
     const { key } = sending
     const isFirst = !this.drawnKeys.has(key)
     this.drawnKeys.add(key)
-    const isStored = isFirst && this.faults.on && luck.chance(this.plan.pushing.storedRate)
+    const isStored = isFirst && this.hasFaults && luck.chance(this.drawn.pushing.storedRate)
     if (isStored) {
       const sent = this.made(500, envelope("server_error"))
       this.stored.set(key, { at: kernel.now, sent })
       const isDone = luck.chance(0.5)
-      this.fire("source", isDone ? "U8 done, and its 500 stored" : "U8 not done, and its 500 stored")
+      this.strikes("source", isDone ? "U8 done, and its 500 stored" : "U8 not done, and its 500 stored")
       if (isDone) this.execute(sending, request)
       return sent
     }
@@ -381,7 +315,7 @@ export class WriteNetwork extends Network {
     const changes = history.slice(from).filter(({ version }) => version.table.resource.path === sending.resource)
     if (changes.length > 0) {
       const ids = changes.map(({ op, version: { id } }) => `${op} ${id}`).join(", ")
-      this.trace.event(this.kernel.now, "source", `did ${sending.key.slice(0, 8)} of ${sending.owner}: ${ids}`)
+      this.log("source", `did ${sending.key.slice(0, 8)} of ${sending.owner}: ${ids}`)
       const effect = { at: this.kernel.now, sending, changes }
       this.effects.push(effect)
       this.done(effect)
@@ -393,7 +327,7 @@ export class WriteNetwork extends Network {
 
   /** The answer that rejects a write before any work, the same each time; null lets it through. */
   private refused({ path, body }: Sending): WireAnswer | null {
-    const { noBatch, batchMax, poison } = this.plan.pushing
+    const { noBatch, batchMax, poison } = this.drawn.pushing
     const isBatch = path.endsWith("/batch")
     const items = body === null ? [] : itemsOf(body)
     if (isBatch && noBatch !== null) {
@@ -420,8 +354,8 @@ export class WriteNetwork extends Network {
     const drawnBefore = this.spoilt.get(key)
     if (drawnBefore !== undefined && this.kernel.now - drawnBefore.at < memory) return drawnBefore.failing
     const failing = new Map<number, { readonly status: number; readonly isDone: boolean }>()
-    const { itemRate } = this.plan.pushing
-    if (this.faults.on && itemRate > 0 && path.endsWith("/batch")) {
+    const { itemRate } = this.drawn.pushing
+    if (this.hasFaults && itemRate > 0 && path.endsWith("/batch")) {
       for (const index of itemsOf(body!).keys()) {
         if (!this.luck.chance(itemRate)) continue
         failing.set(index, { status: this.luck.pick([429, 500, 500, 503]), isDone: this.luck.chance(0.4) })
@@ -453,7 +387,7 @@ export class WriteNetwork extends Network {
       if (failed === undefined) return result
       this.fired(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
       const code = failed.status === 429 ? "rate_limited" : "server_error"
-      const isText = this.plan.dialect["batchStatus"] === "text"
+      const isText = this.drawn.dialect["batchStatus"] === "text"
       return { index, status: isText ? "error" : failed.status, error: { code, message: "a fault of the simulation" } }
     })
     return this.made(207, print({ results }))
@@ -506,7 +440,7 @@ export class WriteNetwork extends Network {
           luck.chance(0.7) ? { "retry-after": String(luck.skewed(1, 60)) } : {}
         )
       case "U9 HTML before":
-        return this.html(this.luck)
+        return this.html(luck)
       case "U24 unauthorized":
         return this.made(401, envelope(luck.pick(["unauthorized", "token_expired"])))
       case "U24 forbidden":

@@ -8,11 +8,10 @@
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
-import { type Chance, chance as chanceOf } from "../kernel/Chance.ts"
-import type { Kernel } from "../kernel/Kernel.ts"
-import type { Trace } from "../kernel/Trace.ts"
+import { type Chance, chance } from "../kernel/Chance.ts"
+import { Actor, type Scene } from "../kernel/Scene.ts"
 import { keyOf } from "../checkers/Checker.ts"
-import { family, momentOf, type Plan } from "../Plan.ts"
+import { family, momentOf } from "../Plan.ts"
 import { instantOf } from "./Connections.ts"
 import { plainField } from "./Programs.ts"
 import type { Source } from "./Source.ts"
@@ -47,17 +46,13 @@ const words = [
   "😀"
 ]
 
-export class Writers {
-  private readonly kernel: Kernel
-  private readonly chance: Chance
+export class Writers extends Actor {
+  private readonly chance = chance(this.drawn.seed, "writers")
   private readonly source: Source
-  private readonly drawn: Plan
-  private readonly trace: Trace
-  private readonly fired: (what: string) => void
   private readonly tables = new Map<string, Array<WrittenRecord>>()
   private next = 1
   /** Whether decimals are number tokens. */
-  private readonly tokens: boolean
+  private readonly tokens = this.chance.chance(0.25)
   private stopped = false
   /** Ids that only a full scan can bring. */
   readonly excused = new Set<string>()
@@ -74,35 +69,18 @@ export class Writers {
   /** Whether the source was restored from a backup. */
   wasRestored = false
   /** Random numbers of the classes that were added later. */
-  private readonly later: Chance
-  private readonly restoring: Chance
-  private readonly configuring: Chance
+  private readonly later = chance(this.drawn.seed, "later writers")
+  private readonly restoring = chance(this.drawn.seed, "restored source")
+  private readonly configuring = chance(this.drawn.seed, "ignored fields")
   private readonly shown = new Set<WrittenRecord>()
   /** Random numbers for webhooks; null without them. */
-  private readonly hooks: Chance | null
+  private readonly hooks = this.drawn.hooks === "off" ? null : chance(this.drawn.seed, "hidden")
   /** Ids that became visible later than the bound allows. */
   readonly overBound = new Set<string>()
 
-  constructor(
-    kernel: Kernel,
-    chance: Chance,
-    source: Source,
-    drawn: Plan,
-    trace: Trace,
-    fired: (what: string) => void,
-    hooks: Chance | null
-  ) {
-    this.hooks = hooks
-    this.later = chanceOf(drawn.seed, "later writers")
-    this.restoring = chanceOf(drawn.seed, "restored source")
-    this.configuring = chanceOf(drawn.seed, "ignored fields")
-    this.kernel = kernel
-    this.chance = chance
-    this.tokens = chance.chance(0.25)
+  constructor(scene: Scene, source: Source) {
+    super(scene)
     this.source = source
-    this.drawn = drawn
-    this.trace = trace
-    this.fired = fired
   }
 
   private table(company: number, resource: Resource): Array<WrittenRecord> {
@@ -238,7 +216,7 @@ export class Writers {
     const version = table.get(id)
     if (version === undefined || version.stamp === null || this.odd.has(key)) return
     this.fired("G1 an ignored field changed")
-    this.trace.event(this.kernel.now, "source", `changes ${field.name} of ${resource.path} ${id} alone`)
+    this.log("source", `changes ${field.name} of ${resource.path} ${id} alone`)
     // No cursor shows it, and none has to: a process that reads the field again reads every record.
     this.overBound.add(key)
     const values = { ...version.values, [field.name]: String(configuring.integer(0, 99)) }
@@ -268,11 +246,11 @@ export class Writers {
         parent: one.parent
       }))
     }))
-    this.trace.event(this.kernel.now, "source", "is backed up")
+    this.log("source", "is backed up")
     return () => {
       if (this.stopped) return
       this.fired("S14 restored")
-      this.trace.event(this.kernel.now, "source", `! S14 restored, the next id is ${next}`)
+      this.log("source", `! S14 restored, the next id is ${next}`)
       this.next = next
       this.wasRestored = true
       this.wentBack = true
@@ -344,7 +322,7 @@ export class Writers {
       const one = chance.pick(changeable)
       one.gone = true
       this.fired("S11 removed")
-      this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
+      this.log("source", `removes ${resource.path} ${one.id}`)
       // A process cannot rely on the event: the id stays excused.
       this.source.remove(company, resource.path, one.id, drawn.on.has("W4"))
       const key = keyOf(company, resource.path, String(one.id))
@@ -515,8 +493,7 @@ export class Writers {
     this.lag(company, resource, isPlain ? written : [])
     for (const one of written) one.stamp = at
     const ids = written.map(({ id }) => id).join(",")
-    this.trace.event(
-      this.kernel.now,
+    this.log(
       "source",
       `writes ${resource.path} ${ids}${late === null ? "" : ` late by ${((this.kernel.now - late) / 1e6).toFixed(3)} s`}`
     )
