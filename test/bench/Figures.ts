@@ -12,14 +12,10 @@ export interface Figure {
   /** The value of the baseline; null when the bound is on the value itself. */
   readonly baseline: number | null
   readonly unit: "rows/s" | "events/s" | "MB" | "s" | "ms" | "requests" | "rows" | "statements/s" | "share"
-  readonly bound: Bound | null
+  /** A bound on the ratio if there is a baseline, otherwise on the value. */
+  readonly atLeast?: number
+  readonly atMost?: number
   readonly note: string
-}
-
-/** A bound on the ratio if there is a baseline, otherwise on the value. */
-export interface Bound {
-  readonly kind: "at least" | "at most"
-  readonly limit: number
 }
 
 /** A figure without a baseline, a bound or a note unless they are given. */
@@ -27,27 +23,8 @@ export const figure = (
   what: string,
   unit: Figure["unit"],
   value: number | null,
-  more: {
-    readonly baseline?: number | null
-    readonly atLeast?: number
-    readonly atMost?: number
-    readonly note?: string
-  }
-): Figure => ({
-  what,
-  unit,
-  value,
-  baseline: more.baseline ?? null,
-  bound:
-    more.atLeast !== undefined
-      ? { kind: "at least", limit: more.atLeast }
-      : more.atMost !== undefined
-        ? { kind: "at most", limit: more.atMost }
-        : null,
-  note: more.note ?? ""
-})
-
-export type BoundResult = "kept" | "MISSED" | "not measured" | ""
+  more: Partial<Pick<Figure, "baseline" | "atLeast" | "atMost" | "note">> = {}
+): Figure => ({ what, unit, value, baseline: null, note: "", ...more })
 
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = values.toSorted((a, b) => a - b)
@@ -61,15 +38,15 @@ export const medianOf = (values: ReadonlyArray<number | null>): number | null =>
   return measured.length === 0 || measured.length < values.length ? null : median(measured)
 }
 
-export const ratioOf = ({ value, baseline }: Figure): number | null =>
+const ratioOf = ({ value, baseline }: Figure): number | null =>
   value === null || baseline === null || baseline === 0 ? null : value / baseline
 
-export const resultOf = (figure: Figure): BoundResult => {
-  const { bound } = figure
-  if (bound === null) return ""
+const resultOf = (figure: Figure): "kept" | "MISSED" | "not measured" | "" => {
+  const { atLeast, atMost } = figure
+  if (atLeast === undefined && atMost === undefined) return ""
   const compared = figure.baseline === null ? figure.value : ratioOf(figure)
   if (compared === null) return "not measured"
-  return (bound.kind === "at least" ? compared >= bound.limit : compared <= bound.limit) ? "kept" : "MISSED"
+  return compared >= (atLeast ?? -Infinity) && compared <= (atMost ?? Infinity) ? "kept" : "MISSED"
 }
 
 const shown = (value: number | null, unit: Figure["unit"]): string => {
@@ -92,10 +69,10 @@ const shown = (value: number | null, unit: Figure["unit"]): string => {
   }
 }
 
-const boundShown = ({ bound, baseline, unit }: Figure): string => {
-  if (bound === null) return ""
-  const sign = bound.kind === "at least" ? ">=" : "<="
-  return `${sign} ${baseline === null ? shown(bound.limit, unit) : String(bound.limit)}`
+const boundShown = ({ atLeast, atMost, baseline, unit }: Figure): string => {
+  const limit = atLeast ?? atMost
+  if (limit === undefined) return ""
+  return `${atLeast === undefined ? "<=" : ">="} ${baseline === null ? shown(limit, unit) : String(limit)}`
 }
 
 export const table = (figures: ReadonlyArray<Figure>): string =>

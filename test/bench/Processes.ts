@@ -6,6 +6,8 @@
  */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
+import { setTimeout as sleep } from "node:timers/promises"
+import { secondsSince } from "./measuring.ts"
 
 const read = (path: string): string | null => {
   try {
@@ -24,20 +26,28 @@ const ticksPerSecond = ((): number => {
 })()
 
 interface Stat {
+  /** A letter: `T` is stopped, `Z` and `X` have ended. */
+  readonly state: string
   readonly parent: number
   readonly own: number
   /** Processor time of its children that have ended. */
   readonly ended: number
 }
 
-const statOf = (pid: number): Stat | null => {
+export const statOf = (pid: number): Stat | null => {
   const text = read(`/proc/${pid}/stat`)
   if (text === null) return null
-  // The name in brackets may contain spaces. The fields after it are numbers: state, parent, …
+  // The name in brackets may contain spaces. The fields after it are: state, parent, …
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
   const ticks = (place: number) => Number(fields[place]) / ticksPerSecond
-  return { parent: Number(fields[1]), own: ticks(11) + ticks(12), ended: ticks(13) + ticks(14) }
+  return { state: fields[0]!, parent: Number(fields[1]), own: ticks(11) + ticks(12), ended: ticks(13) + ticks(14) }
 }
+
+/** The live children of a process. */
+export const childrenOf = (pid: number): ReadonlyArray<number> =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && statOf(Number(name))?.parent === pid)
+    .map(Number)
 
 /** Seconds of processor time of a process alone. */
 export const cpuOf = (pid: number): number | null => statOf(pid)?.own ?? null
@@ -46,25 +56,39 @@ export const cpuOf = (pid: number): number | null => statOf(pid)?.own ?? null
 export const cpuOfFamily = (pid: number): number | null => {
   const root = statOf(pid)
   if (root === null) return null
-  let sum = root.own + root.ended
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue
-    const child = statOf(Number(name))
-    if (child !== null && child.parent === pid) sum += child.own + child.ended
-  }
-  return sum
+  const family = [root, ...childrenOf(pid).map(statOf)]
+  return family.reduce((sum, one) => sum + (one === null ? 0 : one.own + one.ended), 0)
 }
+
+const memoryMbOf =
+  (name: string) =>
+  (pid: number): number | null => {
+    const match = new RegExp(`${name}:\\s+(\\d+)`).exec(read(`/proc/${pid}/status`) ?? "")
+    return match === null ? null : Number(match[1]) / 1024
+  }
 
 /** The peak memory of a process, in MB. */
-export const peakMbOf = (pid: number): number | null => {
-  const match = /VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`) ?? "")
-  return match === null ? null : Number(match[1]) / 1024
-}
+export const peakMbOf = memoryMbOf("VmHWM")
 
 /** The current memory of a process, in MB. */
-export const rssMbOf = (pid: number): number | null => {
-  const match = /VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`) ?? "")
-  return match === null ? null : Number(match[1]) / 1024
+export const rssMbOf = memoryMbOf("VmRSS")
+
+export const difference = (after: number | null, before: number | null): number | null =>
+  after === null || before === null ? null : after - before
+
+/** The shares of a core that a process and Postgres use, over a time in which nothing happens. */
+export const idleShares = async (pid: number, postgresCpu: () => number | null, ms: number) => {
+  const [began, own, postgres] = [performance.now(), cpuOf(pid), postgresCpu()]
+  await sleep(ms)
+  const seconds = secondsSince(began)
+  const shareOf = (cpuSeconds: number | null) => (cpuSeconds === null ? null : cpuSeconds / seconds)
+  const postgresShare = shareOf(difference(postgresCpu(), postgres))
+  const ofPostgres = postgresShare === null ? "?" : (postgresShare * 100).toFixed(1)
+  return {
+    seconds,
+    share: shareOf(difference(cpuOf(pid), own)),
+    note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres} %`
+  }
 }
 
 export interface Cost {

@@ -2,23 +2,29 @@
  * The environment of the bench: the reference server in a process of its own without a limit, a Postgres at its default
  * durability, and the commands as a user starts them.
  *
- * Promise: {@link Stand.close} ends everything that is started here, also during work, and deletes its folder.
+ * Promise: `close` ends everything that is started here, also during work, and deletes its folder.
  */
-import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import type { ChildProcess } from "node:child_process"
+import { once } from "node:events"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import pg from "pg"
-import { Pool } from "undici"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../src/warehouse/Table.ts"
-import { start } from "../../src/postgres/EmbeddedPostgres.ts"
-import { type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
 import { startServer } from "../postgres/server.ts"
-import { type Cost, cpuOf, cpuOfFamily, watch } from "./Processes.ts"
+import { commandsIn, firstLine, type ReferenceProcess, startReference } from "../support/reference.ts"
+import { secondsSince } from "./measuring.ts"
+import {
+  closing,
+  databaseAt,
+  firstLineOf,
+  makeFolder,
+  type Postgres,
+  startPostgres,
+  startProgram
+} from "../support/servers.ts"
+import { type List, openPages } from "./pages.ts"
+import { type Cost, cpuOf, cpuOfFamily, difference, watch } from "./Processes.ts"
 
 export interface Warehouse {
   readonly url: string
@@ -33,13 +39,13 @@ export interface Source {
 }
 
 /** A source as `serve` uses it. */
-export interface ServedSource {
+interface ServedSource {
   readonly reference: Pick<ReferenceProcess, "baseUrl" | "pid">
   readonly token: string
 }
 
 /** The cost of a program: its own, and that of the server and Postgres for it. */
-export interface WholeCost extends Cost {
+interface WholeCost extends Cost {
   readonly serverCpuSeconds: number | null
   readonly postgresCpuSeconds: number | null
 }
@@ -49,41 +55,31 @@ export interface Run extends WholeCost {
   readonly wholeSeconds: number
 }
 
-interface Totals {
-  readonly pages: number
-  readonly requests: number
-  readonly records: number
-  readonly inserted: number
-  readonly updated: number
-  readonly deleted: number
+/** A run, and the time of its work alone. */
+interface TimedRun extends Run {
+  readonly seconds: number
 }
 
-export interface SyncRun extends Run {
+const totalNames = ["pages", "requests", "records", "inserted", "updated", "deleted"] as const
+type Totals = Readonly<Record<(typeof totalNames)[number], number>>
+
+export interface SyncRun extends TimedRun {
   readonly totals: Totals
-  /** The time of the resource alone. */
-  readonly seconds: number
 }
 
-export interface MinimalRun extends Run {
+export interface MinimalRun extends TimedRun {
   readonly rows: number
-  readonly seconds: number
 }
 
-export interface PushRun extends Run {
+/** `seconds` is from the outbox to the last recorded answer. */
+export interface PushRun extends TimedRun {
   readonly counts: Readonly<Record<string, number>>
   readonly calls: { readonly sent: number; readonly batches: number }
-  /** The time of pushing alone: from the outbox to the last recorded answer. */
-  readonly seconds: number
-}
-
-export interface PostRun extends Run {
-  readonly calls: number
-  readonly seconds: number
 }
 
 /** The input and settings of a push. */
 export interface PushOptions {
-  /** An NDJSON file in the folder of {@link Stand.write}. */
+  /** An NDJSON file in the folder of the stand. */
   readonly file: string
   readonly resource: string
   readonly batchSize: number
@@ -100,85 +96,17 @@ export interface SyncSettings {
 
 /** A running `tributary serve`. */
 export interface Serving {
-  readonly url: string
-  /** The path of deliveries to the company. */
-  readonly path: string
+  readonly pid: number
+  /** The line that it prints when it is ready. */
+  readonly line: string
   /** Stops it and returns its cost. */
   readonly stop: () => Promise<WholeCost>
 }
 
-export interface Stand {
-  readonly source: (options: ReadonlyArray<string>, settings: { readonly pageSize: number | null }) => Promise<Source>
-  /** Creates an empty database. */
-  readonly warehouse: () => Promise<Warehouse>
-  readonly sync: (
-    source: Source,
-    warehouse: Warehouse,
-    settings: SyncSettings,
-    args: ReadonlyArray<string>
-  ) => Promise<SyncRun>
-  /** Exports the resource as Parquet; returns the rows of its manifest. */
-  readonly exportParquet: (
-    source: Source,
-    warehouse: Warehouse,
-    resource: string
-  ) => Promise<Run & { readonly rows: number }>
-  readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
-  /** Writes a file and returns its path. */
-  readonly write: (name: string, text: string) => string
-  /** Pushes the records of a file to the source, without a request limit. */
-  readonly push: (source: Source, warehouse: Warehouse, options: PushOptions) => Promise<PushRun>
-  /** Posts the same records by a bare loop. */
-  readonly post: (source: Source, warehouse: Warehouse, options: PushOptions) => Promise<PostRun>
-  /** Receives events of the resources, without a request limit. */
-  readonly serve: (
-    source: Source,
-    warehouse: Warehouse,
-    settings: { readonly secret: string; readonly resources: ReadonlyArray<string> }
-  ) => Promise<Serving>
-  /** Starts `tributary serve` with a configuration. An empty variable is not set. */
-  readonly serving: (
-    source: ServedSource,
-    warehouse: Warehouse,
-    yaml: string,
-    env: Readonly<Record<string, string>>
-  ) => Promise<{
-    readonly pid: number
-    /** The line that it prints when it is ready. */
-    readonly line: string
-    readonly stop: Serving["stop"]
-  }>
-  /** Seconds of processor time of Postgres so far. */
-  readonly postgresCpu: () => number | null
-  readonly close: () => Promise<void>
-}
-
-const minimalProgram = fileURLToPath(new URL("./minimal.ts", import.meta.url))
-const posterProgram = fileURLToPath(new URL("./poster.ts", import.meta.url))
+export type Stand = Awaited<ReturnType<typeof open>>
 
 /** The records in the heap of the reference server need more than Node's default. */
 const serverHeapMb = 12_000
-
-/** The Postgres of a stand. */
-interface Postgres {
-  /** Of the database `postgres`. */
-  readonly url: string
-  readonly pid: () => number
-  readonly stop: () => Promise<void>
-}
-
-const embedded = async (folder: string): Promise<Postgres> => {
-  const scope = Scope.makeUnsafe()
-  const { endpoint, pid } = await Effect.runPromise(
-    start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
-  )
-  const { host, port, user, password } = endpoint
-  return {
-    url: `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`,
-    pid,
-    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
-  }
-}
 
 /** A server of another version (test/postgres/server.ts) with its own settings. */
 const installed = async (version: string): Promise<Postgres> => {
@@ -187,40 +115,27 @@ const installed = async (version: string): Promise<Postgres> => {
 }
 
 /** Starts Postgres: the embedded one, or one of another version. Servers and databases start on request. */
-export const open = async (version: string | null = null): Promise<Stand> => {
-  const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
-  // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
-  chmodSync(folder, 0o755)
+export const open = async (version: string | null = null) => {
+  const folder = makeFolder("bench")
   const references: Array<ReferenceProcess> = []
   const clients: Array<pg.Client> = []
-  /** The running child processes. */
-  const children = new Set<ChildProcess>()
-  const close = async () => {
-    for (const child of children) child.kill("SIGKILL")
-    for (const client of clients) await client.end().catch(() => undefined)
-    for (const reference of references) await reference.stop()
-    await postgres.stop()
-    rmSync(folder, { recursive: true, force: true })
-  }
-  let closing: Promise<void> | undefined
-  const closeAll = () => (closing ??= close())
-  const postgres = await (version === null ? embedded(folder) : installed(version))
-  const urlOf = (database: string) => postgres.url.replace(/\/postgres(?=$|\?)/, `/${database}`)
-  const connect = async (database: string) => {
-    const client = new pg.Client({ connectionString: urlOf(database) })
+  const commands = commandsIn(folder)
+  const postgres = await (version === null ? startPostgres(makeFolder("bench-postgres")) : installed(version))
+  const connect = async (url: string) => {
+    const client = new pg.Client({ connectionString: url })
     client.on("error", () => {})
     await client.connect()
     clients.push(client)
     return client
   }
-  const administrator = await connect("postgres")
+  const administrator = await connect(postgres.url)
 
-  const source: Stand["source"] = async (options, { pageSize }) => {
-    const before = process.env["NODE_OPTIONS"]
-    process.env["NODE_OPTIONS"] = `${before ?? ""} --max-old-space-size=${serverHeapMb}`
-    const reference = await startReference(options).finally(() => {
-      if (before === undefined) delete process.env["NODE_OPTIONS"]
-      else process.env["NODE_OPTIONS"] = before
+  const source = async (
+    options: ReadonlyArray<string>,
+    { pageSize }: Pick<SyncSettings, "pageSize">
+  ): Promise<Source> => {
+    const reference = await startReference(options, {
+      NODE_OPTIONS: `${process.env["NODE_OPTIONS"] ?? ""} --max-old-space-size=${serverHeapMb}`
     })
     references.push(reference)
     await reference.control("PUT", "/limits", { requestsPerMinute: null })
@@ -229,12 +144,14 @@ export const open = async (version: string | null = null): Promise<Stand> => {
   }
 
   let databases = 0
-  const warehouse: Stand["warehouse"] = async () => {
+  /** Creates an empty database. */
+  const warehouse = async (): Promise<Warehouse> => {
     const name = `bench_${(databases += 1)}`
     await administrator.query(`create database ${name}`)
-    const client = await connect(name)
+    const url = databaseAt(postgres.url, name)
+    const client = await connect(url)
     return {
-      url: urlOf(name),
+      url,
       client,
       query: async (text, values) => (await client.query(text, values === undefined ? undefined : [...values])).rows,
       close: async () => {
@@ -254,10 +171,9 @@ export const open = async (version: string | null = null): Promise<Stand> => {
   /** Measures the cost of the server and Postgres from now on. */
   const others = ({ reference }: ServedSource) => {
     const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
-    const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
     return () => ({
-      serverCpuSeconds: since(serverBefore, cpuOf(reference.pid)),
-      postgresCpuSeconds: since(postgresBefore, cpuOfFamily(postgres.pid()))
+      serverCpuSeconds: difference(cpuOf(reference.pid), serverBefore),
+      postgresCpuSeconds: difference(cpuOfFamily(postgres.pid()), postgresBefore)
     })
   }
 
@@ -268,166 +184,125 @@ export const open = async (version: string | null = null): Promise<Stand> => {
   ): Promise<Run & { readonly result: A }> => {
     await administrator.query("checkpoint")
     const work = others(from)
-    const began = process.hrtime.bigint()
+    const began = performance.now()
     const { child, done } = program()
-    children.add(child)
     const watched = watch(child.pid!)
-    const result = await done.finally(() => {
-      children.delete(child)
-      watched()
+    const result = await done.finally(watched)
+    return { result, wholeSeconds: secondsSince(began), ...watched(), ...work() }
+  }
+
+  /** Runs a command to its end. Returns its report and its cost. */
+  const command = async <Report>(from: Source, to: Warehouse, args: ReadonlyArray<string>) => {
+    const env = environment(from, to)
+    const { result, ...run } = await counted(from, () => commands.start([...args, "--json"], env))
+    if (result.code !== 0) throw new Error(`${args[0]} ended with ${result.code}: ${result.stderr}`)
+    return { report: JSON.parse(result.stdout) as Report, run }
+  }
+
+  /** Runs one of the baselines to its end. Returns what it prints and its cost. */
+  const baseline = async <Report>(from: Source, to: Warehouse, module: string, args: ReadonlyArray<string>) => {
+    const { result, ...run } = await counted(from, () => {
+      const child = startProgram(new URL(module, import.meta.url), args, environment(from, to))
+      return { child, done: Promise.all([firstLineOf(child), once(child, "close")]).then(([line]) => line) }
     })
-    const wholeSeconds = Number(process.hrtime.bigint() - began) / 1e9
-    return { result, ...watched(), wholeSeconds, ...work() }
+    return { report: JSON.parse(result) as Report, run }
   }
 
-  const sync: Stand["sync"] = async (from, to, settings, args) => {
-    mkdirSync(join(folder, "config"), { recursive: true })
-    writeFileSync(
-      join(folder, "config", "tributary.yaml"),
-      `budget: { requests_per_minute: ${settings.requestsPerMinute ?? "unlimited"} }\n` +
-        (settings.pageSize === null ? "" : `paging: { page_size: ${settings.pageSize} }\n`)
-    )
-    const { result, ...run } = await counted(from, () =>
-      startCommand(["sync", ...args, "--json"], { cwd: folder, env: environment(from, to) })
-    )
-    if (result.code !== 0) throw new Error(`sync ended with ${result.code}: ${result.stderr}`)
-    const report = JSON.parse(result.stdout) as {
-      readonly companies: ReadonlyArray<{
-        readonly outcomes: ReadonlyArray<{ readonly durationMs: number; readonly totals: Totals }>
-      }>
-    }
-    const outcomes = report.companies.flatMap((company) => company.outcomes)
-    const sum = (of: keyof Totals) => outcomes.reduce((total, { totals }) => total + totals[of], 0)
-    return {
-      ...run,
-      seconds: Math.max(...outcomes.map(({ durationMs }) => durationMs)) / 1000,
-      totals: {
-        pages: sum("pages"),
-        requests: sum("requests"),
-        records: sum("records"),
-        inserted: sum("inserted"),
-        updated: sum("updated"),
-        deleted: sum("deleted")
-      }
-    }
-  }
-
-  /** Runs one of the baselines to its end. Returns the line that it prints. */
-  const baseline = (from: Source, to: Warehouse, program: string, args: ReadonlyArray<string>) =>
-    counted(from, () => {
-      const child = spawn(process.execPath, [program, ...args], {
-        env: { PATH: process.env["PATH"], ...environment(from, to) },
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      let stdout = ""
-      child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()))
-      const done = new Promise<string>((resolve, reject) => {
-        child.once("close", (code) =>
-          code === 0 ? resolve(stdout) : reject(new Error(`the baseline ended with ${code}`))
-        )
-      })
-      return { child, done }
-    })
-
-  const minimal: Stand["minimal"] = async (from, to, args) => {
-    const { result, ...run } = await baseline(from, to, minimalProgram, args)
-    const { rows, seconds, peakKb } = JSON.parse(result) as { rows: number; seconds: number; peakKb: number }
-    return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }
-  }
-
-  const exportParquet: Stand["exportParquet"] = async (from, to, resource) => {
-    const files = join(folder, "export")
-    const { result, ...run } = await counted(from, () =>
-      startCommand(["export", resource, "--to", files, "--json"], { cwd: folder, env: environment(from, to) })
-    )
-    rmSync(files, { recursive: true, force: true })
-    if (result.code !== 0) throw new Error(`export ended with ${result.code}: ${result.stderr}`)
-    const { tables } = JSON.parse(result.stdout) as { readonly tables: ReadonlyArray<{ readonly rows: number }> }
-    return { ...run, rows: tables.reduce((sum, { rows }) => sum + rows, 0) }
-  }
-
-  const write: Stand["write"] = (name, text) => {
+  /** Writes a file and returns its path. */
+  const write = (name: string, text: string): string => {
     const path = join(folder, name)
+    mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, text)
     return path
   }
 
-  const post: Stand["post"] = async (from, to, { file, resource, batchSize, concurrency }) => {
-    const { result, ...run } = await baseline(from, to, posterProgram, [
-      file,
-      resource,
-      String(batchSize),
-      String(concurrency)
-    ])
-    return { ...run, ...(JSON.parse(result) as { calls: number; seconds: number }) }
+  const sync = async (
+    from: Source,
+    to: Warehouse,
+    { requestsPerMinute, pageSize }: SyncSettings,
+    args: ReadonlyArray<string>
+  ): Promise<SyncRun> => {
+    write(
+      "config/tributary.yaml",
+      `budget: { requests_per_minute: ${requestsPerMinute ?? "unlimited"} }\n` +
+        (pageSize === null ? "" : `paging: { page_size: ${pageSize} }\n`)
+    )
+    interface Report {
+      readonly companies: ReadonlyArray<{
+        readonly outcomes: ReadonlyArray<{ readonly durationMs: number; readonly totals: Totals }>
+      }>
+    }
+    const { report, run } = await command<Report>(from, to, ["sync", ...args])
+    const outcomes = report.companies.flatMap((company) => company.outcomes)
+    const totals = Object.fromEntries(
+      totalNames.map((name) => [name, outcomes.reduce((sum, one) => sum + one.totals[name], 0)])
+    ) as Totals
+    return { ...run, seconds: Math.max(...outcomes.map(({ durationMs }) => durationMs)) / 1000, totals }
   }
 
-  const push: Stand["push"] = async (from, to, { file, resource, batchSize, concurrency }) => {
+  const minimal = async (from: Source, to: Warehouse, args: ReadonlyArray<string>): Promise<MinimalRun> => {
+    type Report = Pick<MinimalRun, "rows" | "seconds"> & { readonly peakKb: number }
+    const { report, run } = await baseline<Report>(from, to, "./minimal.ts", args)
+    return { ...run, ...report, peakMb: run.peakMb ?? report.peakKb / 1024 }
+  }
+
+  /** Exports the resource as Parquet; returns the rows of its manifest. */
+  const exportParquet = async (from: Source, to: Warehouse, resource: string) => {
+    const files = join(folder, "export")
+    interface Report {
+      readonly tables: ReadonlyArray<{ readonly rows: number }>
+    }
+    const { report, run } = await command<Report>(from, to, ["export", resource, "--to", files])
+    rmSync(files, { recursive: true, force: true })
+    return { ...run, rows: report.tables.reduce((sum, { rows }) => sum + rows, 0) }
+  }
+
+  /** Posts records by a bare loop. */
+  const post = async (from: Source, to: Warehouse, { file, resource, batchSize, concurrency }: PushOptions) => {
+    const args = [file, resource, String(batchSize), String(concurrency)]
+    const { report, run } = await baseline<{ calls: number; seconds: number }>(from, to, "./poster.ts", args)
+    return { ...run, ...report }
+  }
+
+  /** Pushes the same records, without a request limit. */
+  const push = async (
+    from: Source,
+    to: Warehouse,
+    { file, resource, batchSize, concurrency }: PushOptions
+  ): Promise<PushRun> => {
     const config = write(
       "push.yaml",
       `budget: { requests_per_minute: unlimited }
 push: { batch_size: ${batchSize}, concurrency: ${concurrency} }
 `
     )
-    const { result, ...run } = await counted(from, () =>
-      startCommand(["push", resource, "--from", file, "--config", config, "--json"], {
-        cwd: folder,
-        env: environment(from, to)
-      })
-    )
-    if (result.code !== 0) throw new Error(`push ended with ${result.code}: ${result.stderr}`)
-    const { counts, calls, durationMs } = JSON.parse(result.stdout) as Pick<PushRun, "counts" | "calls"> & {
-      readonly durationMs: number
-    }
-    return { ...run, counts, calls, seconds: durationMs / 1000 }
+    type Report = Pick<PushRun, "counts" | "calls"> & { readonly durationMs: number }
+    const { report, run } = await command<Report>(from, to, ["push", resource, "--from", file, "--config", config])
+    return { ...run, counts: report.counts, calls: report.calls, seconds: report.durationMs / 1000 }
   }
 
-  const serving: Stand["serving"] = async (from, to, yaml, env) => {
-    const config = write("serve.yaml", yaml)
-    const { child, done } = startCommand(["serve", "--json", "--config", config], {
-      cwd: folder,
-      env: Object.fromEntries(Object.entries({ ...environment(from, to), ...env }).filter(([, value]) => value !== ""))
-    })
-    children.add(child)
-    const watched = watch(child.pid!)
+  /** Starts `tributary serve` with a configuration. An empty variable is not set. */
+  const serving = async (
+    from: ServedSource,
+    to: Warehouse,
+    yaml: string,
+    env: Readonly<Record<string, string>>
+  ): Promise<Serving> => {
+    const all = Object.entries({ ...environment(from, to), ...env }).filter(([, value]) => value !== "")
+    const run = commands.start(["serve", "--json", "--config", write("serve.yaml", yaml)], Object.fromEntries(all))
+    const watched = watch(run.child.pid!)
     const work = others(from)
-    const line = await new Promise<string>((resolve, reject) => {
-      createInterface({ input: child.stdout! }).once("line", resolve)
-      const ended = async () => {
-        const { code, stderr } = await done
-        children.delete(child)
-        reject(new Error(`serve ended with ${code}: ${stderr}`))
-      }
-      void ended()
-    })
     return {
-      pid: child.pid!,
-      line,
+      pid: run.child.pid!,
+      line: await firstLine(run),
       stop: async () => {
-        child.kill("SIGTERM")
-        const { code, stderr } = await done
+        run.child.kill("SIGTERM")
+        const { code, stderr } = await run.done
         const cost = { ...watched(), ...work() }
         if (code !== 0) throw new Error(`serve ended with ${code}: ${stderr}`)
         return cost
       }
     }
-  }
-
-  const serve: Stand["serve"] = async (from, to, { secret, resources }) => {
-    const company = "bench"
-    const { line, stop } = await serving(
-      from,
-      to,
-      `companies: [{ name: ${company}, token_env: SERVICE_API_TOKEN, webhook_secrets_env: [SECRET], resources: [${resources.join(", ")}] }]
-budget: { requests_per_minute: unlimited }
-webhooks: { listen: "127.0.0.1:0" }
-schedule: { default: off }
-dashboard: { listen: off }
-`,
-      { SECRET: secret }
-    )
-    const { listening } = JSON.parse(line) as { readonly listening: string }
-    return { url: listening, path: `/hooks/${company}`, stop }
   }
 
   return {
@@ -439,10 +314,16 @@ dashboard: { listen: off }
     write,
     push,
     post,
-    serve,
     serving,
+    /** Seconds of processor time of Postgres so far. */
     postgresCpu: () => cpuOfFamily(postgres.pid()),
-    close: closeAll
+    close: closing(async () => {
+      await commands.close()
+      for (const client of clients) await client.end().catch(() => undefined)
+      for (const reference of references) await reference.stop()
+      await postgres.stop()
+      rmSync(folder, { recursive: true, force: true })
+    })
   }
 }
 
@@ -455,37 +336,17 @@ export interface FetchResult {
 /** Reads every page of a list: the bytes alone, or also parsed with `JSON.parse`. */
 export const fetchAll = async (
   { reference, token }: Source,
-  list: { readonly resource: string; readonly pageSize: number; readonly since?: string; readonly parse: boolean }
+  { parse, ...list }: List & { readonly parse: boolean }
 ): Promise<FetchResult> => {
-  const { origin, pathname } = new URL(reference.baseUrl)
-  const pool = new Pool(origin, { connections: 2 })
-  const ask = async (cursor: string | null) => {
-    const parameters = new URLSearchParams({
-      limit: String(list.pageSize),
-      ...(list.since === undefined ? {} : { modifiedsince: list.since }),
-      ...(cursor === null ? {} : { cursor })
-    })
-    const { body, statusCode } = await pool.request({
-      method: "GET",
-      path: `${pathname}/${list.resource}?${parameters.toString()}`,
-      headers: { authorization: `Bearer ${token}` }
-    })
-    if (statusCode !== 200) throw new Error(`${list.resource}: ${statusCode} ${await body.text()}`)
-    return Buffer.from(await body.arrayBuffer())
-  }
-  const began = process.hrtime.bigint()
+  const pages = openPages(reference.baseUrl, token)
+  const began = performance.now()
   let [rows, bytes] = [0, 0]
-  for (let next: Promise<Buffer> | null = ask(null); next !== null;) {
-    const page: Buffer = await next
+  for await (const { page } of pages.read(list)) {
     bytes += page.length
-    // The token of the next page is behind the records: it is known before they are parsed.
-    const cursor = /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1]
-    next = cursor === undefined ? null : ask(cursor)
-    next?.catch(() => undefined)
-    if (list.parse) rows += (JSON.parse(page.toString("utf8")) as { data: ReadonlyArray<unknown> }).data.length
+    if (parse) rows += (JSON.parse(page.toString("utf8")) as { data: ReadonlyArray<unknown> }).data.length
   }
-  const seconds = Number(process.hrtime.bigint() - began) / 1e9
-  await pool.close()
+  const seconds = secondsSince(began)
+  await pages.close()
   return { seconds, rows, bytes }
 }
 

@@ -22,7 +22,8 @@ import { Readable } from "node:stream"
 import { parseArgs } from "node:util"
 import { from as copyFrom, to as copyTo } from "pg-copy-streams"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import * as Figures from "./Figures.ts"
+import { secondsSince } from "./measuring.ts"
+import { type Figure, figure, median, medianOf, plain, table } from "./Figures.ts"
 import * as Stand from "./Stand.ts"
 import { firstLoad } from "./first-load.ts"
 import * as Pushes from "./pushes.ts"
@@ -55,7 +56,7 @@ const changeBatch = 5_000
 /** Longer than the overlap of a scan (300 s unless configured otherwise). */
 const beyondOverlapSeconds = 600
 
-const figures: Array<Figures.Figure> = []
+const figures: Array<Figure> = []
 const say = (line: string) => process.stderr.write(`${line}\n`)
 const perRow = (seconds: number | null, count: number) =>
   seconds === null ? "?" : ((seconds / count) * 1e6).toFixed(1)
@@ -86,9 +87,9 @@ const copyCeiling = async (warehouse: Stand.Warehouse, from: string): Promise<nu
     for await (const chunk of source) chunks.push(chunk as Buffer)
   })
   await warehouse.query(`create table copied (like ${from} including all)`)
-  const began = process.hrtime.bigint()
+  const began = performance.now()
   await pipeline(Readable.from(chunks), warehouse.client.query(copyFrom("copy copied from stdin")))
-  const seconds = Number(process.hrtime.bigint() - began) / 1e9
+  const seconds = secondsSince(began)
   await warehouse.query("drop table copied")
   return seconds
 }
@@ -141,38 +142,26 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     const theirs = await stand.warehouse()
     await theirs.query(bare.create)
     const both = async (
-      baseline: () => Promise<Stand.MinimalRun>,
-      product: () => Promise<Stand.SyncRun>
-    ): Promise<readonly [Stand.MinimalRun, Stand.SyncRun]> => {
+      baselines: Array<Stand.MinimalRun>,
+      products: Array<Stand.SyncRun>,
+      ...more: ReadonlyArray<string>
+    ) => {
+      const baseline = async () => void baselines.push(await stand.minimal(fresh, theirs, [...minimalArgs, ...more]))
+      const product = async () => void products.push(await stand.sync(fresh, ours, settings, [resource]))
       // The state of the machine may change between two runs, so they alternate.
-      if (round % 2 === 1) {
-        const first = await baseline()
-        return [first, await product()]
-      }
-      const first = await product()
-      return [await baseline(), first]
+      for (const run of round % 2 === 1 ? [baseline, product] : [product, baseline]) await run()
     }
-    const [minimalFull, full] = await both(
-      () => stand.minimal(fresh, theirs, minimalArgs),
-      () => stand.sync(fresh, ours, settings, [resource])
-    )
-    all.minimalFull.push(minimalFull)
-    all.full.push(full)
+    await both(all.minimalFull, all.full)
     await requireRowCount(ours, `erp.${resource}`, rows)
     await requireRowCount(theirs, "minimal", rows)
-    const written = await Stand.rowsWritten(ours)
-    all.fullWritten = written
+    all.fullWritten = await Stand.rowsWritten(ours)
     all.copied.push(await copyCeiling(theirs, "minimal"))
 
     const since = await change(fresh, rows, 1, "changed")
     await Stand.fetchAll(fresh, { resource, pageSize: size, since, parse: false })
-    const [minimalChanged, changed] = await both(
-      () => stand.minimal(fresh, theirs, [...minimalArgs, "--since", since]),
-      () => stand.sync(fresh, ours, settings, [resource])
-    )
-    all.minimalChanged.push(minimalChanged)
-    all.changed.push(changed)
-    if (changed.totals.updated !== rows) throw new Error(`${changed.totals.updated} rows updated instead of ${rows}`)
+    await both(all.minimalChanged, all.changed, "--since", since)
+    const { updated } = all.changed.at(-1)!.totals
+    if (updated !== rows) throw new Error(`${updated} rows updated instead of ${rows}`)
     const afterChanged = await Stand.rowsWritten(ours)
 
     // A scan begins before its cursor: recent changes are read again and not written. Time passes at the source, and
@@ -184,94 +173,81 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     if (afterStill !== afterChanged) throw new Error(`a quiet sync wrote ${afterStill - afterChanged} rows`)
     const sinceFew = await change(fresh, rows, 100, "again")
     await Stand.fetchAll(fresh, { resource, pageSize: size, since: sinceFew, parse: false })
-    const percent = await stand.sync(fresh, ours, settings, [resource])
-    all.percent.push(percent)
+    all.percent.push(await stand.sync(fresh, ours, settings, [resource]))
     all.percentWritten = (await Stand.rowsWritten(ours)) - afterStill
     await ours.close()
     await theirs.close()
   }
   await source.reference.stop()
 
-  const measured: Array<Figures.Figure> = []
-  const rate = (runs: ReadonlyArray<{ readonly seconds: number }>) =>
-    rows / Figures.median(runs.map(({ seconds }) => seconds))
-  const rawRate = rate(all.raw)
-  const whole = (runs: ReadonlyArray<Stand.Run>) => Figures.median(runs.map(({ wholeSeconds }) => wholeSeconds))
-  const ratios = (ours: ReadonlyArray<{ seconds: number }>, theirs: ReadonlyArray<{ seconds: number }>) =>
+  type Timed = ReadonlyArray<{ readonly seconds: number }>
+  const secondsOf = (runs: Timed) => median(runs.map(({ seconds }) => seconds))
+  const rate = (runs: Timed) => rows / secondsOf(runs)
+  const whole = (runs: ReadonlyArray<Stand.Run>) => median(runs.map(({ wholeSeconds }) => wholeSeconds))
+  const wholes = (ours: ReadonlyArray<Stand.Run>, theirs: ReadonlyArray<Stand.Run>) =>
+    `${whole(ours).toFixed(2)} s to ${whole(theirs).toFixed(2)} s`
+  const peak = (runs: ReadonlyArray<Stand.Run>) => medianOf(runs.map(({ peakMb }) => peakMb))
+  const [fullSeconds, stillSeconds] = [secondsOf(all.full), secondsOf(all.still)]
+  const ratios = (ours: Timed, theirs: Timed) =>
     ours.map(({ seconds }, index) => (theirs[index]!.seconds / seconds).toFixed(2)).join(" ")
-  measured.push(
-    Figures.figure("ceiling: fetch, bytes only", "rows/s", rawRate, {
+  const measured = [
+    figure("ceiling: fetch, bytes only", "rows/s", rate(all.raw), {
       note: `${Math.round(all.raw[0]!.bytes / rows)} bytes a record`
     }),
-    Figures.figure("ceiling: fetch and JSON.parse", "rows/s", rate(all.parsed), { baseline: rawRate }),
-    Figures.figure("ceiling: COPY, keyed table", "rows/s", rows / Figures.median(all.copied), {}),
-    Figures.figure("full sync", "rows/s", rate(all.full), {
+    figure("ceiling: fetch and JSON.parse", "rows/s", rate(all.parsed), { baseline: rate(all.raw) }),
+    figure("ceiling: COPY, keyed table", "rows/s", rows / median(all.copied)),
+    figure("full sync", "rows/s", rate(all.full), {
       baseline: rate(all.minimalFull),
       atLeast: 0.8,
       note: `rounds ${ratios(all.full, all.minimalFull)}`
     }),
-    Figures.figure("full sync, whole command", "rows/s", rows / whole(all.full), {
+    figure("full sync, whole command", "rows/s", rows / whole(all.full), {
       baseline: rows / whole(all.minimalFull),
       atLeast: 0.8,
-      note: `${whole(all.full).toFixed(2)} s to ${whole(all.minimalFull).toFixed(2)} s; programs started and ended, tables made`
+      note: `${wholes(all.full, all.minimalFull)}; programs started and ended, tables made`
     }),
-    Figures.figure("every row changed", "rows/s", rate(all.changed), {
+    figure("every row changed", "rows/s", rate(all.changed), {
       baseline: rate(all.minimalChanged),
       atLeast: 0.6,
       note: `rounds ${ratios(all.changed, all.minimalChanged)}; history included`
     }),
-    Figures.figure("every row changed, whole command", "rows/s", rows / whole(all.changed), {
+    figure("every row changed, whole command", "rows/s", rows / whole(all.changed), {
       baseline: rows / whole(all.minimalChanged),
       atLeast: 0.6,
-      note: `${whole(all.changed).toFixed(2)} s to ${whole(all.minimalChanged).toFixed(2)} s`
+      note: wholes(all.changed, all.minimalChanged)
     }),
-    Figures.figure("nothing changed, every row read again", "rows/s", rate(all.again), {
+    figure("nothing changed, every row read again", "rows/s", rate(all.again), {
       baseline: rate(all.full),
       note: `all changed within the overlap before the cursor: ${all.again[0]!.totals.records} records read, none written`
     }),
-    Figures.figure("nothing changed, one resource", "s", Figures.median(all.still.map((run) => run.seconds)), {
-      baseline: Figures.median(all.full.map((run) => run.seconds)),
+    figure("nothing changed, one resource", "s", stillSeconds, {
+      baseline: fullSeconds,
       atMost: 0.1,
       note: `${all.still[0]!.totals.requests} requests, ${all.still[0]!.totals.records} records read`
     }),
-    Figures.figure("1 % changed: rows written", "rows", all.percentWritten, {
+    figure("1 % changed: rows written", "rows", all.percentWritten, {
       baseline: all.fullWritten,
       atMost: 0.02,
       note: `${all.percent[0]!.totals.updated} updated, each with its earlier version kept`
     }),
-    Figures.figure(
-      "1 % changed: time beyond a quiet sync",
-      "s",
-      Math.max(
-        0,
-        Figures.median(all.percent.map((run) => run.seconds)) - Figures.median(all.still.map((run) => run.seconds))
-      ),
-      {
-        baseline: Figures.median(all.full.map((run) => run.seconds)),
-        atMost: 0.02,
-        note: `a quiet sync of the resource takes ${Figures.median(all.still.map((run) => run.seconds)).toFixed(2)} s`
-      }
-    ),
-    Figures.figure(
-      `memory: peak at ${rows.toLocaleString("en-US")} rows`,
-      "MB",
-      Figures.medianOf(all.full.map(({ peakMb }) => peakMb)),
-      {
-        atMost: 250,
-        note: `the minimal pipeline: ${Figures.medianOf(all.minimalFull.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB; every row changed: ${Figures.medianOf(all.changed.map(({ peakMb }) => peakMb))?.toFixed(0) ?? "?"} MB`
-      }
-    )
-  )
+    figure("1 % changed: time beyond a quiet sync", "s", Math.max(0, secondsOf(all.percent) - stillSeconds), {
+      baseline: fullSeconds,
+      atMost: 0.02,
+      note: `a quiet sync of the resource takes ${stillSeconds.toFixed(2)} s`
+    }),
+    figure(`memory: peak at ${rows.toLocaleString("en-US")} rows`, "MB", peak(all.full), {
+      atMost: 250,
+      note: `the minimal pipeline: ${peak(all.minimalFull)?.toFixed(0) ?? "?"} MB; every row changed: ${peak(all.changed)?.toFixed(0) ?? "?"} MB`
+    })
+  ]
   say(`full sync:         ${costOf(middle(all.full), rows)}`)
   say(`  minimal:         ${costOf(middle(all.minimalFull), rows)}`)
   say(`every row changed: ${costOf(middle(all.changed), rows)}`)
   say(`  read again:      ${costOf(middle(all.again), rows)}`)
   say(`  minimal:         ${costOf(middle(all.minimalChanged), rows)}`)
-  const isOne = pageSizes.length === 1
-  figures.push(
-    ...measured.map((figure) => ({ ...figure, what: isOne ? figure.what : `pages of ${size}: ${figure.what}` }))
-  )
-  return Figures.medianOf(all.full.map(({ peakMb }) => peakMb))
+  const prefix = pageSizes.length === 1 ? "" : `pages of ${size}: `
+  figures.push(...measured.map((one) => ({ ...one, what: `${prefix}${one.what}` })))
+  return peak(all.full)
 }
 
 /** A first sync of every resource, beside the minimal pipeline for the same records. */
@@ -292,11 +268,11 @@ const measureEvery = async (stand: Stand.Stand) => {
     await bare.close()
   }
   await source.reference.stop()
-  const seconds = (runs: ReadonlyArray<Stand.Run>) => Figures.median(runs.map(({ wholeSeconds }) => wholeSeconds))
+  const seconds = (runs: ReadonlyArray<Stand.Run>) => median(runs.map(({ wholeSeconds }) => wholeSeconds))
   const { totals } = ours[0]!
   const { rows: minimalRows } = theirs[0]!
   figures.push(
-    Figures.figure("first sync of every resource, whole command", "rows/s", totals.records / seconds(ours), {
+    figure("first sync of every resource, whole command", "rows/s", totals.records / seconds(ours), {
       baseline: minimalRows / seconds(theirs),
       atLeast: 0.9,
       note: `${totals.records} records of ${tables.length} resources: ${seconds(ours).toFixed(2)} s to ${seconds(theirs).toFixed(2)} s for ${minimalRows} (no cancelled ones); migrations and tables included`
@@ -314,16 +290,16 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
   await warehouse.close()
   await source.reference.stop()
   figures.push(
-    Figures.figure("memory: peak at 1,000,000 rows", "MB", run.peakMb, {
+    figure("memory: peak at 1,000,000 rows", "MB", run.peakMb, {
       atMost: 250,
       note: `${Math.round(million / run.seconds).toLocaleString("en-US")} rows/s, the server's first rendering included`
     }),
-    Figures.figure("export of 1,000,000 rows as Parquet", "s", exported.wholeSeconds, {
+    figure("export of 1,000,000 rows as Parquet", "s", exported.wholeSeconds, {
       atMost: 60,
       note: "the whole command"
     }),
-    Figures.figure("the same: peak memory", "MB", exported.peakMb, { atMost: 300 }),
-    Figures.figure(`memory: 1,000,000 rows beside ${rows.toLocaleString("en-US")}`, "MB", run.peakMb, {
+    figure("the same: peak memory", "MB", exported.peakMb, { atMost: 300 }),
+    figure(`memory: 1,000,000 rows beside ${rows.toLocaleString("en-US")}`, "MB", run.peakMb, {
       baseline: peakMb,
       atMost: 1.2
     })
@@ -359,16 +335,16 @@ const measureQuiet = async (stand: Stand.Stand) => {
   await warehouse.close()
   await source.reference.stop()
   figures.push(
-    Figures.figure("nothing changed: requests", "requests", total, {
+    figure("nothing changed: requests", "requests", total, {
       baseline: following.length,
       atMost: 1,
       note: `one for each resource with modifiedsince${more.length === 0 ? "" : `, except ${more.join(", ")}`}; ${journalEntries.length - total} for the others and to begin`
     }),
-    Figures.figure("nothing changed: rows written", "rows", writtenNow, {
+    figure("nothing changed: rows written", "rows", writtenNow, {
       atMost: 0,
       note: `${run.totals.records} records read of the resources without modifiedsince`
     }),
-    Figures.figure("nothing changed: whole command", "s", run.wholeSeconds, {
+    figure("nothing changed: whole command", "s", run.wholeSeconds, {
       note: `${serviceV2.resources.size} resources`
     })
   )
@@ -391,11 +367,11 @@ const measureCold = async (stand: Stand.Stand) => {
   }
   await source.reference.stop()
   figures.push(
-    Figures.figure("one page, cold process", "s", Figures.median(later), {
+    figure("one page, cold process", "s", median(later), {
       atMost: 0.8,
       note: `the whole command; from ${Math.min(...later).toFixed(2)} to ${Math.max(...later).toFixed(2)} s`
     }),
-    Figures.figure("the same, empty database", "s", Figures.median(firsts), {
+    figure("the same, empty database", "s", median(firsts), {
       atMost: 0.8,
       note: "migrations and tables included"
     })
@@ -424,18 +400,12 @@ say(
 const versions = flags.postgres === undefined ? [null] : flags.postgres.split(",")
 for (const version of versions) {
   const stand = await Stand.open(version)
-  const end = (code: number) => () => void stand.close().finally(() => process.exit(code))
-  const [interrupted, terminated] = [end(130), end(143)]
-  process.once("SIGINT", interrupted)
-  process.once("SIGTERM", terminated)
   figures.splice(0)
   try {
     await measure(stand)
   } finally {
-    process.off("SIGINT", interrupted)
-    process.off("SIGTERM", terminated)
     await stand.close()
   }
   if (versions.length > 1) process.stdout.write(`\nPostgres ${version}`)
-  process.stdout.write(flags.json ? `${JSON.stringify(Figures.plain(figures))}\n` : `\n${Figures.table(figures)}\n`)
+  process.stdout.write(flags.json ? `${JSON.stringify(plain(figures))}\n` : `\n${table(figures)}\n`)
 }

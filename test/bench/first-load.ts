@@ -26,8 +26,6 @@ webhooks: { listen: "127.0.0.1:0" }
 dashboard: { listen: off }
 `
 
-const now = () => Number(process.hrtime.bigint()) / 1e6
-
 const fill = async ({ reference }: Source, company: number, count: number) => {
   for (const resource of resources) {
     for (let first = 1; first <= count; first += batch) {
@@ -65,7 +63,7 @@ const sampleOf = async ({ query }: Warehouse, beganMs: number): Promise<Sample> 
             (select count(*)::int from tributary.tasks where status = 'done') as done,
             (select count(*)::int from tributary.runs where status in ('failed', 'abandoned')) as failed`
   )
-  return { ...row!, atMs: now() - beganMs }
+  return { ...row!, atMs: performance.now() - beganMs }
 }
 
 /** The longest time in which no resource was completed, in milliseconds. */
@@ -91,13 +89,13 @@ export const firstLoad = async (stand: Stand, say: (line: string) => void): Prom
   const add = await addCompanies(warehouse, source)
   const all = companies * resources.length
   say(`first load: ${companies} companies with ${resources.length} resources`)
-  const [beganMs, cpuBefore] = [now(), cpuOf(serve.pid)]
+  const [beganMs, cpuBefore] = [performance.now(), cpuOf(serve.pid)]
   await add()
   const samples: Array<Sample> = []
   while ((samples.at(-1)?.done ?? 0) < all) {
     await sleep(250)
     samples.push(await sampleOf(warehouse, beganMs))
-    if (now() - beganMs > loadMaxSeconds * 1000) break
+    if (performance.now() - beganMs > loadMaxSeconds * 1000) break
   }
   const seconds = samples.at(-1)!.atMs / 1000
   const cpu = cpuOf(serve.pid)

@@ -11,7 +11,8 @@
 import { parseArgs } from "node:util"
 import pg from "pg"
 import { from as copyFrom } from "pg-copy-streams"
-import { Pool } from "undici"
+import { secondsSince } from "./measuring.ts"
+import { openPages } from "./pages.ts"
 
 const { values } = parseArgs({
   options: {
@@ -31,10 +32,8 @@ const tables = JSON.parse(requireValue(values.tables, "--tables")) as ReadonlyAr
   readonly table: string
   readonly columns: ReadonlyArray<string>
 }>
-const pageSize = requireValue(values["page-size"], "--page-size")
+const pageSize = Number(requireValue(values["page-size"], "--page-size"))
 const batchRows = Number(values.batch)
-const base = new URL(requireValue(process.env["SERVICE_API_URL"], "SERVICE_API_URL"))
-const authorization = `Bearer ${requireValue(process.env["SERVICE_API_TOKEN"], "SERVICE_API_TOKEN")}`
 const company = "1"
 
 const client = new pg.Client({ connectionString: requireValue(process.env["DATABASE_URL"], "DATABASE_URL") })
@@ -88,25 +87,10 @@ const render = (page: Buffer, columns: ReadonlyArray<string>) => {
   return { text, count: data.length }
 }
 
-const pool = new Pool(base.origin, { connections: 2, pipelining: 1 })
-const fetchPage = async (resource: string, cursor: string | null): Promise<Buffer> => {
-  const parameters = new URLSearchParams({
-    limit: pageSize,
-    ...(values.since === undefined ? {} : { modifiedsince: values.since }),
-    ...(cursor === null ? {} : { cursor })
-  })
-  const { body, statusCode } = await pool.request({
-    method: "GET",
-    path: `${base.pathname}/${resource}?${parameters.toString()}`,
-    headers: { authorization }
-  })
-  if (statusCode !== 200) throw new Error(`${resource}: ${statusCode} ${await body.text()}`)
-  return Buffer.from(await body.arrayBuffer())
-}
-
-/** The token of the next page is behind the records: it is known before they are parsed. */
-const nextOf = (page: Buffer): string | null =>
-  /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1] ?? null
+const pages = openPages(
+  requireValue(process.env["SERVICE_API_URL"], "SERVICE_API_URL"),
+  requireValue(process.env["SERVICE_API_TOKEN"], "SERVICE_API_TOKEN")
+)
 
 const loadTable = async ({ resource, table, columns }: (typeof tables)[number]): Promise<number> => {
   await client.query(
@@ -117,18 +101,12 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
   let chunks: Array<string> = []
   let batched = 0
   let loading = Promise.resolve()
-  let next: Promise<Buffer> | null = fetchPage(resource, null)
-  while (next !== null) {
-    const bytes: Buffer = await next
-    const cursor = nextOf(bytes)
-    next = cursor === null ? null : fetchPage(resource, cursor)
-    // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
-    next?.catch(() => undefined)
-    const { text, count } = render(bytes, columns)
+  for await (const { page, isLast } of pages.read({ resource, pageSize, since: values.since })) {
+    const { text, count } = render(page, columns)
     chunks.push(text)
     rows += count
     batched += count
-    if (batched >= batchRows || next === null) {
+    if (batched >= batchRows || isLast) {
       const batch = chunks
       chunks = []
       batched = 0
@@ -142,10 +120,10 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
   return rows
 }
 
-const began = process.hrtime.bigint()
+const began = performance.now()
 let rows = 0
 for (const table of tables) rows += await loadTable(table)
-const seconds = Number(process.hrtime.bigint() - began) / 1e9
+const seconds = secondsSince(began)
 await client.end()
-await pool.close()
+await pages.close()
 process.stdout.write(`${JSON.stringify({ rows, seconds, peakKb: process.resourceUsage().maxRSS })}\n`)

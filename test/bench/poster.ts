@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Pool } from "undici"
+import { secondsSince } from "./measuring.ts"
 
 const [file, resource, perCall, underway] = process.argv.slice(2)
 const base = new URL(process.env["SERVICE_API_URL"]!)
@@ -35,8 +36,8 @@ const post = async () => {
     if (answer.statusCode !== 207) throw new Error(`a request was answered ${answer.statusCode}`)
   }
 }
-const began = process.hrtime.bigint()
+const began = performance.now()
 await Promise.all(Array.from({ length: concurrency }, post))
-const seconds = Number(process.hrtime.bigint() - began) / 1e9
+const seconds = secondsSince(began)
 await pool.close()
 process.stdout.write(`${JSON.stringify({ calls: bodies.length, seconds })}\n`)

@@ -53,7 +53,7 @@ const notOnce = async ({ reference }: Source, records: number): Promise<number> 
   return Math.abs(wrong)
 }
 
-export interface PushMeasurement extends PushRun {
+interface PushMeasurement extends PushRun {
   /** The counts of the server. */
   readonly serverCalls: Awaited<ReturnType<typeof callsOf>>
   readonly notOnce: number
@@ -63,7 +63,7 @@ export interface PushMeasurement extends PushRun {
 }
 
 /** Pushes the records into a server that was reset. */
-export const pushOnce = async (
+const pushOnce = async (
   stand: Stand,
   source: Source,
   options: PushOptions,
@@ -86,7 +86,7 @@ export const pushOnce = async (
   }
 }
 
-export const pushOptionsOf = (stand: Stand, records: number): PushOptions => ({
+const pushOptionsOf = (stand: Stand, records: number): PushOptions => ({
   file: fileOf(stand, records),
   resource,
   batchSize,
@@ -130,7 +130,8 @@ export const pushes = async (
   const last = runs.at(-1)!
   const each = (cpuSeconds: number | null) =>
     cpuSeconds === null ? "?" : ((cpuSeconds / settings.records) * 1e6).toFixed(1)
-  const peakMb = medianOf(runs.map((run) => run.peakMb))
+  const wholeSeconds = (all: ReadonlyArray<{ readonly wholeSeconds: number }>) =>
+    median(all.map((run) => run.wholeSeconds))
   const most = (of: (run: PushMeasurement) => number) => Math.max(...runs.map(of))
   return [
     figure(
@@ -155,13 +156,18 @@ export const pushes = async (
         `beside a bare loop, ${concurrency} requests under way; rounds ${runs.map(({ seconds }, round) => (baselines[round]!.seconds / seconds).toFixed(2)).join(" ")}; ` +
         `CPU us/record: client ${each(last.cpuSeconds)}, Postgres ${each(last.postgresCpuSeconds)}, server ${each(last.serverCpuSeconds)}`
     }),
-    figure("push, whole command", "rows/s", settings.records / median(runs.map(({ wholeSeconds }) => wholeSeconds)), {
-      baseline: settings.records / median(baselines.map(({ wholeSeconds }) => wholeSeconds)),
-      note: `${median(runs.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s to ${median(baselines.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s; the file checked and stored before`
+    figure("push, whole command", "rows/s", settings.records / wholeSeconds(runs), {
+      baseline: settings.records / wholeSeconds(baselines),
+      note: `${wholeSeconds(runs).toFixed(2)} s to ${wholeSeconds(baselines).toFixed(2)} s; the file checked and stored before`
     }),
-    figure(`push: memory, ${count} records beside ${settings.few.toLocaleString("en-US")}`, "MB", peakMb, {
-      baseline: medianOf(small.map((run) => run.peakMb)),
-      atMost: 1.2
-    })
+    figure(
+      `push: memory, ${count} records beside ${settings.few.toLocaleString("en-US")}`,
+      "MB",
+      medianOf(runs.map((run) => run.peakMb)),
+      {
+        baseline: medianOf(small.map((run) => run.peakMb)),
+        atMost: 1.2
+      }
+    )
   ]
 }

@@ -1,71 +1,82 @@
 /**
  * The acknowledged, durable deliveries per second, beside the same receiver without a database.
  *
- * Promise: the receiver, the sender and Postgres are processes of their own. The sender keeps 64 connections busy,
- * each with one delivery at a time. Every acknowledgement is compared with the rows of the inbox afterwards.
+ * Promise: the receiver and Postgres are processes of their own. Requests are signed before the measurement, and every
+ * delivery has an event of its own. Each connection has one delivery in flight. Every acknowledgement is compared with
+ * the rows of the inbox afterwards.
  */
-import { type ChildProcess, spawn } from "node:child_process"
-import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
 import { Effect, Layer, Redacted } from "effect"
-import pg from "pg"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
+import { signatureOf } from "../support/deliveries.ts"
+import { quantile, secondsSince } from "./measuring.ts"
+import { firstLineOf, startProgram } from "../support/servers.ts"
+import type { Warehouse } from "./Stand.ts"
+import { Line, postOf } from "./wire.ts"
 
-const receiverProgram = fileURLToPath(new URL("../support/receiver.ts", import.meta.url))
-const senderProgram = fileURLToPath(new URL("./sender.ts", import.meta.url))
-const secret = "whsec_bench"
+export const secret = "whsec_bench"
 const seconds = 5
 const writers = 2
+const requestsPerSecondMax = 40_000
+const bodyBytes = 730
 
-export interface SenderResult {
-  readonly acks: number
-  readonly others: number
-  readonly seconds: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-}
+/** The headers and body of a delivery. */
+export const deliveryTo = (host: string, company: string, eventId: string, type: string, body: string): Buffer =>
+  postOf(host, `/hooks/${company}`, body, [
+    `Svc-Signature: ${signatureOf(secret, Math.floor(Date.now() / 1000), body)}`,
+    `Svc-Event-Id: ${eventId}`,
+    `Svc-Event-Type: ${type}`,
+    "Svc-Delivery-Attempt: 1"
+  ])
 
-export interface ReceiverFigures {
-  readonly stored: SenderResult & { readonly perSecond: number; readonly rows: number }
-  /** The same without a database: the limit of HTTP, the signature and reading the body. */
-  readonly ceiling: SenderResult & { readonly perSecond: number }
-}
-
-const firstLine = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve, reject) => {
-    createInterface({ input: child.stdout! }).once("line", resolve)
-    child.once("exit", (code) => reject(new Error(`ended with ${code} before it printed a line`)))
+/** Deliveries on so many connections, as fast as they are answered. */
+const sendTo = async (port: number, connections: number) => {
+  const requests = Array.from({ length: seconds * requestsPerSecondMax }, (_, number) => {
+    const eventId = `evt_${port}_${number}`
+    const head = `{"id":"${eventId}","type":"orders.updated","createdate":"2026-01-02T03:04:05Z","companyid":1,"data":{"id":${number + 1},"lastchangedate":"2026-01-02T03:04:05Z","status":"open","memo":"`
+    const body = `${head}${"x".repeat(bodyBytes - head.length - 3)}"}}`
+    return deliveryTo(`127.0.0.1:${port}`, "acme", eventId, "orders.updated", body)
   })
-
-const startProgram = (program: string, args: ReadonlyArray<string>): ChildProcess =>
-  spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"] })
+  let [next, acks, others] = [0, 0, 0]
+  const times: Array<number> = []
+  const began = performance.now()
+  const drive = async () => {
+    const line = await Line.open(port)
+    while (secondsSince(began) < seconds && next < requests.length) {
+      const sentAt = performance.now()
+      const { status } = await line.ask(requests[next++]!)
+      times.push(performance.now() - sentAt)
+      if (status === 204) acks += 1
+      else others += 1
+    }
+    line.close()
+  }
+  await Promise.all(Array.from({ length: connections }, drive))
+  const took = secondsSince(began)
+  const [p50Ms, p99Ms] = [quantile(times, 0.5), quantile(times, 0.99)]
+  return { acks, others, seconds: took, perSecond: acks / took, p50Ms, p99Ms }
+}
 
 /** One round against a receiver of its own. */
-const round = async (
-  args: ReadonlyArray<string>,
-  connections: number
-): Promise<SenderResult & { readonly perSecond: number }> => {
-  const receiver = startProgram(receiverProgram, ["--secret", secret, ...args])
+const round = async (args: ReadonlyArray<string>, connections: number) => {
+  const receiver = startProgram(new URL("../support/receiver.ts", import.meta.url), ["--secret", secret, ...args])
   try {
-    const { port } = JSON.parse(await firstLine(receiver)) as { readonly port: number }
-    const sender = startProgram(senderProgram, [String(port), secret, String(seconds), String(connections)])
-    const sent = JSON.parse(await firstLine(sender)) as SenderResult
-    return { ...sent, perSecond: sent.acks / sent.seconds }
+    const { port } = JSON.parse(await firstLineOf(receiver)) as { readonly port: number }
+    return await sendTo(port, connections)
   } finally {
     receiver.stdin!.end()
   }
 }
 
-/** Measures both, one after the other. The database is empty, its server at its default durability. */
-export const measureReceiver = async (databaseUrl: string, connections: number): Promise<ReceiverFigures> => {
-  const layer = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(databaseUrl))))
+/**
+ * Measures both, one after the other: `ceiling` is the limit of HTTP, the signature and reading the body. The warehouse is
+ * empty.
+ */
+export const measureReceiver = async ({ url, query }: Warehouse, connections: number) => {
+  const layer = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url))))
   await Effect.runPromise(Migrations.migrate().pipe(Effect.provide(layer)))
   const ceiling = await round([], connections)
-  const stored = await round(["--database", databaseUrl, "--writers", String(writers)], connections)
-  const client = new pg.Client({ connectionString: databaseUrl })
-  await client.connect()
-  const { rows } = await client.query<{ readonly count: string }>("select count(*) as count from tributary.inbox")
-  await client.end()
-  return { stored: { ...stored, rows: Number(rows[0]!.count) }, ceiling }
+  const stored = await round(["--database", url, "--writers", String(writers)], connections)
+  const [row] = await query<{ readonly count: string }>("select count(*) as count from tributary.inbox")
+  return { stored: { ...stored, rows: Number(row!.count) }, ceiling }
 }

@@ -7,19 +7,17 @@
  * maintenance of Postgres count too. The source is a process that answers every list with nothing
  * (`quiet-source.ts`). The companies have no webhooks (`webhooks.check_minutes: off`).
  */
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
-import { fileURLToPath } from "node:url"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { requestSyncStatement } from "../../src/tasks/TaskQueue.ts"
 import { until } from "../support/browser.ts"
+import { quantile, secondsSince } from "./measuring.ts"
+import { firstLineOf, startProgram } from "../support/servers.ts"
 import { type Figure, figure } from "./Figures.ts"
-import { cpuOf, peakMbOf, rssMbOf } from "./Processes.ts"
+import { cpuOf, idleShares, peakMbOf, rssMbOf } from "./Processes.ts"
 import type { Stand, Warehouse } from "./Stand.ts"
 
-export interface Fleet {
+interface Fleet {
   readonly companies: number
   readonly resources: number
 }
@@ -40,19 +38,9 @@ webhooks: { listen: "127.0.0.1:0", check_minutes: "off" }
 dashboard: { listen: "127.0.0.1:0" }
 `
 
-const now = () => Number(process.hrtime.bigint()) / 1e6
-
-export interface QuietSource {
-  readonly baseUrl: string
-  readonly pid: number
-  readonly stop: () => void
-}
-
-export const quietSource = async (): Promise<QuietSource> => {
-  const program = fileURLToPath(new URL("./quiet-source.ts", import.meta.url))
-  const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] })
-  const [baseUrl] = (await once(createInterface({ input: child.stdout }), "line")) as [string]
-  return { baseUrl, pid: child.pid!, stop: () => child.kill("SIGTERM") }
+const quietSource = async () => {
+  const child = startProgram(new URL("./quiet-source.ts", import.meta.url), [])
+  return { baseUrl: await firstLineOf(child), pid: child.pid!, stop: () => void child.kill("SIGTERM") }
 }
 
 /** Companies that were synced an hour ago, with a token for each as another program inserts it. */
@@ -91,24 +79,19 @@ const fill = async ({ query }: Warehouse, { companies, resources }: Fleet, baseU
   await query("vacuum analyze")
 }
 
-/** A running `serve`, as {@link Stand.serving} starts it. */
-export interface Started {
-  readonly pid: number
-  readonly line: string
-  readonly stop: () => Promise<unknown>
-}
-
-export interface Setting {
+interface Setting {
+  readonly stand: Stand
   readonly warehouse: Warehouse
-  readonly source: QuietSource
-  readonly start: (yaml: string, env: Readonly<Record<string, string>>) => Promise<Started>
-  readonly postgresCpu: () => number | null
-  readonly say: (line: string) => void
+  readonly source: Awaited<ReturnType<typeof quietSource>>
 }
 
 /** Starts `serve` with the companies of the warehouse. */
-const startServe = ({ start }: Setting) =>
-  start(configuration, { TRIBUTARY_COMPANIES_KEY: key, SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
+const startServe = ({ stand, warehouse, source }: Setting) =>
+  stand.serving({ reference: source, token: "" }, warehouse, configuration, {
+    TRIBUTARY_COMPANIES_KEY: key,
+    SERVICE_API_URL: "",
+    SERVICE_API_TOKEN: ""
+  })
 
 const countOf = async ({ query }: Warehouse, text: string): Promise<number> =>
   (await query<{ n: number }>(`select count(*)::int as n from ${text}`))[0]!.n
@@ -131,23 +114,12 @@ const transactionsOf = async ({ query }: Warehouse): Promise<number> => {
 }
 
 /** The cost of a minute in which nothing is due. */
-const idle = async ({ warehouse, postgresCpu }: Setting, pid: number): Promise<ReadonlyArray<Figure>> => {
-  const [cpuBefore, postgresBefore, before, from] = [cpuOf(pid), postgresCpu(), await transactionsOf(warehouse), now()]
-  await sleep(idleMs)
-  const [cpu, postgres, after, seconds] = [
-    cpuOf(pid),
-    postgresCpu(),
-    await transactionsOf(warehouse),
-    (now() - from) / 1000
-  ]
-  const share = (last: number | null, first: number | null) =>
-    last === null || first === null ? null : (last - first) / seconds
+const idle = async ({ stand, warehouse }: Setting, pid: number): Promise<ReadonlyArray<Figure>> => {
+  const before = await transactionsOf(warehouse)
+  const { seconds, share, note } = await idleShares(pid, stand.postgresCpu, idleMs)
   return [
-    figure("size, idle: CPU of a core", "share", share(cpu, cpuBefore), {
-      atMost: 0.05,
-      note: `over ${seconds.toFixed(0)} s; Postgres ${((share(postgres, postgresBefore) ?? Number.NaN) * 100).toFixed(1)} %`
-    }),
-    figure("size, idle: statements", "statements/s", (after - before - 1) / seconds, {
+    figure("size, idle: CPU of a core", "share", share, { atMost: 0.05, note }),
+    figure("size, idle: statements", "statements/s", ((await transactionsOf(warehouse)) - before - 1) / seconds, {
       atMost: 10,
       note: "transactions that Postgres counted, and those of its maintenance"
     }),
@@ -184,10 +156,10 @@ const requestSyncs = async ({ warehouse: { query } }: Setting, { companies, reso
       [asked.map(({ company }) => company), asked.map(({ resource }) => resource), askedAt]
     )
   const begun = await until("the requested runs", waits, (rows) => rows.every(({ ms }) => ms !== null), 120)
-  const sorted = begun.map(({ ms }) => ms!).toSorted((a, b) => a - b)
-  return figure(`size: ${requests} requests by people begin, p99`, "ms", sorted[Math.ceil(0.99 * sorted.length) - 1]!, {
+  const waited = begun.map(({ ms }) => ms!)
+  return figure(`size: ${requests} requests by people begin, p99`, "ms", quantile(waited, 0.99), {
     atMost: requestsWithinMs,
-    note: `p50 ${sorted[sorted.length >> 1]!.toFixed(0)} ms, at most ${sorted.at(-1)!.toFixed(0)} ms; meanwhile ${active} companies sync all resources`
+    note: `p50 ${quantile(waited, 0.5).toFixed(0)} ms, at most ${Math.max(...waited).toFixed(0)} ms; meanwhile ${active} companies sync all resources`
   })
 }
 
@@ -205,24 +177,23 @@ const beginRequested = async (warehouse: Warehouse, company: string) => {
 }
 
 /** The figures of one `serve` that has this many companies. */
-export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArray<Figure>> => {
-  const { warehouse, source, say } = setting
-  const { query } = warehouse
+const scale = async (setting: Setting, fleet: Fleet, say: (line: string) => void): Promise<ReadonlyArray<Figure>> => {
+  const { warehouse, source } = setting
   const { companies } = fleet
   // A first process creates the tables of the control plane.
   await (await startServe(setting)).stop()
   await fill(warehouse, fleet, source.baseUrl)
   say(`size: ${companies} companies with ${fleet.resources} resources each are filled in`)
-  const began = now()
+  const began = performance.now()
   // The first process with companies seals their tokens, and creates tables and views.
   const sealing = await startServe(setting)
-  say(`size: ready after ${((now() - began) / 1000).toFixed(1)} s, the sealing of tokens included`)
+  say(`size: ready after ${secondsSince(began).toFixed(1)} s, the sealing of tokens included`)
   await beginRequested(warehouse, "c1")
   await sealing.stop()
-  await query("vacuum analyze tributary.company_settings")
+  await warehouse.query("vacuum analyze tributary.company_settings")
 
-  const startedAt = now()
-  const seconds = () => (now() - startedAt) / 1000
+  const startedAt = performance.now()
+  const seconds = () => secondsSince(startedAt)
   const serve = await startServe(setting)
   const readySeconds = seconds()
   await until(
@@ -260,16 +231,7 @@ export const atSize = async (
 ): Promise<ReadonlyArray<Figure>> => {
   const [source, warehouse] = [await quietSource(), await stand.warehouse()]
   try {
-    return await scale(
-      {
-        warehouse,
-        source,
-        start: (yaml, env) => stand.serving({ reference: source, token: "" }, warehouse, yaml, env),
-        postgresCpu: stand.postgresCpu,
-        say
-      },
-      fleet
-    )
+    return await scale({ stand, warehouse, source }, fleet, say)
   } finally {
     source.stop()
     await warehouse.close()

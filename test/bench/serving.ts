@@ -4,14 +4,14 @@
  * Promise: the warehouse has a company with 100 resources and 10,000 runs. `serve` itself synced everything that the
  * source has, its schedules are on and it receives. No task is due during the measurement.
  */
-import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import { setTimeout as sleep } from "node:timers/promises"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { until } from "../support/browser.ts"
+import { root, startCommand } from "../support/reference.ts"
+import { quantile, secondsSince } from "./measuring.ts"
 import { type Figure, figure, median } from "./Figures.ts"
-import { cpuOf, rssMbOf } from "./Processes.ts"
-import type { Stand } from "./Stand.ts"
-import { now, percentile, remember, viewTimes } from "./Views.ts"
+import { cpuOf, difference, idleShares, rssMbOf } from "./Processes.ts"
+import type { Stand, Warehouse } from "./Stand.ts"
 
 const resourcesShown = 100
 const runs = 10_000
@@ -20,9 +20,6 @@ const commandStarts = 7
 const idleMs = 60_000
 /** Time from the last run, or from opening the page, until the process is idle. */
 const settleMs = 20_000
-
-const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 /** Resources beyond the catalogue's, which only run on request. */
 const real = [...serviceV2.resources.keys()]
@@ -42,17 +39,45 @@ webhooks: { listen: "127.0.0.1:0" }
 dashboard: { listen: "127.0.0.1:0" }
 `
 
+/** Adds runs that ended more than a day ago, as a few weeks would. */
+const remember = ({ query }: Warehouse) =>
+  query(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_to, pages,
+            requests, bytes, records, inserted, updated, unchanged, error, remedy)
+     select 1, ($1::text[])[1 + number % array_length($1::text[], 1)], 'incremental', 'live',
+            case when number % 50 = 0 then 'failed' else 'done' end, 1,
+            tributary.now() - interval '1 day' - number * interval '5 minutes',
+            tributary.now() - interval '1 day' - number * interval '5 minutes' + interval '2 seconds',
+            '2026-01-01T00:00:00Z', 1, 1, 20000, 40, 1, 2, 37,
+            case when number % 50 = 0 then 'the service failed (500)' end,
+            case when number % 50 = 0 then 'the next run goes on' end
+       from generate_series(1, $2::int) number order by number desc`,
+    [resources, runs]
+  )
+
+/** The times of views over HTTP in milliseconds, from the request to the last byte, and the text of the last one. */
+const viewTimes = async (url: string, views: number) => {
+  const took: Array<number> = []
+  let text = ""
+  for (let view = 0; view < views; view += 1) {
+    const from = performance.now()
+    const response = await fetch(url)
+    text = await response.text()
+    if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${text.slice(0, 400)}`)
+    took.push(performance.now() - from)
+  }
+  return { took, text }
+}
+
 /** Seconds from the start of a command to its end. */
 const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
   const took: Array<number> = []
   for (let round = 0; round <= commandStarts; round += 1) {
-    const began = now()
-    await new Promise<void>((resolve, reject) => {
-      const child = spawn(process.execPath, [launcher, ...args], { stdio: "ignore" })
-      child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${args.join(" ")} ended with ${code}`))))
-    })
+    const began = performance.now()
+    const { code } = await startCommand(args, { cwd: root, env: {} }).done
+    if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}`)
     // The first one fills the cache of compiled code.
-    if (round > 0) took.push((now() - began) / 1000)
+    if (round > 0) took.push(secondsSince(began))
   }
   return median(took)
 }
@@ -71,8 +96,8 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, [real[0]!])
-  await remember((text, values) => warehouse.query(text, values), resources, runs)
-  const began = now()
+  await remember(warehouse)
+  const began = performance.now()
   const serve = await stand.serving(source, warehouse, configuration, { NORTH: source.token })
   const { dashboard } = JSON.parse(serve.line) as { readonly dashboard?: string }
   if (dashboard === undefined) throw new Error(`serve shows no page: ${serve.line}`)
@@ -86,24 +111,13 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     ([row]) => row !== undefined && row.all >= resources.length && row.open === 0,
     180
   )
-  say(`serving: ${real.length} resources synced in ${((now() - began) / 1000).toFixed(1)} s; idle from here on`)
+  say(`serving: ${real.length} resources synced in ${secondsSince(began).toFixed(1)} s; idle from here on`)
   await sleep(settleMs)
 
   // ------------------------------------------------------------------------------------------------------------ idle
-  const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
-  await sleep(idleMs)
-  const [cpu, postgres, seconds] = [cpuOf(serve.pid), stand.postgresCpu(), (now() - from) / 1000]
-  const ofPostgres = postgres === null || postgresBefore === null ? null : (postgres - postgresBefore) / seconds
+  const { share, note } = await idleShares(serve.pid, stand.postgresCpu, idleMs)
   figures.push(
-    figure(
-      "serve idle: CPU of a core",
-      "share",
-      cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / seconds,
-      {
-        atMost: 0.01,
-        note: `over ${seconds.toFixed(0)} s; Postgres ${ofPostgres === null ? "?" : (ofPostgres * 100).toFixed(1)} %`
-      }
-    ),
+    figure("serve idle: CPU of a core", "share", share, { atMost: 0.01, note }),
     figure("serve idle: memory", "MB", rssMbOf(serve.pid), {
       atMost: 200,
       note: "resident, after the first syncs of everything"
@@ -121,9 +135,9 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
     const [first = 0, ...later] = took
     figures.push(
-      figure(`${name}: first view over HTTP, p95`, "ms", percentile(later, 0.95), {
+      figure(`${name}: first view over HTTP, p95`, "ms", quantile(later, 0.95), {
         atMost: 300,
-        note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
+        note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${quantile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
       })
     )
   }
@@ -139,10 +153,11 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     if (response.status === 304) unchanged += 1
     intervalMs += Number(response.headers.get("tributary-refresh-ms")) / rounds
   }
-  const refreshSeconds =
-    refreshCpu === null || refreshPostgres === null
-      ? null
-      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / rounds
+  const [ofServe, ofPostgres] = [
+    difference(cpuOf(serve.pid), refreshCpu),
+    difference(stand.postgresCpu(), refreshPostgres)
+  ]
+  const refreshSeconds = ofServe === null || ofPostgres === null ? null : (ofServe + ofPostgres) / rounds
   figures.push(
     figure(
       "page open: CPU of a core, of serve and Postgres",

@@ -6,19 +6,20 @@
  * omission). Every acknowledged event is looked up in the inbox and in the warehouse afterwards.
  */
 import { setTimeout as sleep } from "node:timers/promises"
-import { signatureOf } from "../support/deliveries.ts"
+import { quantile } from "./measuring.ts"
 import { type Figure, figure } from "./Figures.ts"
-import { measureReceiver } from "./receiver.ts"
-import type { Serving, Source, Stand, Warehouse } from "./Stand.ts"
+import { deliveryTo, measureReceiver, secret } from "./receiver.ts"
+import type { Source, Stand, Warehouse } from "./Stand.ts"
 import { lines as linesTo, postOf } from "./wire.ts"
 
+const company = "bench"
 const connections = 64
 
 // ------------------------------------------------------------------------------------------------- as many as possible
 
 export const acknowledgements = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
   const warehouse = await stand.warehouse()
-  const { stored, ceiling } = await measureReceiver(warehouse.url, connections)
+  const { stored, ceiling } = await measureReceiver(warehouse, connections)
   await warehouse.close()
   return [
     figure(`webhook: durable acknowledgements, ${connections} connections`, "events/s", stored.perSecond, {
@@ -125,10 +126,8 @@ interface SentDelivery {
   readonly ms: number
 }
 
-const now = () => Number(process.hrtime.bigint()) / 1e6
-
 /** Sends everything at its scheduled time. */
-const sendAll = async (source: Source, serving: Serving, secret: string): Promise<ReadonlyArray<SentDelivery>> => {
+const sendAll = async (source: Source, listening: string): Promise<ReadonlyArray<SentDelivery>> => {
   const ids = new Map<string, ReadonlyArray<number>>()
   for (const resource of resources) {
     const records = await source.reference.lines(`/state?company=1&resource=${resource}`)
@@ -137,7 +136,7 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
       records.map((record) => Number((JSON.parse(record) as Values)["id"]))
     )
   }
-  const { host, port } = new URL(serving.url)
+  const { host, port } = new URL(listening)
   const control = new URL(source.reference.controlUrl)
   const [toReceiver, toControl] = await Promise.all([
     linesTo(Number(port), connections),
@@ -155,24 +154,13 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
     return (JSON.parse(Buffer.from(body, "latin1").toString()) as { records: ReadonlyArray<Values> }).records
   }
   const send = async ({ eventId, type, body }: Delivery, dueAt: number): Promise<SentDelivery> => {
-    const t = Math.floor(Date.now() / 1000)
-    try {
-      const request = postOf(host, serving.path, body, [
-        `Svc-Signature: ${signatureOf(secret, t, body)}`,
-        `Svc-Event-Id: ${eventId}`,
-        `Svc-Event-Type: ${type}`,
-        "Svc-Delivery-Attempt: 1"
-      ])
-      const { status } = await toReceiver.ask(request)
-      return { eventId, status, ms: now() - dueAt }
-    } catch {
-      return { eventId, status: null, ms: now() - dueAt }
-    }
+    const answer = await toReceiver.ask(deliveryTo(host, company, eventId, type, body)).catch(() => null)
+    return { eventId, status: answer?.status ?? null, ms: performance.now() - dueAt }
   }
   const sent: Array<Promise<SentDelivery>> = []
-  const began = now() + 2 * leadMs
+  const began = performance.now() + 2 * leadMs
   const until = async (at: number) => {
-    for (let left = at - now(); left > 0; left = at - now()) await sleep(left)
+    for (let left = at - performance.now(); left > 0; left = at - performance.now()) await sleep(left)
   }
   const sendRound = async (round: number) => {
     const roundAt = began + round * roundMs
@@ -180,7 +168,7 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
     const deliveries = await changeRound(change, round, ids)
     for (const [place, delivery] of deliveries.entries()) {
       const dueAt = roundAt + (place * roundMs) / eventsPerRound
-      if (dueAt > now()) await until(dueAt)
+      if (dueAt > performance.now()) await until(dueAt)
       sent.push(send(delivery, dueAt))
     }
   }
@@ -189,11 +177,6 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
   toReceiver.close()
   toControl.close()
   return all
-}
-
-const percentile = (values: ReadonlyArray<number>, share: number): number | null => {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null
 }
 
 interface InboxResult {
@@ -223,16 +206,25 @@ const awaitInboxResults = async (warehouse: Warehouse): Promise<ReadonlyArray<In
 }
 
 export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
-  const secret = "whsec_bench"
   const source = await stand.source(["--data", "scale", "--rows", String(lines)], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, resources)
-  const serving = await stand.serve(source, warehouse, { secret, resources })
+  const serving = await stand.serving(
+    source,
+    warehouse,
+    `companies: [{ name: ${company}, token_env: SERVICE_API_TOKEN, webhook_secrets_env: [SECRET], resources: [${resources.join(", ")}] }]
+budget: { requests_per_minute: unlimited }
+webhooks: { listen: "127.0.0.1:0" }
+schedule: { default: off }
+dashboard: { listen: off }
+`,
+    { SECRET: secret }
+  )
   const countRequests = async () =>
     ((await source.reference.control("GET", "/requests")) as { readonly requests: ReadonlyArray<unknown> }).requests
       .length
   const requestsBefore = await countRequests()
-  const sent = await sendAll(source, serving, secret)
+  const sent = await sendAll(source, (JSON.parse(serving.line) as { readonly listening: string }).listening)
   const inbox = new Map((await awaitInboxResults(warehouse)).map((one) => [one.event_id, one]))
   const requests = (await countRequests()) - requestsBefore
   const cost = await serving.stop()
@@ -248,13 +240,12 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
   const delays = [...inbox.values()].flatMap(({ ms }) => (ms === null ? [] : [ms]))
   const each = (cpuSeconds: number | null) =>
     cpuSeconds === null ? "?" : ((cpuSeconds / sent.length) * 1e6).toFixed(0)
-  const inMs = (value: number | null) => value?.toFixed(0) ?? "?"
-  const eventToRowMs = percentile(delays, 0.99)
+  const inMs = (values: ReadonlyArray<number>, share: number) => quantile(values, share).toFixed(0)
   const rate = `webhook, ${perSecond} events/s for ${seconds} s`
   return [
-    figure(`${rate}: acknowledgement p99`, "ms", percentile(waits, 0.99), {
+    figure(`${rate}: acknowledgement p99`, "ms", quantile(waits, 0.99), {
       atMost: 50,
-      note: `from the scheduled send time; p50 ${inMs(percentile(waits, 0.5))} ms, most ${inMs(percentile(waits, 1))} ms`
+      note: `from the scheduled send time; p50 ${inMs(waits, 0.5)} ms, most ${inMs(waits, 1)} ms`
     }),
     figure(`${rate}: not acknowledged`, "rows", sent.length - acknowledged.length, {
       atMost: 0,
@@ -264,10 +255,10 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
       atMost: 0,
       note: "not in the inbox, not done, or the row older than the event"
     }),
-    figure(`${rate}: event to row p99`, "s", eventToRowMs === null ? null : eventToRowMs / 1000, {
+    figure(`${rate}: event to row p99`, "s", delays.length === 0 ? null : quantile(delays, 0.99) / 1000, {
       atMost: 2,
       note:
-        `from its insert to the landing that resolved it; p50 ${inMs(percentile(delays, 0.5))} ms, most ${inMs(percentile(delays, 1))} ms; ` +
+        `from its insert to the landing that resolved it; p50 ${inMs(delays, 0.5)} ms, most ${inMs(delays, 1)} ms; ` +
         `${requests} requests, ${cost.peakMb?.toFixed(0) ?? "?"} MB at most; ` +
         `CPU us/event: serve ${each(cost.cpuSeconds)}, Postgres ${each(cost.postgresCpuSeconds)}, server ${each(cost.serverCpuSeconds)}`
     })

@@ -7,6 +7,7 @@
  */
 import { Chance } from "../fuzz/Chance.ts"
 import type { CommandRun } from "../support/reference.ts"
+import { secondsSince } from "../bench/measuring.ts"
 import { type CommandWatch, type Counts, type Moment, never, type Tap } from "../support/tap.ts"
 import { auditHistory, auditRuns, compare, type Difference } from "./Difference.ts"
 import { describePlace, type Place, watchFor } from "./Places.ts"
@@ -39,6 +40,17 @@ export interface Attempt extends Awaited<CommandRun["done"]> {
 
 type Upstream = Parameters<Stand["start"]>[1]
 type Strike = (command: CommandRun, watched: CommandWatch) => Promise<void> | void
+
+/** The numbers of so many companies. */
+export const numbersTo = (companies: number) => Array.from({ length: Math.max(1, companies) }, (_, place) => place + 1)
+
+/** The companies of a configuration. */
+export const companiesYaml = (companies: ReadonlyArray<number>, resources: ReadonlyArray<string>): string =>
+  `companies: [${companies
+    .map((one) => `{ name: c${one}, token_env: TOKEN_${one}, resources: [${resources.join(", ")}] }`)
+    .join(", ")}]
+budget: { requests_per_minute: unlimited }
+`
 
 export const shown = ({ code, signal, stderr }: Awaited<CommandRun["done"]>) =>
   `${code ?? signal}: ${stderr.slice(-1500)}`
@@ -192,7 +204,7 @@ const openCampaign = async (companies: ReadonlyArray<number>, seed: number, tell
 
 /** Runs one campaign. */
 export const runCampaign = async (part: Part, given: Numbers, tell: (line: string) => void): Promise<Report> => {
-  const began = process.hrtime.bigint()
+  const began = performance.now()
   const seed = given["seed"]!
   const campaign = await openCampaign(part.companies(given), seed, tell)
   try {
@@ -201,5 +213,5 @@ export const runCampaign = async (part: Part, given: Numbers, tell: (line: strin
     await campaign.stand.close()
   }
   const { counts, problems } = campaign
-  return { seed, seconds: Number(process.hrtime.bigint() - began) / 1e9, counts, problems }
+  return { seed, seconds: secondsSince(began), counts, problems }
 }

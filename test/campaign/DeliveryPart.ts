@@ -5,11 +5,10 @@
  * Promise: at the end each journal has every change of the feed. The first arrivals of a record's changes are in order. A
  * change that arrived again has the same id and the same bytes. Processes are ended by their own ids only.
  */
-import { spawn, type ChildProcess } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
+import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
-import { fileURLToPath } from "node:url"
 import { Effect, Layer, Logger, ManagedRuntime, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../src/changes/ChangeFeed.ts"
@@ -19,8 +18,9 @@ import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import { makeCompany } from "../support/feeding.ts"
 import { clockIs } from "../support/postgres.ts"
+import { quantile } from "../bench/measuring.ts"
+import { firstLineOf, startProgram } from "../support/servers.ts"
 import type { Part } from "./Campaign.ts"
-import { quantile } from "./Stand.ts"
 
 const key = "0123456789abcdef0123456789abcdef"
 const recordsMax = 2_000
@@ -47,17 +47,12 @@ const landing = (firstId: number) => `
   select "_company_id", 'things', '"erp_history"."things"', array_agg(id order by id), count(*), tributary.now()
     from added group by 1`
 
-const script = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
-
+/** Programs of the campaign, which are ended by their own ids. */
 class Processes {
   private readonly running = new Set<ChildProcess>()
 
   start(name: string, args: ReadonlyArray<string>): ChildProcess {
-    const child = spawn(process.execPath, [script(name), ...args], { stdio: ["pipe", "pipe", "pipe"] })
-    child.stderr.on("data", (part: Buffer) => {
-      const text = part.toString()
-      if (/signature is wrong|bug|Error:/.test(text)) process.stderr.write(text)
-    })
+    const child = startProgram(new URL(`../support/${name}`, import.meta.url), args)
     this.running.add(child)
     child.once("exit", () => this.running.delete(child))
     return child
@@ -65,7 +60,7 @@ class Processes {
 
   async kill(child: ChildProcess): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return
-    const ended = new Promise((resolve) => child.once("exit", resolve))
+    const ended = once(child, "exit")
     child.kill("SIGKILL")
     await ended
   }
@@ -95,10 +90,7 @@ class Receiver {
   async start(faults: boolean): Promise<void> {
     const args = ["--port", String(this.port), "--journal", this.journal, "--secret", this.secret]
     this.child = this.processes.start("changeReceiver.ts", [...args, ...(faults ? ["--faults"] : [])])
-    const [line] = (await new Promise((resolve) =>
-      createInterface({ input: this.child!.stdout! }).once("line", (one) => resolve([one]))
-    )) as [string]
-    this.port = Number(line)
+    this.port = Number(await firstLineOf(this.child))
   }
 
   async kill(): Promise<void> {
@@ -317,7 +309,6 @@ export const deliveries: Part = {
       const delays = readJournal(receivers[0]!.journal)
         .filter(({ position }) => position > Number(from))
         .map(({ arrivedMs, landedMs }) => arrivedMs - landedMs)
-        .sort((a, b) => a - b)
       for (const name of ["batches", "down"]) await run(EndpointStore.resume(name, null))
       await sleep(5_000)
       for (const [name, share] of [

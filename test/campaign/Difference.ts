@@ -76,17 +76,11 @@ export const compare = async (
       ).rows
     const missing = await sides("source_side", "warehouse_side")
     const surplus = await sides("warehouse_side", "source_side")
+    const shown = (rows: typeof missing, what: string) =>
+      rows.slice(0, shownMax).map(({ id, record }) => ({ company, what: `${resource} ${id} ${what}`, detail: record }))
     return [
-      ...missing.slice(0, shownMax).map(({ id, record }) => ({
-        company,
-        what: `${resource} ${id} of the source is missing or different in the warehouse`,
-        detail: record
-      })),
-      ...surplus.slice(0, shownMax).map(({ id, record }) => ({
-        company,
-        what: `${resource} ${id} of the warehouse is missing or different at the source`,
-        detail: record
-      })),
+      ...shown(missing, "of the source is missing or different in the warehouse"),
+      ...shown(surplus, "of the warehouse is missing or different at the source"),
       ...(missing.length > shownMax || surplus.length > shownMax
         ? [{ company, what: `${resource}: ${missing.length} missing, ${surplus.length} surplus`, detail: "" }]
         : [])
@@ -96,80 +90,55 @@ export const compare = async (
   }
 }
 
-/** Checks that the history has no gaps, and that the counts of the runs equal it. */
-export const auditHistory = async (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
-  const view = `erp_history.${quote(resource)}`
+/** What queries find: each row is a problem. */
+const find = async (
+  client: pg.Client,
+  of: string,
+  queries: Readonly<Record<string, string>>
+): Promise<ReadonlyArray<Difference>> => {
   const differences: Array<Difference> = []
-  const ask = async (what: string, query: string) => {
+  for (const [what, query] of Object.entries(queries)) {
     const { rows } = await client.query<{ company: string; detail: string }>(`${query} limit ${shownMax}`)
-    for (const { company, detail } of rows)
-      differences.push({ company: Number(company), what: `${resource}: ${what}`, detail })
+    for (const { company, detail } of rows) differences.push({ company: Number(company), what: `${of}${what}`, detail })
   }
+  return differences
+}
+
+/** Checks that the history has no gaps, and that the counts of the runs equal it. */
+export const auditHistory = (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
+  const view = `erp_history.${quote(resource)}`
   const versions = `(select v.*, lead(v._valid_from) over w as next_from, lead(v._version) over w as next_version,
       row_number() over w as place, lag(v._op) over w as op_before
     from ${view} v window w as (partition by v._company_id, v.id order by v._version)) v`
-  const columns = "v._company_id as company, to_jsonb(v)::text as detail"
-  await ask("versions are not 1, 2, 3 …", `select ${columns} from ${versions} where v._version <> v.place`)
-  await ask(
-    "a version does not end where the next one begins",
-    `select ${columns} from ${versions} where v._valid_to is distinct from v.next_from`
-  )
-  await ask(
-    "a version ends before it begins",
-    `select ${columns} from ${versions} where v._valid_to is not null and v._valid_to < v._valid_from`
-  )
-  await ask(
-    "an operation does not fit the version before",
-    `select ${columns} from ${versions} where (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`
-  )
-  await ask(
-    "the counts of a run differ from the history",
-    `select coalesce(r.company_id, v.company_id) as company, jsonb_build_object('run', r.id, 'kind', r.kind, 'lane', r.lane,
+  const where = `select v._company_id as company, to_jsonb(v)::text as detail from ${versions} where`
+  return find(client, `${resource}: `, {
+    "versions are not 1, 2, 3 …": `${where} v._version <> v.place`,
+    "a version does not end where the next one begins": `${where} v._valid_to is distinct from v.next_from`,
+    "a version ends before it begins": `${where} v._valid_to is not null and v._valid_to < v._valid_from`,
+    "an operation does not fit the version before": `${where} (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`,
+    "the counts of a run differ from the history": `select coalesce(r.company_id, v.company_id) as company, jsonb_build_object('run', r.id, 'kind', r.kind, 'lane', r.lane,
          'status', r.status, 'counted', r.inserted + r.updated + r.deleted, 'versions', v.versions, 'run of the versions', v.run_id)::text as detail
        from (select * from tributary.runs where resource = ${text(resource)}) r
        full join (select _company_id as company_id, _run_id as run_id, count(*) as versions from ${view} group by 1, 2) v
          on v.company_id = r.company_id and v.run_id = r.id
-      where coalesce(r.inserted + r.updated + r.deleted, -1) <> coalesce(v.versions, 0)`
-  )
-  await ask(
-    "the counts of all runs differ from the history",
-    `select r.company_id as company, (r.counted || ' counted, ' || v.versions || ' versions') as detail
+      where coalesce(r.inserted + r.updated + r.deleted, -1) <> coalesce(v.versions, 0)`,
+    "the counts of all runs differ from the history": `select r.company_id as company, (r.counted || ' counted, ' || v.versions || ' versions') as detail
        from (select company_id, sum(inserted + updated + deleted) as counted from tributary.runs where resource = ${text(resource)} group by 1) r
        join (select _company_id as company_id, count(*) as versions from ${view} group by 1) v using (company_id)
       where r.counted <> v.versions`
-  )
-  return differences
+  })
 }
 
 /** Checks that nothing is left unfinished. */
-export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Difference>> => {
-  const differences: Array<Difference> = []
-  const ask = async (what: string, query: string) => {
-    const { rows } = await client.query<{ company: string; detail: string }>(query)
-    for (const { company, detail } of rows.slice(0, shownMax))
-      differences.push({ company: Number(company), what, detail })
-  }
-  await ask(
-    "a run was left running",
-    "select company_id as company, to_jsonb(r)::text as detail from tributary.runs r where status = 'running'"
-  )
-  await ask(
-    "a record is in quarantine",
-    "select company_id as company, to_jsonb(q)::text as detail from tributary.quarantine q where resolved_at is null"
-  )
-  await ask(
-    "a refetch request was left open",
-    "select company_id as company, to_jsonb(q)::text as detail from tributary.refetch_requests q"
-  )
-  await ask(
-    "a scan was left unfinished",
-    "select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c where scan_kind is not null"
-  )
-  await ask(
-    "a fence went back",
-    `select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c
+export const auditRuns = (client: pg.Client): Promise<ReadonlyArray<Difference>> => {
+  const of = (table: string) => `select company_id as company, to_jsonb(t)::text as detail from tributary.${table} t`
+  return find(client, "", {
+    "a run was left running": `${of("runs")} where status = 'running'`,
+    "a record is in quarantine": `${of("quarantine")} where resolved_at is null`,
+    "a refetch request was left open": of("refetch_requests"),
+    "a scan was left unfinished": `${of("checkpoints")} where scan_kind is not null`,
+    "a fence went back": `${of("checkpoints")}
       where fence < (select coalesce(max(fence), 0) from tributary.runs r
-        where r.company_id = c.company_id and r.resource = c.resource and r.lane = c.lane)`
-  )
-  return differences
+        where r.company_id = t.company_id and r.resource = t.resource and r.lane = t.lane)`
+  })
 }

@@ -2,7 +2,7 @@
  * A proxy between pushes and the source, with the faults of networks and gateways for writes.
  *
  * Promise: every fault is drawn from one random stream and counted. A request is passed on unchanged, with its key, or
- * not at all. No delayed request outlives {@link PushFaults.flush}.
+ * not at all. No delayed request outlives `flush`.
  */
 import { createHash } from "node:crypto"
 import {
@@ -16,16 +16,9 @@ import {
 import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Chance } from "../fuzz/Chance.ts"
+import { bodyOf } from "../support/tap.ts"
 
-export interface PushFaults {
-  /** The base address of the API behind the proxy. */
-  readonly baseUrl: string
-  /** Waits until every delayed request has been passed on. */
-  readonly flush: () => Promise<void>
-  readonly close: () => Promise<void>
-}
-
-export interface PushFaultsOptions {
+interface PushFaultsOptions {
   /** The base address of the source. */
   readonly upstream: string
   readonly chance: Chance
@@ -64,13 +57,7 @@ const inProgress: Answer = {
   body: envelope("request_in_progress", "the first request with this Idempotency-Key is still running")
 }
 
-const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of message) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
-}
-
-export const openPushFaults = async (options: PushFaultsOptions): Promise<PushFaults> => {
+export const openPushFaults = async (options: PushFaultsOptions) => {
   const { chance, clientTimeoutMs, count, misused } = options
   const upstream = new URL(options.upstream)
   const agent = new Agent({ keepAlive: true })
@@ -180,7 +167,9 @@ export const openPushFaults = async (options: PushFaultsOptions): Promise<PushFa
   const base = new URL(upstream)
   base.port = String((server.address() as AddressInfo).port)
   return {
+    /** The base address of the API behind the proxy. */
     baseUrl: base.href,
+    /** Waits until every delayed request has been passed on. */
     flush: async () => {
       while (underway.size > 0) await Promise.allSettled(underway)
     },

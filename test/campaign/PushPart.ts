@@ -6,7 +6,7 @@
  * and the warehouse shows it before and after one sync. No key was ever used for two requests.
  */
 import type { Counts } from "../support/tap.ts"
-import { type Attempt, type Campaign, type Part, shown } from "./Campaign.ts"
+import { type Attempt, type Campaign, companiesYaml, type Part, shown } from "./Campaign.ts"
 import { draw, drawAtWork } from "./Places.ts"
 import {
   change,
@@ -19,7 +19,6 @@ import {
 } from "./PushFile.ts"
 import { openPushFaults } from "./PushFaults.ts"
 import { shareOf } from "./Stand.ts"
-import { openTap } from "../support/tap.ts"
 
 /** The dialects of the source, a chapter for each. */
 const dialects = [
@@ -59,8 +58,7 @@ const chapter = async (campaign: Campaign, number: number, share: Share) => {
     campaign.ask<Row>(databaseUrl, text, values)
   const config = stand.configure(
     `push-${number}.yaml`,
-    `companies: [{ name: c${company}, token_env: TOKEN_${company}, resources: [${resource}] }]
-budget: { requests_per_minute: unlimited }
+    `${companiesYaml([company], [resource])}
 requests: { timeout_seconds: ${clientTimeoutSeconds}, attempts_max: ${attemptsMax} }
 push:
   batch_size: ${setting.batchSize}
@@ -79,8 +77,7 @@ push:
     misused: problem
   })
   stand.alsoClose(proxy.close)
-  const tap = await openTap({ baseUrl: proxy.baseUrl, databaseUrl })
-  stand.alsoClose(tap.close)
+  const tap = await stand.openTap(databaseUrl, proxy.baseUrl)
 
   const expected = new Map<string, ExpectedRecord>()
   let files = 0

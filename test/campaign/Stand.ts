@@ -2,44 +2,22 @@
  * The servers and commands of a campaign: a Postgres at default durability, a reference server, and the real commands,
  * each behind a tap.
  *
- * Promise: everything that is started here ends with {@link Stand.close}. Nothing else is ever killed.
+ * Promise: everything that is started here ends with `close`. Nothing else is ever killed.
  */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Effect, Exit, Logger, Redacted, Scope } from "effect"
 import pg from "pg"
-import { start } from "../../src/postgres/EmbeddedPostgres.ts"
-import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
-import { openTap, type Tap } from "../support/tap.ts"
+import { childrenOf, statOf } from "../bench/Processes.ts"
+import { commandsIn, startReference } from "../support/reference.ts"
+import { closing, databaseAt, makeFolder, startPostgres } from "../support/servers.ts"
+import { openTap } from "../support/tap.ts"
 
-export interface Stand {
-  readonly reference: ReferenceProcess
-  /** Creates an empty database and returns its URL. */
-  readonly database: () => Promise<string>
-  /** Runs the work with a connection of its own. Waits while the server is down, up to a limit. */
-  readonly withClient: <A>(databaseUrl: string, work: (client: pg.Client) => Promise<A>) => Promise<A>
-  readonly configure: (name: string, yaml: string) => string
-  readonly openTap: (databaseUrl: string) => Promise<Tap>
-  /** Starts a command, with or without a tap. */
-  readonly start: (
-    args: ReadonlyArray<string>,
-    upstream: { readonly databaseUrl: string; readonly baseUrl: string }
-  ) => CommandRun
-  /** Kills the postmaster with -9. Its children are killed at once, or when they do not end. Waits for a new one. */
-  readonly killPostgres: (andChildren: boolean) => Promise<void>
-  /** Also closes this, before the servers. */
-  readonly alsoClose: (close: () => Promise<void>) => void
-  readonly close: () => Promise<void>
-}
+export type Stand = Awaited<ReturnType<typeof openStand>>
 
 /** One part of a whole number; all parts add up to it. */
 export const shareOf = (whole: number, parts: number, place: number): number =>
   Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
-
-export const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!
 
 /**
  * Node options that redirect connections from one port to another. All commands have the same configured address, since
@@ -51,21 +29,6 @@ const connect = net.connect
 net.connect = (options, ...rest) => connect(String(options.port) === "${new URL(from).port}" ? { ...options, port: ${new URL(to).port} } : options, ...rest)`
   return from === to ? "" : `--import=data:text/javascript,${encodeURIComponent(code)}`
 }
-
-const statOf = (pid: number): { readonly parent: number; readonly state: string } | null => {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
-    return { state: fields[0]!, parent: Number(fields[1]) }
-  } catch {
-    return null
-  }
-}
-
-const childrenOf = (pid: number): ReadonlyArray<number> =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && statOf(Number(name))?.parent === pid)
-    .map(Number)
 
 const kill = (pid: number, signal: NodeJS.Signals) => {
   try {
@@ -93,34 +56,18 @@ const childrenEndMs = 5_000
 /** A server that is away for longer counts as lost. */
 const awayMaxMs = 120_000
 
-export const openStand = async (
-  companies: ReadonlyArray<number>
-): Promise<Stand & { readonly tokens: ReadonlyMap<number, string> }> => {
-  const folder = mkdtempSync(join(tmpdir(), "tributary-campaign-"))
-  // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
-  chmodSync(folder, 0o755)
-  const scope = Scope.makeUnsafe()
-  const postgres = await Effect.runPromise(
-    start({ root: join(folder, "postgres"), port: 0 }).pipe(
-      Effect.provideService(Scope.Scope, scope),
-      Effect.provideService(Logger.LogToStderr, true),
-      // The campaign expects lost connections.
-      Effect.provide(Logger.layer([]))
-    )
-  )
+export const openStand = async (companies: ReadonlyArray<number>) => {
+  const folder = makeFolder("campaign")
+  const postgres = await startPostgres(folder)
   const reference = await startReference(["--data", "demo"])
   await reference.control("PUT", "/limits", { requestsPerMinute: null })
   const tokens = new Map<number, string>()
   for (const company of companies) tokens.set(company, await reference.token(company))
-  const taps: Array<Tap> = []
-  const children = new Set<CommandRun>()
+  const env = Object.fromEntries([...tokens].map(([company, token]) => [`TOKEN_${company}`, token]))
+  const commands = commandsIn(folder)
 
-  const urlOf = (database: string) => {
-    const { host, port, user, password } = postgres.endpoint
-    return `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
-  }
-
-  const withClient: Stand["withClient"] = async (databaseUrl, work) => {
+  /** Runs the work with a connection of its own. Waits while the server is down, up to a limit. */
+  const withClient = async <A>(databaseUrl: string, work: (client: pg.Client) => Promise<A>): Promise<A> => {
     const giveUpAt = Date.now() + awayMaxMs
     for (;;) {
       const client = new pg.Client({ connectionString: databaseUrl })
@@ -141,61 +88,42 @@ export const openStand = async (
   }
 
   const others: Array<() => Promise<void>> = []
-  const closeAll = async () => {
-    for (const one of others) await one()
-    for (const { child, done } of children) {
-      child.kill("SIGKILL")
-      await done
-    }
-    for (const tap of taps) await tap.close()
-    await reference.stop()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    rmSync(folder, { recursive: true, force: true })
-  }
-  let closing: Promise<void> | null = null
-  const close = () => (closing ??= closeAll())
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.once(signal, () => {
-      void close().finally(() => process.exit(130))
-    })
-  }
-
+  const alsoClose = (close: () => Promise<void>) => void others.push(close)
   let databases = 0
   return {
     reference,
     tokens,
     withClient,
+    /** Creates an empty database and returns its URL. */
     database: async () => {
       const name = `campaign_${(databases += 1)}`
-      await withClient(urlOf("postgres"), (client) => client.query(`create database ${name}`))
-      return urlOf(name)
+      await withClient(postgres.url, (client) => client.query(`create database ${name}`))
+      return databaseAt(postgres.url, name)
     },
-    configure: (name, yaml) => {
+    /** Writes a file and returns its path. */
+    configure: (name: string, text: string) => {
       const path = join(folder, name)
-      writeFileSync(path, yaml)
+      writeFileSync(path, text)
       return path
     },
-    openTap: async (databaseUrl) => {
-      const tap = await openTap({ baseUrl: reference.baseUrl, databaseUrl })
-      taps.push(tap)
+    openTap: async (databaseUrl: string, baseUrl = reference.baseUrl) => {
+      const tap = await openTap({ baseUrl, databaseUrl })
+      alsoClose(tap.close)
       return tap
     },
-    start: (args, { databaseUrl, baseUrl }) => {
-      const env = Object.fromEntries([...tokens].map(([company, token]) => [`TOKEN_${company}`, token]))
-      const command = startCommand(args, {
-        cwd: folder,
-        env: {
-          DATABASE_URL: databaseUrl,
-          SERVICE_API_URL: reference.baseUrl,
-          NODE_OPTIONS: redirect(reference.baseUrl, baseUrl),
-          ...env
-        }
-      })
-      children.add(command)
-      void command.done.then(() => children.delete(command))
-      return command
-    },
-    killPostgres: async (andChildren) => {
+    /** Starts a command, with or without a tap. */
+    start: (
+      args: ReadonlyArray<string>,
+      { databaseUrl, baseUrl }: { readonly databaseUrl: string; readonly baseUrl: string }
+    ) =>
+      commands.start(args, {
+        DATABASE_URL: databaseUrl,
+        SERVICE_API_URL: reference.baseUrl,
+        NODE_OPTIONS: redirect(reference.baseUrl, baseUrl),
+        ...env
+      }),
+    /** Kills the postmaster with -9. Its children are killed at once, or when they do not end. Waits for a new one. */
+    killPostgres: async (andChildren: boolean) => {
       const postmaster = postgres.pid()
       const workers = childrenOf(postmaster)
       kill(postmaster, "SIGKILL")
@@ -213,9 +141,15 @@ export const openStand = async (
         if (Date.now() >= giveUpAt) throw new Error("Postgres was killed, and does not restart")
         await sleep(pollMs)
       }
-      await withClient(urlOf("postgres"), (client) => client.query("select 1"))
+      await withClient(postgres.url, (client) => client.query("select 1"))
     },
-    alsoClose: (one) => void others.push(one),
-    close
+    /** Also closes this, before the servers. */
+    alsoClose,
+    close: closing(async () => {
+      await commands.close()
+      for (const close of others) await close()
+      await reference.stop()
+      await postgres.stop()
+    })
   }
 }

@@ -7,7 +7,7 @@
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Chance } from "../fuzz/Chance.ts"
 import type { Counts, Moment, Tap } from "../support/tap.ts"
-import { type Campaign, type Part, shown } from "./Campaign.ts"
+import { type Campaign, companiesYaml, type Part, shown } from "./Campaign.ts"
 import { draw, drawAtWork } from "./Places.ts"
 import { shareOf } from "./Stand.ts"
 import { type Writer, writer } from "./Writers.ts"
@@ -37,9 +37,7 @@ interface Setting {
 }
 
 const yamlOf = ({ batchRecords, pageSize, concurrency }: Setting, sweepMinutes: number) =>
-  `companies:
-${companies.map((company) => `  - { name: c${company}, token_env: TOKEN_${company}, resources: [${resources.join(", ")}] }`).join("\n")}
-budget: { requests_per_minute: unlimited }
+  `${companiesYaml(companies, resources)}
 paging: { page_size: ${pageSize} }
 sync:
   batch_records: ${batchRecords}
@@ -72,14 +70,8 @@ const chapter = async (campaign: Campaign, number: number, kills: number, postgr
   const direct = { databaseUrl, baseUrl: stand.reference.baseUrl }
   const config = stand.configure(`chapter-${number}.yaml`, yamlOf(setting, sweepMinutes))
   const configAll = stand.configure(`chapter-${number}-all.yaml`, yamlOf(setting, 0))
-  const argsOf = (command: string, company: number) => [
-    command,
-    "--company",
-    `c${company}`,
-    "--config",
-    config,
-    "--json"
-  ]
+  const argsOf = (command: string, company: number) =>
+    [command, "--company", `c${company}`, "--config", config, "--json"] as const
   const tracks: Array<Track> = []
   for (const company of companies) {
     tracks.push({

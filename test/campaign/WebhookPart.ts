@@ -11,7 +11,7 @@ import { certificate } from "../support/certificate.ts"
 import { freePort } from "../support/freePort.ts"
 import { type CommandRun, firstLine } from "../support/reference.ts"
 import { never } from "../support/tap.ts"
-import { type Part, shown } from "./Campaign.ts"
+import { companiesYaml, numbersTo, type Part, shown } from "./Campaign.ts"
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -68,15 +68,13 @@ interface Delivery {
   readonly abandoned: boolean
 }
 
-const idsOf = (companies: number) => Array.from({ length: Math.max(1, companies) }, (_, place) => place + 1)
-
 export const webhooks: Part = {
   options: { deliveries: 2_000, kills: 20, "postgres-kills": 2, companies: 3 },
-  companies: ({ companies }) => idsOf(companies!),
+  companies: ({ companies }) => numbersTo(companies!),
   run: async ({ stand, chance, ...campaign }, { deliveries, kills, "postgres-kills": postgresKills, companies }) => {
     const { count, problem, settle } = campaign
     const { reference, tokens } = stand
-    const ids = idsOf(companies!)
+    const ids = numbersTo(companies!)
     const databaseUrl = await stand.database()
     const direct = { databaseUrl, baseUrl: reference.baseUrl }
     const port = await freePort()
@@ -85,9 +83,7 @@ export const webhooks: Part = {
     await reference.control("POST", "/trust", { caPem: cert })
     const config = stand.configure(
       "webhooks.yaml",
-      `companies:
-${ids.map((id) => `  - { name: c${id}, token_env: TOKEN_${id}, resources: [${resources.join(", ")}] }`).join("\n")}
-budget: { requests_per_minute: unlimited }
+      `${companiesYaml(ids, resources)}
 webhooks:
   listen: 127.0.0.1:${port}
   public_url: https://localhost:${port}

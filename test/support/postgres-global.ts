@@ -5,16 +5,14 @@
  * watchdog process (`postgres-watchdog.ts`) does so when its input ends.
  */
 import { spawn } from "node:child_process"
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { Effect, Redacted } from "effect"
 import pg from "pg"
 import type { TestProject } from "vitest/node"
 import { Database } from "../../src/postgres/Database.ts"
-import { start } from "../../src/postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
+import { databaseAt, makeFolder, startPostgres } from "./servers.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -35,9 +33,8 @@ const provide = async (project: TestProject, postgresUrl: string): Promise<void>
   await client.connect()
   await client.query(`drop database if exists ${migratedDatabase}`)
   await client.query(`create database ${migratedDatabase}`)
-  const url = new URL(postgresUrl)
-  url.pathname = `/${migratedDatabase}`
-  await Effect.runPromise(Effect.provide(Migrations.migrate(), Database.layerUrl(Redacted.make(url.href))))
+  const url = Redacted.make(databaseAt(postgresUrl, migratedDatabase))
+  await Effect.runPromise(Effect.provide(Migrations.migrate(), Database.layerUrl(url)))
   const version = await client.query<{ readonly number: number }>(
     "select current_setting('server_version_num')::int as number"
   )
@@ -55,25 +52,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await provide(project, existingUrl)
     return () => Promise.resolve()
   }
-  const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))
-  // mkdtemp makes it private. As root, the server runs as another user, who needs access.
-  chmodSync(folder, 0o755)
-  const root = join(folder, "postgres")
+  const folder = makeFolder("test")
   const watchdog = spawn(
     process.execPath,
-    [fileURLToPath(new URL("./postgres-watchdog.ts", import.meta.url)), folder, root],
+    [fileURLToPath(new URL("./postgres-watchdog.ts", import.meta.url)), folder, join(folder, "postgres")],
     { detached: true, stdio: ["pipe", "ignore", "ignore"], windowsHide: true }
   )
   watchdog.unref()
-  const scope = Scope.makeUnsafe()
-  const server = await Effect.runPromise(
-    start({ root, port: 0, durable: false }).pipe(Effect.provideService(Scope.Scope, scope))
-  )
-  const { host, port, user, password } = server.endpoint
-  await provide(project, `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`)
+  const server = await startPostgres(folder, false)
+  await provide(project, server.url)
   return async () => {
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    rmSync(folder, { recursive: true, force: true })
+    await server.stop()
     watchdog.stdin.end()
   }
 }

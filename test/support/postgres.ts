@@ -10,6 +10,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { inject } from "vitest"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
+import { databaseAt } from "./servers.ts"
 
 /** The server of the run, as its superuser; for tests that need a database of another name. */
 export const serverUrl = Effect.sync(() => Redacted.make(inject("postgresUrl")))
@@ -27,9 +28,7 @@ const databaseFrom = (template: () => string): Effect.Effect<Redacted.Redacted, 
       administer(`create database ${name} template ${template()} ${inject("copyStrategy")}`),
       () => Effect.orDie(administer(`drop database if exists ${name} with (force)`))
     )
-    const url = new URL(Redacted.value(yield* serverUrl))
-    url.pathname = `/${name}`
-    return Redacted.make(url.href)
+    return Redacted.make(databaseAt(Redacted.value(yield* serverUrl), name))
   })
 
 /** The URL of an empty database that is dropped with the scope, even if connections are open. */

@@ -114,6 +114,25 @@ export const startCommand = (
   }
 }
 
+/** Starts commands in a folder, and ends those that still run. */
+export const commandsIn = (cwd: string) => {
+  const running = new Set<CommandRun>()
+  return {
+    start: (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>): CommandRun => {
+      const run = startCommand(args, { cwd, env })
+      running.add(run)
+      void run.done.then(() => running.delete(run))
+      return run
+    },
+    close: async (): Promise<void> => {
+      for (const { child, done } of running) {
+        child.kill("SIGKILL")
+        await done
+      }
+    }
+  }
+}
+
 /** {@link until} without a limit of its own: the timeout of the test ends it. A loaded machine only takes longer. */
 export const untilSeen = <A, R = never>(
   what: string,

@@ -178,7 +178,7 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
   })
 }
 
-const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
+export const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
   for await (const chunk of message) chunks.push(chunk as Buffer)
   return Buffer.concat(chunks)

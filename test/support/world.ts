@@ -14,7 +14,7 @@ import { tableOf } from "../../src/warehouse/Table.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { compare, type Comparison } from "../../src/verify/Compare.ts"
 import { freshDatabase } from "./postgres.ts"
-import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
+import { commandsIn, type CommandRun, type ReferenceProcess, startReference } from "./reference.ts"
 
 export interface World {
   readonly reference: ReferenceProcess
@@ -60,23 +60,10 @@ export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
   // No request limit, unless a test sets one.
   yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
 
-  const commands: Array<CommandRun> = []
-  yield* Effect.addFinalizer(() =>
-    Effect.promise(async () => {
-      for (const { child, done } of commands) {
-        child.kill("SIGKILL")
-        await done
-      }
-    })
-  )
-  const command: World["command"] = (args, env = {}) => {
-    const run = startCommand(args, {
-      cwd: folder,
-      env: { DATABASE_URL: databaseUrl, SERVICE_API_URL: reference.baseUrl, SERVICE_API_TOKEN: token, ...env }
-    })
-    commands.push(run)
-    return run
-  }
+  const commands = commandsIn(folder)
+  yield* Effect.addFinalizer(() => Effect.promise(commands.close))
+  const own = { DATABASE_URL: databaseUrl, SERVICE_API_URL: reference.baseUrl, SERVICE_API_TOKEN: token }
+  const command: World["command"] = (args, env = {}) => commands.start(args, { ...own, ...env })
   const world: World = {
     reference,
     folder,
