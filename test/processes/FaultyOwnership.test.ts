@@ -10,7 +10,7 @@ const buckets = Array.from({ length: bucketCount }, (_, bucket) => bucket)
 
 describe("faulty ownership", () => {
   describe("that does not err", () => {
-    ownershipContract<never, never>((title, effect) => it.live(title, effect), {
+    ownershipContract<never, never>((title, effect) => it.effect(title, effect), {
       make: () => Effect.succeed(FaultyOwnership.make({ buckets, isOff: () => true, onStop: () => {} })),
       takesOver: false,
       isExclusive: false

@@ -7,13 +7,13 @@ import { until } from "../support/until.ts"
 import { ownershipContract } from "./ownershipContract.ts"
 
 describe("static ownership", () => {
-  ownershipContract<never, never>((title, effect) => it.live(title, effect), {
+  ownershipContract<never, never>((title, effect) => it.effect(title, effect), {
     make: (ordinal, processes) => Effect.succeed(StaticOwnership.make({ ordinal, processes })),
     takesOver: false,
     isExclusive: true
   })
 
-  it.live("gives a process the buckets of its number", () =>
+  it.effect("gives a process the buckets of its number", () =>
     Effect.gen(function* () {
       const owned: Array<number> = []
       const { layer } = StaticOwnership.make({ ordinal: 1, processes: 100 })

@@ -53,7 +53,11 @@ describe("the supervisor", () => {
     Effect.gen(function* () {
       const { counts } = yield* supervised(
         (begun) =>
-          begun === 1 ? Effect.die(new Error("fault")) : begun === 2 ? Effect.void : Effect.sleep("70 seconds"),
+          begun === 1
+            ? Effect.die(new Error("fault"))
+            : begun === 2
+              ? Effect.void
+              : Effect.delay(Effect.void, "70 seconds"),
         [0, 1, 2, 70, 1]
       )
       assert.deepStrictEqual(counts, [1, 2, 3, 3, 4])

@@ -1,11 +1,13 @@
 /** The contract of every implementation of `src/processes/Ownership.ts`. */
 import { assert } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { bucketCount, type Keeper, type Ownership } from "../../src/processes/Ownership.ts"
-import { until } from "../support/until.ts"
+import { flowing, until } from "../support/until.ts"
 
 /** The owners of each bucket, and what happened to its keepers. */
 class Record {
@@ -39,6 +41,32 @@ const start = Effect.fnUntraced(function* <E>(ownership: Ownership<E>, keeper: K
   return { stop: Scope.close(scope, Exit.void) }
 })
 
+/** Starts a process, and waits until every keeper runs. `end` is what a keeper does when it is stopped. */
+const startCounted = Effect.fnUntraced(function* <E>(
+  counts: { running: number },
+  ownership: Ownership<E>,
+  end: (bucket: number) => Effect.Effect<void>
+) {
+  const process = yield* start(ownership, (bucket) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        counts.running += 1
+      }),
+      () => end(bucket)
+    ).pipe(Effect.andThen(Effect.never))
+  )
+  yield* until(
+    "every keeper runs",
+    Effect.sync(() => counts.running),
+    (count) => count === bucketCount
+  )
+  return process
+})
+
+/** The effect, while the time of the test passes: the test clock moves, or it is that of the machine. */
+const passing = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Clock.Clock, (clock) => ("adjust" in clock ? flowing(effect) : effect))
+
 const ownsAll = (record: Record) =>
   until(
     "every bucket has an owner",
@@ -46,7 +74,7 @@ const ownsAll = (record: Record) =>
     (owned) => owned === bucketCount
   )
 
-export interface Implementation<E, R> {
+interface Implementation<E, R> {
   /** The ownership of one process of several. */
   readonly make: (ordinal: number, processes: number) => Effect.Effect<Ownership<E>, E, R>
   /** Whether other processes take over the buckets of a process that ended. */
@@ -85,51 +113,25 @@ export const ownershipContract = <E, R>(
 
   test("ends all keepers at the same time, and waits for them", () =>
     Effect.gen(function* () {
-      let running = 0
-      const { stop } = yield* start(yield* make(0, 1), () =>
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            running += 1
-          }),
-          () =>
-            Effect.andThen(
-              Effect.sleep(200),
-              Effect.sync(() => {
-                running -= 1
-              })
-            )
-        ).pipe(Effect.andThen(Effect.never))
-      )
-      yield* until(
-        "every keeper runs",
-        Effect.sync(() => running),
-        (count) => count === bucketCount
-      )
-      const began = performance.now()
-      yield* stop
-      assert.strictEqual(running, 0)
-      assert.isBelow(performance.now() - began, 5_000)
+      const areEnding = yield* Latch.make()
+      const counts = { running: 0, ending: 0 }
+      // A keeper ends when every other one is ending too.
+      const end = Effect.gen(function* () {
+        counts.ending += 1
+        if (counts.ending === bucketCount) yield* areEnding.open
+        yield* areEnding.await
+        counts.running -= 1
+      })
+      const { stop } = yield* startCounted(counts, yield* make(0, 1), () => end)
+      yield* passing(stop)
+      assert.strictEqual(counts.running, 0)
     }))
 
   test("does not wait for a keeper that hangs", () =>
     Effect.gen(function* () {
-      let running = 0
-      const { stop } = yield* start(yield* make(0, 1), (bucket) =>
-        Effect.acquireRelease(
-          Effect.sync(() => {
-            running += 1
-          }),
-          () => (bucket === 1 ? Effect.sleep("30 seconds") : Effect.void)
-        ).pipe(Effect.andThen(Effect.never))
-      )
-      yield* until(
-        "every keeper runs",
-        Effect.sync(() => running),
-        (count) => count === bucketCount
-      )
-      const began = performance.now()
-      yield* stop
-      assert.isBelow(performance.now() - began, 10_000)
+      const hangs = (bucket: number) => (bucket === 1 ? Effect.never : Effect.void)
+      const { stop } = yield* startCounted({ running: 0 }, yield* make(0, 1), hangs)
+      yield* passing(stop)
     }))
 
   test("divides the buckets between processes", () =>

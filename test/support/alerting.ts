@@ -1,9 +1,9 @@
 /**
  * Receivers of alerts that record what they get, routes to them, and processes that evaluate and send.
  */
-import * as http from "node:http"
+import type * as http from "node:http"
 import type { AddressInfo } from "node:net"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Record, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as SqlClient from "effect/sql/SqlClient"
 import { SMTPServer } from "smtp-server"
@@ -13,6 +13,7 @@ import type { DiskProblem, ObservedCompany } from "../../src/alerts/Observations
 import type { AlertConfiguration, Receiver, Route } from "../../src/alerts/Route.ts"
 import * as Send from "../../src/alerts/Send.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { recording } from "./recording.ts"
 
 export interface ReceivedRequest {
   readonly headers: http.IncomingHttpHeaders
@@ -20,36 +21,21 @@ export interface ReceivedRequest {
 }
 
 /** An HTTP receiver, until the end of the scope. `answer` decides about a request; null leaves it without an answer. */
-export const httpReceiver = (
+export const httpReceiver = Effect.fnUntraced(function* (
   answer: (
     request: ReceivedRequest,
     earlier: number
   ) => { readonly status: number; readonly headers?: http.OutgoingHttpHeaders } | null = () => ({ status: 200 })
-) =>
-  Effect.acquireRelease(
-    Effect.callback<{ url: string; requests: Array<ReceivedRequest>; close: () => void }>((resume) => {
-      const requests: Array<ReceivedRequest> = []
-      const server = http.createServer((request, response) => {
-        let body = ""
-        request.setEncoding("utf8")
-        request.on("data", (chunk: string) => (body += chunk))
-        request.on("end", () => {
-          const received = { headers: request.headers, body }
-          requests.push(received)
-          const reply = answer(received, requests.length - 1)
-          if (reply !== null) response.writeHead(reply.status, reply.headers).end("ok")
-        })
-      })
-      const close = () => {
-        server.closeAllConnections()
-        server.close()
-      }
-      server.listen(0, "127.0.0.1", () =>
-        resume(Effect.succeed({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, requests, close }))
-      )
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+) {
+  const requests: Array<ReceivedRequest> = []
+  const { url, close } = yield* recording(({ headers }, body, response) => {
+    const received = { headers, body: body.toString("utf8") }
+    requests.push(received)
+    const reply = answer(received, requests.length - 1)
+    if (reply !== null) response.writeHead(reply.status, reply.headers).end("ok")
+  })
+  return { url: `${url}/`, requests, close }
+})
 
 /** An SMTP server, until the end of the scope, with the sources of its messages. */
 export const smtpReceiver = Effect.acquireRelease(
@@ -110,27 +96,11 @@ export const emailRoute = (url: string, change?: Partial<Route>) =>
 /** The default times with these routes. */
 export const alertsTo = (routes: ReadonlyArray<Route>): AlertConfiguration => ({
   routes,
-  startAfter: {
-    late: kindTraits.late.startAfter,
-    failing: kindTraits.failing.startAfter,
-    token: kindTraits.token.startAfter,
-    quarantine: kindTraits.quarantine.startAfter,
-    gap: kindTraits.gap.startAfter,
-    endpoint: kindTraits.endpoint.startAfter,
-    budget: kindTraits.budget.startAfter,
-    disk: kindTraits.disk.startAfter,
-    restore: kindTraits.restore.startAfter,
-    invariant: kindTraits.invariant.startAfter
-  },
+  startAfter: Record.map(kindTraits, ({ startAfter }) => startAfter),
   endAfter: Duration.minutes(2)
 })
 
-export interface Alerting {
-  readonly owner: string
-  readonly evaluate: Effect.Effect<number>
-  /** Sends the next batch of each route; answers whether there was one. */
-  readonly send: Effect.Effect<boolean>
-}
+export type Alerting = Effect.Success<ReturnType<typeof alertingProcess>>
 
 /** A process with its own connections, until the end of the scope. */
 export const alertingProcess = Effect.fnUntraced(function* (
@@ -154,6 +124,7 @@ export const alertingProcess = Effect.fnUntraced(function* (
   return {
     owner,
     evaluate: Effect.orDie(Effect.provideContext(evaluate, context)),
+    /** Sends the next batch of each route; answers whether there was one. */
     send: Effect.orDie(Effect.provideContext(send, context))
-  } satisfies Alerting
+  }
 })

@@ -1,10 +1,10 @@
 /** A small OTLP collector. It keeps the bytes that arrive over HTTP, so that a test can search them for secrets. */
-import { createServer, type IncomingHttpHeaders } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { IncomingHttpHeaders } from "node:http"
 import { gunzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
+import { recording } from "./recording.ts"
 
-export interface Post {
+interface Post {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -30,7 +30,7 @@ export interface Span {
   readonly attributes: ReadonlyArray<Attribute>
 }
 
-export interface LogRecord {
+interface LogRecord {
   readonly severityText: string
   readonly body: Value
   readonly traceId?: string
@@ -62,43 +62,29 @@ export const attributesOf = ({
 }): Readonly<Record<string, string>> =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, String(Object.values(value)[0])]))
 
-export const collector = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const posts: Array<Post> = []
-    const server = createServer((request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        const bytes = Buffer.concat(chunks)
-        const text = (request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes).toString("latin1")
-        posts.push({ path: request.url ?? "", headers: request.headers, text })
-        response.writeHead(200, { "content-type": "application/json" }).end("{}")
-      })
-    })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const bodies = <Body>(path: string) =>
-      posts.filter((post) => post.path === path).map(({ text }) => JSON.parse(text) as Body)
-    return {
-      server,
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      posts,
-      spans: () =>
-        bodies<Traces>("/v1/traces").flatMap(({ resourceSpans }) =>
-          resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
-        ),
-      logs: () =>
-        bodies<Logs>("/v1/logs").flatMap(({ resourceLogs }) =>
-          resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords))
-        ),
-      resources: () => [
-        ...bodies<Traces>("/v1/traces").flatMap(({ resourceSpans }) => resourceSpans.map(({ resource }) => resource)),
-        ...bodies<Logs>("/v1/logs").flatMap(({ resourceLogs }) => resourceLogs.map(({ resource }) => resource))
-      ]
-    }
-  }),
-  ({ server }) =>
-    Effect.promise(async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-)
+export const collector = Effect.gen(function* () {
+  const posts: Array<Post> = []
+  const { url } = yield* recording((request, bytes, response) => {
+    const text = (request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes).toString("latin1")
+    posts.push({ path: request.url ?? "", headers: request.headers, text })
+    response.writeHead(200, { "content-type": "application/json" }).end("{}")
+  })
+  const bodies = <Body>(path: string) =>
+    posts.filter((post) => post.path === path).map(({ text }) => JSON.parse(text) as Body)
+  return {
+    url,
+    posts,
+    spans: () =>
+      bodies<Traces>("/v1/traces").flatMap(({ resourceSpans }) =>
+        resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
+      ),
+    logs: () =>
+      bodies<Logs>("/v1/logs").flatMap(({ resourceLogs }) =>
+        resourceLogs.flatMap(({ scopeLogs }) => scopeLogs.flatMap(({ logRecords }) => logRecords))
+      ),
+    resources: () => [
+      ...bodies<Traces>("/v1/traces").flatMap(({ resourceSpans }) => resourceSpans.map(({ resource }) => resource)),
+      ...bodies<Logs>("/v1/logs").flatMap(({ resourceLogs }) => resourceLogs.map(({ resource }) => resource))
+    ]
+  }
+})

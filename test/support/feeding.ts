@@ -1,12 +1,11 @@
 /** A company with a source in memory, whose syncs fill the change feed; and a receiver of its deliveries. */
-import { createServer, type IncomingHttpHeaders } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { IncomingHttpHeaders } from "node:http"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import { codeOf } from "../../src/cli/Exit.ts"
 import { sync } from "../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
+import { recording } from "./recording.ts"
 import { record, scripted, things, tiny } from "./tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
@@ -78,51 +77,24 @@ export interface Reply {
 }
 
 /** An HTTP server that keeps what it gets. Its answers can be replaced; `null` closes the connection without one. */
-export const makeReceiver: Effect.Effect<
-  {
-    readonly url: string
-    readonly port: number
-    readonly received: Array<Received>
-    /** The changes that were accepted. */
-    readonly accepted: Array<Data>
-    answer: (received: Received) => Reply | null | Promise<Reply | null>
-  },
-  never,
-  Scope.Scope
-> = Effect.gen(function* () {
+export const makeReceiver = Effect.gen(function* () {
   const receiver = {
     url: "",
     port: 0,
     received: new Array<Received>(),
+    /** The changes that were accepted. */
     accepted: new Array<Data>(),
     answer: (_received: Received): Reply | null | Promise<Reply | null> => ({ status: 204 })
   }
-  const server = createServer((request, response) => {
-    const parts: Array<Buffer> = []
-    request.on("data", (part: Buffer) => parts.push(part))
-    request.on("end", () => {
-      const { headers } = request
-      const one = { id: String(headers["webhook-id"]), headers, body: Buffer.concat(parts).toString("utf8") }
-      receiver.received.push(one)
-      void Promise.resolve(receiver.answer(one)).then((reply) => {
-        if (reply === null) return request.socket.destroy()
-        if (reply.status < 300) receiver.accepted.push(...dataOf(one))
-        response.writeHead(reply.status, reply.headers)
-        return reply.isOpen === true ? response.write("x") : response.end()
-      })
+  const { port, url } = yield* recording(({ headers, socket }, body, response) => {
+    const one = { id: String(headers["webhook-id"]), headers, body: body.toString("utf8") }
+    receiver.received.push(one)
+    void Promise.resolve(receiver.answer(one)).then((reply) => {
+      if (reply === null) return socket.destroy()
+      if (reply.status < 300) receiver.accepted.push(...dataOf(one))
+      response.writeHead(reply.status, reply.headers)
+      return reply.isOpen === true ? response.write("x") : response.end()
     })
   })
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () =>
-      Effect.sync(() => {
-        server.close()
-        server.closeAllConnections()
-      })
-  )
-  receiver.port = (server.address() as AddressInfo).port
-  receiver.url = `http://127.0.0.1:${receiver.port}/changes`
-  return receiver
+  return Object.assign(receiver, { port, url: `${url}/changes` })
 })

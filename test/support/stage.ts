@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
 import { certificate } from "./certificate.ts"
 import { freePort } from "./freePort.ts"
+import { until } from "./until.ts"
 import { makeWorld, type World } from "./world.ts"
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
@@ -54,18 +55,6 @@ void (async () => {
   console.log("done")
 })()
 `
-
-const until = (holds: () => boolean, orElse: () => Error, seconds: number) =>
-  Effect.callback<void, Error>((resume) => {
-    const began = performance.now()
-    const timer = setInterval(() => {
-      if (holds()) resume(Effect.void)
-      else if (performance.now() - began > seconds * 1000) resume(Effect.fail(orElse()))
-      else return
-      clearInterval(timer)
-    }, 20)
-    return Effect.sync(() => clearInterval(timer))
-  })
 
 /** A stage. All of it ends with the scope. */
 export const makeStage = Effect.gen(function* () {
@@ -156,15 +145,10 @@ export const makeStage = Effect.gen(function* () {
       running.add(one)
       const printed = () => `${one.output.stdout}\n${one.output.stderr}`
       const ended = () => one.child.exitCode !== null
-      const failure = (what: string) => new Error(`${line}: ${what}\n${printed()}`)
-      yield* until(
-        () => ready.test(printed()) || ended(),
-        () => failure("not ready in 60 s"),
-        60
-      ).pipe(
-        Effect.andThen(
-          Effect.suspend(() => (ready.test(printed()) ? Effect.void : Effect.fail(failure("ended early"))))
-        ),
+      const isReady = () => ready.test(printed())
+      yield* until(`${line} is ready`, Effect.sync(printed), () => isReady() || ended(), 60).pipe(
+        Effect.catchDefect((error) => Effect.fail(error as Error)),
+        Effect.filterOrFail(isReady, (text) => new Error(`${line}: ended early\n${text}`)),
         // A command that is not ready would disturb the next one.
         Effect.onError(() => Effect.sync(() => signal(one.child, "SIGKILL")))
       )
