@@ -6,10 +6,13 @@ import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
+import { assert } from "vitest"
 import * as Budget from "../../src/budget/Budget.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
 import { processBudget } from "../budget/PermitRule.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import { tiny } from "../support/tiny.ts"
+import { watchPauses } from "./ServerHttp.ts"
 
 /** A recorded request. */
 export interface SentRequest {
@@ -130,19 +133,21 @@ export const make = Effect.fnUntraced(function* (
     })
   )
   const budget = yield* processBudget(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
-  const watched = Budget.Budget.of({
-    ...budget,
-    pause: (duration, cause, by) =>
-      Effect.andThen(
-        Effect.sync(() => pausesMs.push(Duration.toMillis(duration))),
-        budget.pause(duration, cause, by)
-      )
-  })
   const connector = yield* ServiceClient.make({
     baseUrl,
     token: Redacted.make(token),
     catalogue: tiny,
     ...options
-  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provideService(Budget.Budget, watched))
+  }).pipe(
+    Effect.provideService(HttpClient.HttpClient, http),
+    Effect.provideService(Budget.Budget, watchPauses(budget, pausesMs))
+  )
   return { connector, sent, pausesMs, left }
 })
+
+/** The failure of a request. */
+export const failureOf = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<SourceError, A, R> =>
+  Effect.map(Effect.flip(effect), (error) => {
+    assert(error instanceof SourceError)
+    return error
+  })

@@ -1,11 +1,8 @@
 /**
- * A second decoder of records, as a specification. It is slow, decodes every token of the text with Effect Schema, and
- * was written from the rules, independently of the first decoder. The property test compares both on the same records.
+ * A second decoder of records, as a specification. It parses the whole text, and was written from the rules, independently
+ * of the first decoder. The property test compares both on the same records.
  */
-import * as Exit from "effect/Exit"
-import * as Schema from "effect/Schema"
-import * as SchemaGetter from "effect/SchemaGetter"
-import type { Field, FieldType } from "../../src/catalogue/Field.ts"
+import type { FieldType } from "../../src/catalogue/Field.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 
 /** A number with its original digits. */
@@ -35,23 +32,6 @@ const rendered = (value: unknown): string =>
 /** The canonical form of a JSON text. Texts that differ only in white space and escapes have the same form. */
 export const canonical = (text: string): string => rendered(tokens(text))
 
-const NumeralToken = Schema.instanceOf(Numeral)
-const never = SchemaGetter.transform<never, unknown>(() => {
-  throw new Error("encoding is not supported")
-})
-
-const as = <To extends Schema.Constraint, From extends Schema.Constraint>(
-  from: From,
-  to: To,
-  decode: (value: From["Type"]) => To["Encoded"]
-) => Schema.decodeTo<To, From>(to, { decode: SchemaGetter.transform(decode), encode: never })(from)
-
-const NumeralText = as(NumeralToken, Schema.String, (numeral: Numeral) => numeral.text)
-const TextOrNumeral = Schema.Union([Schema.String, NumeralText])
-
-const matches = (shape: RegExp) => Schema.isPattern(shape)
-const where = <A>(test: (value: A) => boolean) => Schema.makeFilter<A>((value) => test(value))
-
 const inInt64 = (text: string) => BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 
 const canStore = (text: string) => text.isWellFormed() && !text.includes("\0")
@@ -70,83 +50,68 @@ interface Cell {
   readonly column: string
   readonly beside: boolean
 }
-const Cell = Schema.Struct({ column: Schema.String, beside: Schema.Boolean })
 const whole = (column: string): Cell => ({ column, beside: false })
 
 const isDay = (text: string) => {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || text.startsWith("0000")) return false
   const time = new Date(`${text}T00:00:00Z`)
-  return !text.startsWith("0000") && !Number.isNaN(time.getTime()) && time.toISOString().slice(0, 10) === text
+  return !Number.isNaN(time.getTime()) && time.toISOString().slice(0, 10) === text
 }
-const Day = Schema.String.check(matches(/^\d{4}-\d{2}-\d{2}$/), where(isDay))
 
 const instant =
-  /^(\d{4}-\d{2}-\d{2})[Tt ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d+)?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
-const utcOf = (text: string): { readonly second: string; readonly fraction: string } => {
+  /^(\d{4}-\d{2}-\d{2})[Tt ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d+))?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+/** An instant as its second in UTC and the digits behind it, or null. */
+const utcOf = (text: string): { readonly second: string; readonly fraction: string } | null => {
   const [, day = "", time = "", fraction = "", zone = ""] = instant.exec(text) ?? []
-  const at = new Date(`${day}T${time}${zone.toUpperCase()}`)
-  return { second: Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, -5), fraction: fraction.slice(1) }
+  if (!isDay(day)) return null
+  const second = new Date(`${day}T${time}${zone.toUpperCase()}`).toISOString().slice(0, -5)
+  return /^(?!0000)\d{4}-/.test(second) ? { second, fraction } : null
 }
-const Instant = Schema.String.check(
-  matches(instant),
-  where((text) => isDay(text.slice(0, 10))),
-  where((text) => /^(?!0000)\d{4}-/.test(utcOf(text).second))
-)
 const zeros = (digits: string) => digits.replaceAll("0", "") === ""
 
-const cellOf = (type: FieldType, typed: boolean): Schema.Decoder<Cell> => {
+/** The cell of a value that is not null, or null if the value does not fit. */
+const cellOf = (type: FieldType, typed: boolean, value: unknown): Cell | null => {
+  const text = typeof value === "string" ? value : value instanceof Numeral ? value.text : null
+  const isFlag = !typed && typeof value === "boolean"
   switch (type._tag) {
     case "integer": {
-      const text = TextOrNumeral.check(matches(/^-?\d+$/), where(inInt64))
-      const strict = as(text, Cell, (digits: string) => whole(BigInt(digits).toString()))
-      const flag = as(Schema.Boolean, Cell, (value: boolean) => whole(value ? "1" : "0"))
-      return typed ? strict : Schema.Union([strict, flag])
+      if (isFlag) return whole(value ? "1" : "0")
+      return text !== null && /^-?\d+$/.test(text) && inInt64(text) ? whole(BigInt(text).toString()) : null
     }
     case "decimal": {
-      const fits = (text: string) => {
-        const [integral = "", fraction = ""] = text.replace("-", "").split(".")
-        const digits = BigInt(integral) === 0n ? 0 : BigInt(integral).toString().length
-        return zeros(fraction.slice(type.scale)) && digits <= 20 - type.scale
-      }
-      const text = TextOrNumeral.check(matches(/^-?\d+(\.\d+)?$/), where(fits))
-      return as(text, Cell, (value: string) => {
-        const [integral = "", fraction = ""] = value.replace("-", "").split(".")
-        const kept = fraction.slice(0, type.scale)
-        const magnitude = BigInt(integral).toString() + (kept === "" ? "" : `.${kept}`)
-        return whole(value.startsWith("-") && !zeros(magnitude.replace(".", "")) ? `-${magnitude}` : magnitude)
-      })
+      if (text === null || !/^-?\d+(\.\d+)?$/.test(text)) return null
+      const [integral = "", fraction = ""] = text.replace("-", "").split(".")
+      const digits = BigInt(integral) === 0n ? 0 : BigInt(integral).toString().length
+      if (!zeros(fraction.slice(type.scale)) || digits > 20 - type.scale) return null
+      const kept = fraction.slice(0, type.scale)
+      const magnitude = BigInt(integral).toString() + (kept === "" ? "" : `.${kept}`)
+      return whole(text.startsWith("-") && !zeros(magnitude.replace(".", "")) ? `-${magnitude}` : magnitude)
     }
     case "boolean": {
-      const words = as(Schema.Literals(["true", "false"]), Cell, whole)
-      const values = as(Schema.Boolean, Cell, (value: boolean) => whole(String(value)))
-      const digits = as(NumeralText.check(matches(/^[01]$/)), Cell, (digit: string) => whole(String(digit === "1")))
-      return Schema.Union([values, words, digits])
+      if (typeof value === "boolean" || value === "true" || value === "false") return whole(String(value))
+      return value instanceof Numeral && /^[01]$/.test(value.text) ? whole(String(value.text === "1")) : null
     }
     case "string": {
-      const text = as(TextOrNumeral.check(where(canStore)), Cell, whole)
-      const flag = as(Schema.Boolean, Cell, (value: boolean) => whole(String(value)))
-      return typed ? text : Schema.Union([text, flag])
+      if (isFlag) return whole(String(value))
+      return text !== null && canStore(text) ? whole(text) : null
     }
-    case "date":
-      return Schema.Union([
-        as(Day, Cell, whole),
-        as(Instant, Cell, (text: string) => {
-          const { second, fraction } = utcOf(text)
-          return { column: second.slice(0, 10), beside: !(second.endsWith("T00:00:00") && zeros(fraction)) }
-        })
-      ])
-    case "timestamp":
-      return Schema.Union([
-        as(Day, Cell, (day: string) => whole(`${day}T00:00:00Z`)),
-        as(Instant, Cell, (text: string) => {
-          const { second, fraction } = utcOf(text)
-          const kept = fraction.slice(0, 6)
-          return { column: `${second}${kept === "" ? "" : `.${kept}`}Z`, beside: !zeros(fraction.slice(6)) }
-        })
-      ])
+    case "date": {
+      if (typeof value !== "string" || isDay(value)) return typeof value === "string" ? whole(value) : null
+      const at = utcOf(value)
+      return at === null
+        ? null
+        : { column: at.second.slice(0, 10), beside: !(at.second.endsWith("T00:00:00") && zeros(at.fraction)) }
+    }
+    case "timestamp": {
+      if (typeof value !== "string" || isDay(value))
+        return typeof value === "string" ? whole(`${value}T00:00:00Z`) : null
+      const at = utcOf(value)
+      if (at === null) return null
+      const kept = at.fraction.slice(0, 6)
+      return { column: `${at.second}${kept === "" ? "" : `.${kept}`}Z`, beside: !zeros(at.fraction.slice(6)) }
+    }
     case "list":
-      return as(Schema.Array(Schema.Unknown).check(where(allStorable)), Cell, (value: ReadonlyArray<unknown>) =>
-        whole(rendered(value))
-      )
+      return Array.isArray(value) && allStorable(value) ? whole(rendered(value)) : null
   }
 }
 
@@ -159,13 +124,10 @@ export type DecodeResult =
       readonly extra: string | null
     }
 
-/** Compiles the specification of a resource: a function from the text of a record to its result. */
-export const make = (resource: Resource): ((text: string) => DecodeResult) => {
-  const cells = resource.fields.map((field: Field) => ({
-    name: field.name,
-    decode: Schema.decodeUnknownExit(cellOf(field.type, field.typed))
-  }))
-  return (text) => {
+/** The specification of a resource: a function from the text of a record to its result. */
+export const make =
+  (resource: Resource) =>
+  (text: string): DecodeResult => {
     const record = tokens(text)
     if (typeof record !== "object" || record === null || Array.isArray(record) || record instanceof Numeral) {
       return { rejected: null }
@@ -174,16 +136,16 @@ export const make = (resource: Resource): ((text: string) => DecodeResult) => {
     if (members.get("id") === undefined || members.get("id") === null) return { rejected: "id" }
     const columns: Array<string | null | undefined> = []
     const extra: Array<readonly [string, unknown]> = []
-    for (const { name, decode } of cells) {
+    for (const { name, type, typed } of resource.fields) {
       const value = members.get(name)
       if (value === null || value === undefined) {
         columns.push(value)
         continue
       }
-      const cell = decode(value)
-      if (Exit.isFailure(cell)) return { rejected: name }
-      columns.push(cell.value.column)
-      if (cell.value.beside) extra.push([name, value])
+      const cell = cellOf(type, typed, value)
+      if (cell === null) return { rejected: name }
+      columns.push(cell.column)
+      if (cell.beside) extra.push([name, value])
     }
     const declared = new Set([...resource.field.keys(), "custom_fields"])
     for (const [name, value] of members) {
@@ -203,4 +165,3 @@ export const make = (resource: Resource): ((text: string) => DecodeResult) => {
           : `{${extra.map(([name, value]) => `${JSON.stringify(name)}:${rendered(value)}`).join(",")}}`
     }
   }
-}

@@ -1,16 +1,10 @@
 /** The reader of delivery bodies, over arbitrary bytes. */
-import { createHmac } from "node:crypto"
-import * as Duration from "effect/Duration"
-import * as Redacted from "effect/Redacted"
 import fc from "fast-check"
-import { Stripe } from "stripe"
 import { assert, describe, it } from "vitest"
 import { eventNames } from "../../connectors/service-v2/catalogue/events.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { Deliveries } from "../../connectors/service-v2/client/index.ts"
 import { type Event, isEvent, type InvalidEvent } from "../../src/connector/Delivery.ts"
-import { eventServer, subscribe } from "../reference-server/eventsSupport.ts"
-import { beginning } from "../reference-server/support.ts"
 
 const { deliveryReader } = Deliveries
 
@@ -52,67 +46,6 @@ describe("the delivery reader", () => {
     assert.includeMembers([...eventNames(serviceV2)], [...deliveryReader.eventsDefault])
     assert.strictEqual(deliveryReader.signatureHeader, "svc-signature")
   })
-
-  it("accepts and reads the deliveries of the reference server", async () => {
-    const { call, cycle, sent } = eventServer()
-    const { secret } = subscribe(call, ["customers.created", "customers.updated", "webhooks.test"])
-    const customer = call("POST", "/customers", { customercode: "C1", name: "Müller & Söhne" }).body
-    await cycle()
-    call("PATCH", `/customers/${String(customer["id"])}`, { name: "Other" })
-    await cycle()
-    assert.lengthOf(sent, 2)
-    for (const { headers, body, envelope: shown } of sent) {
-      const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === deliveryReader.signatureHeader)
-      const verification = deliveryReader.verify(
-        { signature: signature?.[1], body, receivedAt: Date.parse(beginning) },
-        { secrets: [Redacted.make(secret)], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
-      )
-      assert.strictEqual(verification._tag, "Genuine")
-      const event = eventOf(body)
-      const data = shown["data"] as Readonly<Record<string, unknown>>
-      assert.deepInclude(event, {
-        id: String(shown["id"]),
-        type: String(shown["type"]),
-        resource: "customers",
-        recordId: String(customer["id"]),
-        stamp: String(data["lastchangedate"]),
-        companyId: 1n,
-        occurredAt: String(shown["createdate"])
-      })
-      assert.strictEqual(event.value("customercode"), "C1")
-    }
-    assert.strictEqual(eventOf(sent[0]!.body).value("name"), "Müller & Söhne")
-  })
-
-  it("rejects a delivery if the time window or the secret is invalid", () => {
-    const body = Buffer.from(envelope())
-    const t = 1_790_000_000
-    const headerOf = (secret: string) => {
-      const stripe = new Stripe("sk_test_unused")
-      return stripe.webhooks.generateTestHeaderString({ payload: envelope(), secret, timestamp: t })
-    }
-    const verify = (secret: string, key: string, receivedAt: number, toleranceSeconds: number) =>
-      deliveryReader.verify(
-        { signature: headerOf(key), body, receivedAt },
-        {
-          secrets: [Redacted.make(secret)],
-          tolerance: Duration.seconds(toleranceSeconds),
-          aheadMax: Duration.seconds(60)
-        }
-      )._tag
-    assert.strictEqual(verify("s", "s", t * 1000, 300), "Genuine")
-    assert.strictEqual(verify("s", "s", Number.NaN, 300), "Stale")
-    // An invalid number of seconds counts as a tolerance of zero.
-    assert.strictEqual(verify("s", "s", (t + 1) * 1000, Number.NaN), "Stale")
-    const emptyKey = `t=${t},v1=${createHmac("sha256", "").update(`${t}.`).update(body).digest("hex")}`
-    assert.strictEqual(
-      deliveryReader.verify(
-        { signature: emptyKey, body, receivedAt: t * 1000 },
-        { secrets: [Redacted.make("")], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
-      )._tag,
-      "Forged"
-    )
-  })
 })
 
 describe("an event of the delivery reader", () => {
@@ -145,30 +78,9 @@ describe("an event of the delivery reader", () => {
         assert.strictEqual(recordId(`{"id":${isText ? `"${id}"` : id}}`), String(id))
       })
     )
-    for (const id of [
-      "0",
-      "-1",
-      "1.5",
-      "1.0",
-      "5.00000000000000001",
-      "1e3",
-      "1e400",
-      String(max + 1n),
-      "99999999999999999999",
-      '"0"',
-      '"01"',
-      '"+1"',
-      '" 1"',
-      '"1.0"',
-      `"${max + 1n}"`,
-      '""',
-      "null",
-      "true",
-      "{}",
-      "[1]"
-    ]) {
-      assert.isNull(recordId(`{"id":${id}}`), id)
-    }
+    const noIds = ["0", "-1", "1.5", "1.0", "5.00000000000000001", "1e3", "1e400", String(max + 1n), "9".repeat(20)]
+    const noTexts = ["0", "01", "+1", " 1", "1.0", String(max + 1n), ""].map((text) => JSON.stringify(text))
+    for (const id of [...noIds, ...noTexts, "null", "true", "{}", "[1]"]) assert.isNull(recordId(`{"id":${id}}`), id)
     assert.isNull(recordId("[7]"))
     assert.isNull(recordId("{}"))
     assert.isNull(recordId('{"__proto__":{"id":7}}'))
@@ -294,14 +206,11 @@ describe("a delivery body that is not an event", () => {
     ["a type with NUL", envelope({ type: '"a\\u0000.created"' }), /database text cannot hold/],
     ["a type with half a character", envelope({ type: '"a\\ud800.created"' }), /database text cannot hold/]
   ]
-  for (const [title, body, detail] of cases) {
-    it(`is rejected if it is ${title}`, () => assert.match(refusalOf(body).detail, detail))
-  }
-
-  it("is rejected with a reason that quotes nothing of the body", () => {
-    for (const [, body] of cases) {
-      const { detail } = refusalOf(typeof body === "string" ? body.replaceAll("evt", "canary") : body)
-      assert.notInclude(detail, "canary")
+  it("is rejected with its reason, which quotes nothing of the body", () => {
+    for (const [title, body, detail] of cases) {
+      assert.match(refusalOf(body).detail, detail, title)
+      const other = refusalOf(typeof body === "string" ? body.replaceAll("evt", "canary") : body)
+      assert.notInclude(other.detail, "canary")
     }
   })
 

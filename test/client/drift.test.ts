@@ -3,18 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Paging from "../../connectors/service-v2/client/Paging.ts"
-import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
-import * as Budget from "../../src/budget/Budget.ts"
 import type { PageRequest } from "../../src/connector/Connector.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"
 import { type Json, server } from "../reference-server/support.ts"
+import { numbers } from "../support/numbers.ts"
+import { failureOf } from "./ScriptedHttp.ts"
+import { clientOf, networkOf } from "./ServerHttp.ts"
 
-const base = "http://127.0.0.1/!/api/v2"
 /** Timestamps in the past, one second apart. */
 const stamp = (second: number) =>
   new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString().replace(".000Z", ".000001Z")
@@ -50,30 +47,20 @@ const open = Effect.fnUntraced(function* (options: Options) {
   for (let id = 1; id <= 10; id++) change(id, id)
   const secret = makeToken()
   const hooks = { before: () => {} }
-  const ask = (url: string) =>
-    served.handle({ method: "GET", url, headers: { authorization: `Bearer ${secret}` }, body: null })
-  const http = HttpClient.make((request, url) =>
+  const { http } = networkOf(served, () =>
     Effect.sync(() => {
-      const path = url.pathname + url.search
       hooks.before()
-      const { status, headers, body } = ask(path)
-      return HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
+      return null
     })
   )
-  const budget = yield* Budget.makeUnlimited()
-  const make = (pageSize: number | null) =>
-    ServiceClient.make({
-      baseUrl: base,
-      token: Redacted.make(secret),
-      catalogue: serviceV2,
-      pageSize,
-      paging: {
-        mode: options.mode ?? (options.paging === "page" || options.paging === "offset" ? options.paging : "auto")
-      }
-    }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provideService(Budget.Budget, budget))
-  const pageSize = options.pageSize === undefined ? 3 : options.pageSize
+  const ask = (url: string) =>
+    served.handle({ method: "GET", url, headers: { authorization: `Bearer ${secret}` }, body: null })
+  const isNumbered = options.paging === "page" || options.paging === "offset"
+  const mode = options.mode ?? (isNumbered ? options.paging : "auto")
+  const make = (pageSize: number | null) => clientOf(http, secret, { pageSize, paging: { mode } })
   const resource = serviceV2.resources.get(path)!
-  return { ask, change, connector: yield* make(pageSize), holds, hooks, make, remove, resource }
+  const connector = yield* make(options.pageSize === undefined ? 3 : options.pageSize)
+  return { ask, change, connector, holds, hooks, make, remove, resource }
 })
 
 type Opened = Effect.Success<ReturnType<typeof open>>
@@ -104,11 +91,7 @@ const scan = Effect.fnUntraced(function* (
   return assert.fail("the scan did not end")
 })
 
-const tagOf = <A>(effect: Effect.Effect<A, unknown>) =>
-  Effect.map(Effect.flip(effect), (error) => {
-    assert(error instanceof SourceError)
-    return error.reason._tag
-  })
+const tagOf = <A>(effect: Effect.Effect<A, unknown>) => Effect.map(failureOf(effect), ({ reason }) => reason._tag)
 
 /** The records of a naive reader, which follows page numbers or offsets without checks. */
 const naively = (
@@ -133,35 +116,20 @@ const all = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]
 const lost = (ids: ReadonlyArray<string>, ...gone: ReadonlyArray<string>) =>
   all.filter((id) => !ids.includes(id) && !gone.includes(id))
 
-interface Move {
-  readonly title: string
+/** Moves that happen after the first of three pages: a record that was read is removed, or moves to the end. */
+const moves: ReadonlyArray<{
   readonly since: string | null
   readonly move: (opened: Opened) => void
   readonly gone: ReadonlyArray<string>
-  readonly lost: ReadonlyArray<string>
-}
-
-/** Moves that happen after the first of three pages. */
-const moves: ReadonlyArray<Move> = [
-  {
-    title: "a record that was read is removed",
-    since: null,
-    move: ({ remove }) => remove(2),
-    gone: ["2"],
-    lost: ["4"]
-  },
-  {
-    title: "a record that was read moves to the end",
-    since: beginning,
-    move: ({ change }) => change(1, 30),
-    gone: [],
-    lost: ["4"]
-  }
+}> = [
+  { since: null, move: ({ remove }) => remove(2), gone: ["2"] },
+  { since: beginning, move: ({ change }) => change(1, 30), gone: [] }
 ]
 
 describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
   it.effect("returns every record once for every page size if no record moves", () =>
     Effect.gen(function* () {
+      let turn = 0
       for (const dialect of [
         {},
         { tieOrder: 5 },
@@ -172,27 +140,28 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
         for (const pageSize of [1, 3, 5, 10, 11, null]) {
           const opened = yield* open({ paging, dialect: { ...dialect, pageDefault: 4 }, pageSize })
           for (let id = 1; id <= 10; id++) opened.change(id, 7)
-          for (const since of [null, beginning]) {
-            for (const how of ["page", "rawPage"] as const) {
-              const ids = yield* scan(opened, since, () => {}, how)
-              assert.deepStrictEqual(
-                ids.toSorted((a, b) => Number(a) - Number(b)),
-                all,
-                JSON.stringify({ dialect, pageSize })
-              )
-            }
-          }
+          const cases = [null, beginning].flatMap((since) =>
+            (["page", "rawPage"] as const).map((how) => ({ since, how }))
+          )
+          // Each pair of values has its turn.
+          const { since, how } = cases[turn++ % cases.length]!
+          const ids = yield* scan(opened, since, () => {}, how)
+          assert.deepStrictEqual(
+            ids.toSorted((a, b) => Number(a) - Number(b)),
+            all,
+            JSON.stringify({ dialect, pageSize, since, how })
+          )
         }
       }
     })
   )
 
-  for (const { gone, lost: expected, move, since, title } of moves) {
-    it.effect(`stops with PageDrift if ${title}, where a naive reader loses records`, () =>
-      Effect.gen(function* () {
+  it.effect("stops with PageDrift if a record that was read moves, where a naive reader loses records", () =>
+    Effect.gen(function* () {
+      for (const { gone, move, since } of moves) {
         const naive = yield* open({ paging })
         const ids = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
-        assert.deepStrictEqual(lost(ids, ...gone), expected)
+        assert.deepStrictEqual(lost(ids, ...gone), ["4"])
         for (const how of ["page", "rawPage"] as const) {
           for (const resource of since === null ? (["salesmen", "areas"] as const) : (["salesmen"] as const)) {
             const opened = yield* open({ paging, resource })
@@ -202,9 +171,9 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
             assert.deepStrictEqual(lost(yield* scan(opened, since, () => {}, how), ...gone), [])
           }
         }
-      })
-    )
-  }
+      }
+    })
+  )
 
   it.effect("stops if the last record read changes, even if its position stays", () =>
     Effect.gen(function* () {
@@ -245,20 +214,15 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
     })
   )
 
-  it.effect("stops with PageDrift after a move, also if next links count the records", () =>
+  it.effect("stops after a move also if links count the records, and where no paging mode is configured", () =>
     Effect.gen(function* () {
+      const unnamed = yield* open({ paging, mode: "auto" })
+      assert.strictEqual(yield* tagOf(scan(unnamed, null, () => {})), "PagingBroken")
       const dialect = { itemsKey: "bare" }
       const opened = yield* open({ paging, mode: "auto", dialect })
       assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
       const drifting = scan(opened, null, (page) => (page === 2 ? opened.remove(2) : undefined))
       assert.strictEqual(yield* tagOf(drifting), "PageDrift")
-    })
-  )
-
-  it.effect("stops with PagingBroken if the paging mode is not configured", () =>
-    Effect.gen(function* () {
-      const opened = yield* open({ paging, mode: "auto" })
-      assert.strictEqual(yield* tagOf(scan(opened, null, () => {})), "PagingBroken")
     })
   )
 })
@@ -286,22 +250,13 @@ describe("the page before, read once more", () => {
 })
 
 describe("a scan while records move at random", () => {
-  /** A small generator: the same seed yields the same moves. */
-  const drawing = (seed: number) => {
-    let state = seed
-    return (below: number) => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-      return Math.floor((state / 2 ** 32) * below)
-    }
-  }
-
   for (const paging of ["page", "offset"] as const) {
     it.effect(`by ${paging} loses no unchanged record if it completes`, () =>
       Effect.gen(function* () {
         let ended = 0
         let drifted = 0
-        for (let seed = 1; seed <= 150; seed++) {
-          const draw = drawing(seed)
+        for (let seed = 1; seed <= 60; seed++) {
+          const draw = numbers(seed)
           const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : {}
           // Pages by number have at least 4 records. They overlap as long as fewer than 12 records follow the first
           // page.
@@ -329,8 +284,8 @@ describe("a scan while records move at random", () => {
           const missing = [...stayed].filter((id) => !exit.value.includes(id))
           assert.deepStrictEqual(missing, [], `seed ${seed}`)
         }
-        assert.isAbove(ended, 20)
-        assert.isAbove(drifted, 20)
+        assert.isAbove(ended, 5)
+        assert.isAbove(drifted, 5)
       })
     )
   }

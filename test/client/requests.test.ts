@@ -5,29 +5,14 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape, Page, PageRequest } from "../../src/connector/Connector.ts"
-import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
+import type { SourceReason } from "../../src/connector/SourceError.ts"
 import { plain, things } from "../support/tiny.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
-import { answers, list, refuses, type Step, token } from "./ScriptedHttp.ts"
+import { answers, failureOf, list, refuses, type Step, token } from "./ScriptedHttp.ts"
 
 const first: PageRequest = { resource: things, since: null, token: null }
 const page = list([{ id: 1 }])
 type Options = Parameters<typeof ScriptedHttp.make>[1]
-
-/** The path of the request for a page. */
-const requestPath = (request: PageRequest, options?: Options) =>
-  Effect.gen(function* () {
-    const { connector, sent } = yield* ScriptedHttp.make([page], options)
-    yield* connector.page(request)
-    return sent[0]!.path
-  })
-
-/** The failure of a request. */
-const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError, A> =>
-  Effect.map(Effect.flip(effect), (error) => {
-    assert(error instanceof SourceError)
-    return error
-  })
 
 /** Scans to the end. Returns the pages and the requested paths. */
 const scan = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, options?: Options, request: PageRequest = first) {
@@ -58,42 +43,32 @@ const brokenBy = (steps: ReadonlyArray<Step>, options?: Options) =>
 const numbered = (from: number, count: number) => Array.from({ length: count }, (_, at) => ({ id: from + at }))
 
 describe("a page request", () => {
-  it.effect("has exactly the parameters that the catalogue states", () =>
+  it.effect("has exactly the parameters that the catalogue states, and the token in its header only", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* requestPath(first), "/things?cancel=any")
-      assert.strictEqual(yield* requestPath({ ...first, resource: plain }), "/plains")
-      assert.strictEqual(yield* requestPath(first, { pageSize: 250 }), "/things?limit=250&cancel=any")
-      assert.strictEqual(
-        yield* requestPath({ ...first, since: "2026-01-01T00:00:00.000001+02:00" }),
-        "/things?modifiedsince=2026-01-01T00%3A00%3A00.000001%2B02%3A00"
-      )
-      assert.strictEqual(yield* requestPath({ ...first, resource: plain, since: "2026-01-01T00:00:00Z" }), "/plains")
-      assert.strictEqual(
-        yield* requestPath(first, { includeCustomFields: true }),
-        "/things?cancel=any&include=custom_fields"
-      )
-    })
-  )
-
-  it.effect("sends the token in its header and nowhere else", () =>
-    Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([page])
-      yield* connector.page(first)
-      assert.strictEqual(sent[0]!.headers["authorization"], `Bearer ${token}`)
-      assert.strictEqual(sent[0]!.headers["accept"], "application/json")
-      assert.strictEqual(sent[0]!.headers["traceparent"], undefined)
-      assert.notInclude(sent[0]!.path, token)
+      const since = "2026-01-01T00:00:00.000001+02:00"
+      for (const [path, request, options] of [
+        ["/things?cancel=any", first],
+        ["/plains", { ...first, resource: plain }],
+        ["/things?limit=250&cancel=any", first, { pageSize: 250 }],
+        ["/things?modifiedsince=2026-01-01T00%3A00%3A00.000001%2B02%3A00", { ...first, since }],
+        ["/plains", { ...first, resource: plain, since }],
+        ["/things?cancel=any&include=custom_fields", first, { includeCustomFields: true }]
+      ] as ReadonlyArray<readonly [path: string, request: PageRequest, options?: Options]>) {
+        const { connector, sent } = yield* ScriptedHttp.make([page], options)
+        yield* connector.page(request)
+        assert.strictEqual(sent[0]!.path, path)
+        assert.strictEqual(sent[0]!.headers["authorization"], `Bearer ${token}`)
+        assert.strictEqual(sent[0]!.headers["accept"], "application/json")
+        assert.strictEqual(sent[0]!.headers["traceparent"], undefined)
+      }
     })
   )
 
   it.effect("omits include after the resource rejected it", () =>
     Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make(
-        [refuses(400, "invalid_enum", { field: "include" }), page, page, page],
-        {
-          includeCustomFields: true
-        }
-      )
+      const refusal = refuses(400, "invalid_enum", { field: "include" })
+      const options = { includeCustomFields: true }
+      const { connector, sent } = yield* ScriptedHttp.make([refusal, page, page, page], options)
       yield* connector.page(first)
       yield* connector.page(first)
       yield* connector.page({ ...first, resource: plain })
@@ -130,52 +105,22 @@ describe("a page", () => {
     })
   )
 
-  it.effect("returns synced_through byte for byte, or null", () =>
+  it.effect("has what its answer states: its position, its source, its size and the source's time", () =>
     Effect.gen(function* () {
-      for (const [meta, expected] of [
-        [{ has_more: false, synced_through: "2026-01-01T00:00:00.1+00:00" }, "2026-01-01T00:00:00.1+00:00"],
-        [{ has_more: false, synced_through: "" }, null],
-        [{ has_more: false, synced_through: null }, null],
-        [{ has_more: false, synced_through: 1_700_000_000 }, null],
-        [{ has_more: false, synced_through: true }, null],
-        [{ has_more: false, synced_through: ["2026-01-01T00:00:00Z"] }, null],
-        [{ has_more: false, synced_through: { at: "2026-01-01T00:00:00Z" } }, null],
-        [{ has_more: false, synced_through: "a\u0000b" }, null],
-        [{ has_more: false }, null]
-      ] as const) {
-        const { pages } = yield* scan([list([], meta)])
-        assert.strictEqual(pages[0]!.syncedThrough, expected)
+      const at = "2026-01-01T00:00:00.1+00:00"
+      for (const position of [at, "", null, 1_700_000_000, true, [at], { at }, "a\u0000b", undefined]) {
+        const { pages } = yield* scan([list([], { has_more: false, synced_through: position })])
+        assert.strictEqual(pages[0]!.syncedThrough, position === at ? at : null)
       }
-    })
-  )
-
-  it.effect("has its source, its size and its request time", () =>
-    Effect.gen(function* () {
-      const { pages } = yield* scan([list([{ id: 1 }], { has_more: false }, { "Svc-Request-Id": "req-7" })])
-      assert.strictEqual(pages[0]!.source, "GET /things?cancel=any [request req-7]")
-      assert.strictEqual(pages[0]!.bytes, `{"data":[{"id":1}],"_meta":{"has_more":false}}`.length)
-      assert.strictEqual(pages[0]!.attempts, 1)
-      const named = yield* scan([list([], { has_more: false }, { "x-trace": "t-1", "x-request-id": "no" })], {
-        requestIdHeader: "X-Trace"
-      })
-      assert.include(named.pages[0]!.source, "[request t-1]")
-    })
-  )
-
-  it.effect("is read if _meta is missing or not an object", () =>
-    Effect.gen(function* () {
-      for (const meta of [{}, { _meta: null }, { _meta: [] }, { _meta: "x" }]) {
-        const { pages } = yield* scan([answers(200, { data: [{ id: 1 }], ...meta })])
-        assert.strictEqual(pages[0]!.syncedThrough, null)
+      for (const body of [{}, { _meta: null }, { _meta: [] }, { _meta: "x" }].map((meta) => ({
+        data: [{ id: 1 }],
+        ...meta
+      }))) {
+        const { pages } = yield* scan([answers(200, body)])
+        assert.deepInclude(pages[0], { syncedThrough: null })
         assert.lengthOf(pages[0]!.records, 1)
       }
-      const { pages } = yield* scan([answers(200, [{ id: 1 }])])
-      assert.strictEqual(pages[0]!.syncedThrough, null)
-    })
-  )
-
-  it.effect("has the source's time if the Date header is readable", () =>
-    Effect.gen(function* () {
+      assert.isNull((yield* scan([answers(200, [{ id: 1 }])])).pages[0]!.syncedThrough)
       for (const [date, expected] of [
         ["Sat, 21 Nov 2026 05:49:43 GMT", "2026-11-21T05:49:43Z"],
         ["Saturday, 21-Nov-26 05:49:43 GMT", "2026-11-21T05:49:43Z"],
@@ -187,6 +132,16 @@ describe("a page", () => {
         const { pages } = yield* scan([list([], { has_more: false }, date === undefined ? {} : { date })])
         assert.strictEqual(pages[0]!.answeredAt, expected)
       }
+      const { pages } = yield* scan([list([{ id: 1 }], { has_more: false }, { "Svc-Request-Id": "req-7" })])
+      assert.deepInclude(pages[0], {
+        source: "GET /things?cancel=any [request req-7]",
+        bytes: `{"data":[{"id":1}],"_meta":{"has_more":false}}`.length,
+        attempts: 1
+      })
+      const named = yield* scan([list([], { has_more: false }, { "x-trace": "t-1", "x-request-id": "no" })], {
+        requestIdHeader: "X-Trace"
+      })
+      assert.include(named.pages[0]!.source, "[request t-1]")
     })
   )
 
@@ -418,45 +373,22 @@ describe("a scan with broken paging", () => {
 describe("a record request", () => {
   const get = (step: Step, options?: Options) =>
     Effect.flatMap(ScriptedHttp.make([step, step, step], options), ({ connector, sent }) =>
-      Effect.map(connector.get(things, "5"), (reading) => ({ reading, sent }))
+      Effect.map(connector.get(things, "5"), (reading) => ({ ...reading, path: sent[0]!.path }))
     )
 
-  it.effect("returns a bare or wrapped record with the ETag for updates", () =>
+  it.effect("returns the record, its bytes where it does not fit, or none, and fails for another record", () =>
     Effect.gen(function* () {
       const record = { id: 5, name: "x", lastchangedate: "2026-01-01T00:00:00Z" }
       for (const body of [record, { data: record }, { data: record, _meta: {} }]) {
-        const { reading, sent } = yield* get(answers(200, body, { etag: '"v1"' }))
-        assert.strictEqual(reading.record?.id, "5")
-        assert.strictEqual(reading.version, '"v1"')
-        assert.strictEqual(sent[0]!.path, "/things/5")
+        const found = yield* get(answers(200, body, { etag: '"v1"' }))
+        assert.deepStrictEqual([found.record?.id, found.version, found.path], ["5", '"v1"', "/things/5"])
       }
-      assert.strictEqual((yield* get(answers(200, record))).reading.version, "2026-01-01T00:00:00Z")
-      assert.strictEqual(
-        (yield* get(answers(200, record, { etag: '"v1"' }), { precondition: "none" })).reading.version,
-        null
-      )
-      assert.strictEqual((yield* get(answers(200, record), { precondition: "etag" })).reading.version, null)
-    })
-  )
-
-  it.effect("returns no record on the API's own 404", () =>
-    Effect.gen(function* () {
-      const { reading } = yield* get(refuses(404, "not_found"))
-      assert.isNull(reading.record)
-      assert.isNull(reading.rejected)
-    })
-  )
-
-  it.effect("returns a record that does not fit with its bytes", () =>
-    Effect.gen(function* () {
-      const { reading } = yield* get(answers(200, `{"data": {"id":5, "price":"1.23456"} }`))
-      assert.isNull(reading.record)
-      assert.strictEqual(reading.rejected?.bytes, `{"id":5, "price":"1.23456"}`)
-    })
-  )
-
-  it.effect("fails if the response has another record", () =>
-    Effect.gen(function* () {
+      assert.strictEqual((yield* get(answers(200, record))).version, "2026-01-01T00:00:00Z")
+      assert.isNull((yield* get(answers(200, record, { etag: '"v1"' }), { precondition: "none" })).version)
+      assert.isNull((yield* get(answers(200, record), { precondition: "etag" })).version)
+      assert.deepInclude(yield* get(refuses(404, "not_found")), { record: null, rejected: null })
+      const misfit = yield* get(answers(200, `{"data": {"id":5, "price":"1.23456"} }`))
+      assert.deepStrictEqual([misfit.record, misfit.rejected?.bytes], [null, `{"id":5, "price":"1.23456"}`])
       for (const body of [{ id: 6 }, { data: {} }, { name: "x" }]) {
         const error = yield* failureOf(get(answers(200, body), { retry: { backoffBase: Duration.zero } }))
         assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
@@ -468,32 +400,25 @@ describe("a record request", () => {
 describe("a write request", () => {
   it.effect("has the operation's path, its idempotency key and its precondition", () =>
     Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([
-        answers(201, { id: 1 }),
-        answers(207, { results: [] }),
-        answers(200, { id: 1 }),
-        answers(200, { id: 1 })
-      ])
-      const base = { resource: things, body: "{}", idempotencyKey: "k", ifMatch: null }
-      yield* connector.write({ ...base, operation: "create", id: null })
-      yield* connector.write({ ...base, operation: "batch", id: null, body: "[]" })
-      yield* connector.write({ ...base, operation: "update", id: "7", ifMatch: '"v1"' })
-      yield* connector.write({ ...base, operation: "cancel", id: "7", body: null })
-      assert.deepStrictEqual(
-        sent.map(({ method, path, body, headers }) => [
-          method,
-          path,
-          body,
-          headers["idempotency-key"],
-          headers["if-match"] ?? null
-        ]),
+      const base = { resource: things, body: "{}", idempotencyKey: "k", ifMatch: null, id: null }
+      for (const [request, answer, expected] of [
+        [{ ...base, operation: "create" }, { id: 1 }, ["POST", "/things", "{}", "k", null]],
+        [{ ...base, operation: "batch", body: "[]" }, { results: [] }, ["POST", "/things/batch", "[]", "k", null]],
         [
-          ["POST", "/things", "{}", "k", null],
-          ["POST", "/things/batch", "[]", "k", null],
-          ["PATCH", "/things/7", "{}", "k", '"v1"'],
-          ["DELETE", "/things/7", null, "k", null]
-        ]
-      )
+          { ...base, operation: "update", id: "7", ifMatch: '"v1"' },
+          { id: 1 },
+          ["PATCH", "/things/7", "{}", "k", '"v1"']
+        ],
+        [{ ...base, operation: "cancel", id: "7", body: null }, { id: 1 }, ["DELETE", "/things/7", null, "k", null]]
+      ] as const) {
+        const { connector, sent } = yield* ScriptedHttp.make([answers(200, answer)])
+        yield* connector.write(request)
+        const { method, path, body, headers } = sent[0]!
+        assert.deepStrictEqual(
+          [method, path, body, headers["idempotency-key"], headers["if-match"] ?? null],
+          [...expected]
+        )
+      }
     })
   )
 })
@@ -509,20 +434,18 @@ describe("the identity of a token", () => {
     Effect.gen(function* () {
       const me = { companyid: 3, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
       const expected = { companyId: 3n, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
-      assert.deepStrictEqual(yield* identify(answers(200, me)), expected)
-      assert.deepStrictEqual(yield* identify(answers(200, { data: me })), expected)
-      assert.deepStrictEqual(
-        yield* identify(
-          answers(200, { company: { id: "12" }, user: { name: "x" }, granted: ["orders:read", "setup:write"] })
-        ),
-        { companyId: 12n, user: null, scopes: ["orders:read", "setup:write"], features: null }
-      )
-      assert.deepStrictEqual(yield* identify(answers(200, { token: { companyid: 4, scopes: [] } })), {
-        companyId: 4n,
-        user: null,
-        scopes: [],
-        features: null
-      })
+      const none = { user: null, features: null }
+      for (const [body, identity] of [
+        [me, expected],
+        [{ data: me }, expected],
+        [
+          { company: { id: "12" }, user: { name: "x" }, granted: ["orders:read", "setup:write"] },
+          { ...none, companyId: 12n, scopes: ["orders:read", "setup:write"] }
+        ],
+        [{ token: { companyid: 4, scopes: [] } }, { ...none, companyId: 4n, scopes: [] }]
+      ]) {
+        assert.deepStrictEqual<unknown>(yield* identify(answers(200, body)), identity)
+      }
     })
   )
 

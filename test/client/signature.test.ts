@@ -86,11 +86,16 @@ describe("the signature check", () => {
     ["another body", `t=${now},v1=${hmac(now, Buffer.from("{}"))}`, "Forged"],
     ["nine v1", `t=${now}${`,v1=${hmac(now, body)}`.repeat(9)}`, "Malformed"]
   ]
-  for (const [title, header, expected] of cases) {
-    it(`of a header with ${title} returns ${expected}`, () => assert.strictEqual(check(header), expected))
-  }
+  it("judges the header, the age and the secret", () => {
+    for (const [title, header, expected] of cases) assert.strictEqual(check(header), expected, title)
+  })
 
-  it("rejects every delivery without a secret", () => {
+  it("rejects every delivery without a secret, without a time and without a valid tolerance", () => {
     assert.strictEqual(check(signed(now), body, { secrets: [] }), "Forged")
+    const byNoKey = `t=${now},v1=${hmac(now, body, "")}`
+    assert.strictEqual(check(byNoKey, body, { secrets: [Redacted.make("")] }), "Forged")
+    assert.strictEqual(verify({ signature: signed(now), body, receivedAt: Number.NaN }, settings)._tag, "Stale")
+    // An invalid number of seconds counts as a tolerance of zero.
+    assert.strictEqual(check(signed(now - 1), body, { tolerance: Duration.seconds(Number.NaN) }), "Stale")
   })
 })

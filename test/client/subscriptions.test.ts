@@ -6,14 +6,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
-import { Deliveries, ServiceClient } from "../../connectors/service-v2/client/index.ts"
-import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import * as Budget from "../../src/budget/Budget.ts"
-import { SourceError } from "../../src/connector/SourceError.ts"
+import { Deliveries, type ServiceClient } from "../../connectors/service-v2/client/index.ts"
+import type { SourceError } from "../../src/connector/SourceError.ts"
 import {
   describeAnswer,
   type Attempt,
@@ -25,7 +21,8 @@ import { eventServer, receiver } from "../reference-server/eventsSupport.ts"
 import { beginning } from "../reference-server/support.ts"
 import type { Json } from "../reference-server/support.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
-import { answers, list, refuses } from "./ScriptedHttp.ts"
+import { answers, failureOf, list, refuses } from "./ScriptedHttp.ts"
+import { clientOf, networkOf } from "./ServerHttp.ts"
 
 const definition = { url: receiver, events: ["customers.created", "customers.updated"], description: "Ours" }
 const canary = "whsec_canary0123456789abcdefghijklmnopqrstuvwxyz"
@@ -37,52 +34,18 @@ const world = Effect.fnUntraced(function* (
 ) {
   const server = eventServer()
   if (Object.keys(dialect).length > 0) yield* Effect.promise(() => server.plane("PUT", "/dialect", dialect))
-  const requests: Array<{ readonly method: string; readonly path: string; readonly key: string | undefined }> = []
-  const http = HttpClient.make((request, url) =>
-    Effect.promise(async () => {
-      const headers = { ...request.headers }
-      const path = url.pathname + url.search
-      requests.push({ method: request.method, path: path.slice("/!/api/v2".length), key: headers["idempotency-key"] })
-      const reply = server.served.handle({
-        method: request.method,
-        url: path,
-        headers,
-        body: request.body._tag === "Uint8Array" ? request.body.body : null
-      })
-      const answer = reply.pending === undefined ? reply : await reply.pending
-      const body = answer.wire?.kind === "dropResponse" ? '{"half' : answer.body
-      return HttpClientResponse.fromWeb(request, new Response(body, { status: answer.status, headers: answer.headers }))
-    })
-  )
+  const { http, requests } = networkOf(server.served, () => Effect.succeed(null))
   const pausesMs: Array<number> = []
-  const budget = yield* Budget.makeUnlimited()
-  const watched = Budget.Budget.of({
-    ...budget,
-    pause: (duration, cause, by) =>
-      Effect.andThen(
-        Effect.sync(() => pausesMs.push(Duration.toMillis(duration))),
-        budget.pause(duration, cause, by)
-      )
-  })
   const make = (secret: string) =>
-    ServiceClient.make({
-      baseUrl: "http://127.0.0.1/!/api/v2",
-      token: Redacted.make(secret),
-      catalogue: serviceV2,
-      ...options
-    }).pipe(
-      Effect.provideService(HttpClient.HttpClient, http),
-      Effect.provideService(Budget.Budget, watched),
-      Effect.map((connector) => connector.subscriptions!)
-    )
+    Effect.map(clientOf(http, secret, options, pausesMs), (connector) => connector.subscriptions!)
   return { ...server, requests, pausesMs, make, subscriptions: yield* make(server.token()) }
 })
 
-const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError, A> =>
-  Effect.map(Effect.flip(effect), (error) => {
-    assert(error instanceof SourceError)
-    return error
-  })
+/** The subscriptions of a source that answers with these steps. */
+const scripted = (steps: ReadonlyArray<ScriptedHttp.Step>, options?: Parameters<typeof ScriptedHttp.make>[1]) =>
+  Effect.map(ScriptedHttp.make(steps, options), (made) => ({ ...made, subscriptions: made.connector.subscriptions! }))
+const once = { retry: { backoffBase: Duration.zero, attemptsMax: 1 } }
+const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
 
 /** Every entry of a delivery log, page by page. */
 const logOf = Effect.fnUntraced(function* ({ deliveries }: Subscriptions, request: Omit<LogRequest, "token">) {
@@ -148,10 +111,10 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("is not found if it is missing or belongs to another token", () =>
+  it.effect("is not found for another token, and is disabled by a 410 response until it is enabled", () =>
     Effect.gen(function* () {
-      const { subscriptions, make, token } = yield* world()
-      yield* subscriptions.create(definition)
+      const { subscriptions, make, token, call, reply, cycle } = yield* world()
+      const { subscription } = yield* subscriptions.create(definition)
       const other = yield* make(token())
       assert.isNull(yield* other.get("1"))
       assert.deepStrictEqual(yield* other.list, [])
@@ -162,13 +125,6 @@ describe("a subscription", () => {
         other.deliveries({ id: "1", token: null })
       ]
       for (const one of requestsByOther) assert.strictEqual((yield* failureOf(one)).reason._tag, "NotFound")
-    })
-  )
-
-  it.effect("is disabled by a 410 response and can be re-enabled", () =>
-    Effect.gen(function* () {
-      const { subscriptions, call, reply, cycle } = yield* world()
-      const { subscription } = yield* subscriptions.create(definition)
       reply(() => 410)
       customers(call, 1)
       yield* Effect.promise(cycle)
@@ -206,17 +162,17 @@ describe("a subscription", () => {
 })
 
 describe("subscription lists", () => {
-  for (const dialect of [
-    {},
-    { itemsKey: "bare" },
-    { itemsKey: "resource" },
-    { itemsKey: "results", paging: "link" },
-    { itemsKey: "bare", paging: "page" },
-    { paging: "page" },
-    { paging: "offset" }
-  ] as ReadonlyArray<Json>) {
-    it.effect(`are read to their end in the dialect ${JSON.stringify(dialect)}`, () =>
-      Effect.gen(function* () {
+  it.effect("are read to their end in every dialect", () =>
+    Effect.gen(function* () {
+      for (const dialect of [
+        {},
+        { itemsKey: "bare" },
+        { itemsKey: "resource" },
+        { itemsKey: "results", paging: "link" },
+        { itemsKey: "bare", paging: "page" },
+        { paging: "page" },
+        { paging: "offset" }
+      ] as ReadonlyArray<Json>) {
         const counted =
           dialect["itemsKey"] !== "bare" && (dialect["paging"] === "page" || dialect["paging"] === "offset")
         const paging = counted ? { paging: { mode: dialect["paging"] as "page" | "offset" } } : {}
@@ -224,10 +180,8 @@ describe("subscription lists", () => {
         const made = yield* Effect.forEach(Array.from({ length: 8 }), () => subscriptions.create(definition))
         yield* subscriptions.cancel("4")
         const ids = (yield* subscriptions.list).map(({ id }) => id)
-        assert.deepStrictEqual(
-          ids,
-          made.map(({ subscription }) => subscription.id).filter((id) => id !== "4")
-        )
+        const expected = made.map(({ subscription }) => subscription.id).filter((id) => id !== "4")
+        assert.deepStrictEqual(ids, expected, JSON.stringify(dialect))
         assert.isTrue(requests.some(({ path }) => path.startsWith("/webhooks?limit=3")))
 
         customers(call, 7)
@@ -248,9 +202,9 @@ describe("subscription lists", () => {
           durationMs: 7,
           at: "2026-03-16T09:00:00.000000Z"
         })
-      })
-    )
-  }
+      }
+    })
+  )
 
   it.effect("of deliveries have the documented filters and the newest first", () =>
     Effect.gen(function* () {
@@ -283,7 +237,6 @@ describe("subscription lists", () => {
     })
   )
 
-  const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
   const entry = {
     eventid: "evt_1",
     eventtype: "a.created",
@@ -300,9 +253,8 @@ describe("subscription lists", () => {
     Effect.gen(function* () {
       const exact =
         '{"data":[{"id":9007199254740993,"url":"https://x.test/","events":[],"paused":true,"new":{"id":1}}]}'
-      const steps = [answers(200, exact), list([{ ...entry, responsecode: 0, new: 1 }])]
-      const { connector } = yield* ScriptedHttp.make(steps)
-      assert.deepStrictEqual(yield* connector.subscriptions!.list, [
+      const { subscriptions } = yield* scripted([answers(200, exact), list([{ ...entry, responsecode: 0, new: 1 }])])
+      assert.deepStrictEqual(yield* subscriptions.list, [
         {
           id: "9007199254740993",
           url: "https://x.test/",
@@ -315,66 +267,60 @@ describe("subscription lists", () => {
           cancelled: false
         }
       ])
-      const { attempts } = yield* connector.subscriptions!.deliveries({ id: "1", token: null })
+      const { attempts } = yield* subscriptions.deliveries({ id: "1", token: null })
       assert.deepInclude(attempts[0], { responseCode: null, responseBody: "", durationMs: null, delivered: false })
 
-      const retry = { backoffBase: Duration.zero, attemptsMax: 1 }
-      const refusedEach = Effect.fnUntraced(function* (
-        whole: Json,
-        wrong: ReadonlyArray<readonly [name: string, value: unknown]>,
-        ask: (subscriptions: Subscriptions) => Effect.Effect<unknown, SourceError>
-      ) {
-        for (const [name, value] of wrong) {
-          const { connector: other } = yield* ScriptedHttp.make([list([{ ...whole, [name]: value }])], { retry })
-          const { reason } = yield* failureOf(ask(other.subscriptions!))
-          assert.strictEqual(reason._tag, "Malformed", name)
-          assert.include("detail" in reason ? reason.detail : "", name)
+      const wrong: ReadonlyArray<readonly [entry: Json, values: ReadonlyArray<Json>]> = [
+        [
+          shown,
+          [
+            ...[undefined, 0, 1.5].map((id) => ({ id })),
+            ...["a.created", [1]].map((events) => ({ events })),
+            { url: null },
+            { paused: null },
+            { cancel: "no" },
+            { description: 5 },
+            { disableddate: 5 },
+            { lastdeliverydate: "\0" }
+          ]
+        ],
+        [
+          entry,
+          [
+            ...[undefined, ""].map((eventid) => ({ eventid })),
+            { eventtype: "\0" },
+            { attempts: "1" },
+            { delivered: null },
+            { abandoned: undefined },
+            { entrydate: 7 }
+          ]
+        ]
+      ]
+      for (const [right, values] of wrong) {
+        for (const value of values) {
+          const { subscriptions: other } = yield* scripted([list([{ ...right, ...value }])], once)
+          const log = Effect.asVoid(other.deliveries({ id: "1", token: null }))
+          const { reason } = yield* failureOf(right === shown ? Effect.asVoid(other.list) : log)
+          assert(reason._tag === "Malformed", JSON.stringify(value))
+          assert.include(reason.detail, Object.keys(value)[0]!)
         }
-      })
-      yield* refusedEach(
-        shown,
-        [
-          ["id", undefined],
-          ["id", 0],
-          ["id", 1.5],
-          ["url", null],
-          ["events", "a.created"],
-          ["events", [1]],
-          ["paused", null],
-          ["cancel", "no"],
-          ["description", 5],
-          ["disableddate", 5],
-          ["lastdeliverydate", "\0"]
-        ],
-        (subscriptions) => subscriptions.list
-      )
-      yield* refusedEach(
-        entry,
-        [
-          ["eventid", undefined],
-          ["eventid", ""],
-          ["eventtype", "\0"],
-          ["attempts", "1"],
-          ["delivered", null],
-          ["abandoned", undefined],
-          ["entrydate", 7]
-        ],
-        (subscriptions) => subscriptions.deliveries({ id: "1", token: null })
-      )
+      }
     })
   )
 
   it.effect("restart if their pages moved", () =>
     Effect.gen(function* () {
       const more = { has_more: true, next_cursor: "c" }
-      const { connector } = yield* ScriptedHttp.make([
+      const { subscriptions } = yield* scripted([
         list([shown], more),
         refuses(400, "invalid_request", { field: "cursor" }),
         list([shown], more),
         list([{ ...shown, id: 2 }])
       ])
-      const ids = (yield* connector.subscriptions!.list).map(({ id }) => id)
-      assert.deepStrictEqual(ids, ["1", "2"])
+      assert.deepStrictEqual(
+        (yield* subscriptions.list).map(({ id }) => id),
+        ["1", "2"]
+      )
     })
   )
 })
@@ -398,51 +344,41 @@ describe("a retried create of a subscription", () => {
 })
 
 describe("cancelling a subscription", () => {
-  const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false, cancel: false }
-  const isPaused = { ...shown, paused: true }
-
-  for (const [title, step] of [
-    ["405", refuses(405, "method_not_allowed")],
-    ["405 of a proxy", answers(405, "<html>")],
-    ["501", refuses(501, "not_implemented")],
-    ["404 for the path", refuses(404, "not_found")]
-  ] as const) {
-    it.effect(`pauses it if the source does not offer cancel (${title})`, () =>
-      Effect.gen(function* () {
-        const { connector, sent } = yield* ScriptedHttp.make([answers(200, shown), step, answers(200, isPaused)])
-        const left = yield* connector.subscriptions!.cancel("1")
-        assert.deepInclude(left, { paused: true, cancelled: false })
+  it.effect("pauses it if the source does not offer cancel", () =>
+    Effect.gen(function* () {
+      const isPaused = { ...shown, paused: true }
+      for (const step of [
+        refuses(405, "method_not_allowed"),
+        answers(405, "<html>"),
+        refuses(501, "not_implemented"),
+        refuses(404, "not_found")
+      ]) {
+        const { subscriptions, sent } = yield* scripted([answers(200, shown), step, answers(200, isPaused)])
+        assert.deepInclude(yield* subscriptions.cancel("1"), { paused: true, cancelled: false })
         assert.deepStrictEqual(
           sent.map(({ method, path, body }) => `${method} ${path} ${body ?? ""}`),
           ["GET /webhooks/1 ", "DELETE /webhooks/1 ", 'PATCH /webhooks/1 {"paused":true}']
         )
         assert.notStrictEqual(sent[1]!.headers["idempotency-key"], sent[2]!.headers["idempotency-key"])
-      })
-    )
-  }
-
-  it.effect("changes nothing if the source offers no cancel and it is paused", () =>
-    Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([answers(200, isPaused), refuses(405, "method_not_allowed")])
-      assert.deepInclude(yield* connector.subscriptions!.cancel("1"), { paused: true, cancelled: false })
+      }
+      const { subscriptions, sent } = yield* scripted([answers(200, isPaused), refuses(405, "method_not_allowed")])
+      assert.deepInclude(yield* subscriptions.cancel("1"), { paused: true, cancelled: false })
       assert.lengthOf(sent, 2)
     })
   )
 
-  it.effect("succeeds with any 2xx response and fails if it is forbidden", () =>
+  it.effect("succeeds with any 2xx response, also one of the state before, and fails if it is forbidden", () =>
     Effect.gen(function* () {
-      for (const success of [
+      const successes = [
         answers(204),
-        answers(200, { ok: true }),
-        answers(200, { ...shown, cancel: true }),
-        // The state before the cancel.
-        answers(200, shown)
-      ]) {
-        const { connector } = yield* ScriptedHttp.make([answers(200, shown), success])
-        assert.isTrue((yield* connector.subscriptions!.cancel("1")).cancelled)
+        ...[{ ok: true }, { ...shown, cancel: true }, shown].map((body) => answers(200, body))
+      ]
+      for (const success of successes) {
+        const { subscriptions } = yield* scripted([answers(200, shown), success])
+        assert.isTrue((yield* subscriptions.cancel("1")).cancelled)
       }
-      const { connector } = yield* ScriptedHttp.make([answers(200, shown), refuses(403, "insufficient_scope")])
-      assert.strictEqual((yield* failureOf(connector.subscriptions!.cancel("1"))).reason._tag, "Forbidden")
+      const { subscriptions } = yield* scripted([answers(200, shown), refuses(403, "insufficient_scope")])
+      assert.strictEqual((yield* failureOf(subscriptions.cancel("1"))).reason._tag, "Forbidden")
     })
   )
 })
@@ -450,37 +386,30 @@ describe("cancelling a subscription", () => {
 describe("a response without a complete subscription", () => {
   it.effect("makes create look up the newest matching subscription", () =>
     Effect.gen(function* () {
-      const incomplete = { url: receiver, description: "Ours", paused: false, secret: canary, secret_note: "once" }
       const like = { url: receiver, events: [...definition.events].reverse(), description: "Ours", paused: false }
-      const { connector, sent } = yield* ScriptedHttp.make([
-        answers(201, incomplete),
-        list([
-          { ...like, id: 9 },
-          { ...like, id: 10 },
-          { ...like, id: 11, url: "https://x.test/" },
-          { ...like, id: 12, events: ["a.created"] }
-        ])
-      ])
-      const { subscription, secret } = yield* connector.subscriptions!.create(definition)
+      const incomplete = answers(201, { ...like, events: undefined, secret: canary, secret_note: "once" })
+      const others = [{ id: 9 }, { id: 10 }, { id: 11, url: "https://x.test/" }, { id: 12, events: ["a.created"] }]
+      const { subscriptions, sent } = yield* scripted([incomplete, list(others.map((one) => ({ ...like, ...one })))])
+      const { subscription, secret } = yield* subscriptions.create(definition)
       assert.strictEqual(subscription.id, "10")
       assert.strictEqual(Redacted.value(secret), canary)
       assert.lengthOf(sent, 2)
-      const { connector: other } = yield* ScriptedHttp.make([answers(201, incomplete), list([])])
-      assert.strictEqual((yield* failureOf(other.subscriptions!.create(definition))).reason._tag, "Malformed")
+      const { subscriptions: other } = yield* scripted([incomplete, list([])])
+      assert.strictEqual((yield* failureOf(other.create(definition))).reason._tag, "Malformed")
     })
   )
 
   it.effect("makes update read the subscription again", () =>
     Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: true }
-      for (const success of [
+      const success = [
         answers(204),
+        answers(202),
         answers(200, { ok: true }),
-        answers(200, { url: receiver, paused: true }),
-        answers(202)
-      ]) {
-        const { connector, sent } = yield* ScriptedHttp.make([success, answers(200, shown)])
-        assert.isTrue((yield* connector.subscriptions!.update("1", { paused: true })).paused)
+        answers(200, { url: receiver, paused: true })
+      ]
+      for (const step of success) {
+        const { subscriptions, sent } = yield* scripted([step, answers(200, { ...shown, paused: true })])
+        assert.isTrue((yield* subscriptions.update("1", { paused: true })).paused)
         assert.deepStrictEqual(
           sent.map(({ method }) => method),
           ["PATCH", "GET"]
@@ -489,33 +418,23 @@ describe("a response without a complete subscription", () => {
     })
   )
 
-  it.effect("in a foreign form leaves open whether the change was made", () =>
+  it.effect("leaves open whether the change was made, and does not confirm a new secret", () =>
     Effect.gen(function* () {
-      const foreign = [
-        answers(200, "<html>Sign in</html>"),
-        answers(200),
-        answers(200, { error: { code: "server_error", message: "no" } })
-      ]
-      for (const answer of foreign) {
-        const once = { retry: { attemptsMax: 1 } }
-        const { connector: changing } = yield* ScriptedHttp.make([answer], once)
-        const change = changing.subscriptions!.update("1", { secret: Redacted.make(canary) })
-        assert.strictEqual((yield* failureOf(change)).reason._tag, "Malformed")
-        const { connector: testing } = yield* ScriptedHttp.make([answer], once)
-        assert.strictEqual((yield* failureOf(testing.subscriptions!.test("1"))).reason._tag, "Malformed")
-        const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
-        const { connector: ending } = yield* ScriptedHttp.make([answers(200, shown), answer], once)
-        assert.strictEqual((yield* failureOf(ending.subscriptions!.cancel("1"))).reason._tag, "Malformed")
+      const rotate = ({ update }: Subscriptions) => update("1", { secret: Redacted.make(canary) })
+      for (const body of ["<html>Sign in</html>", null, { error: { code: "server_error", message: "no" } }]) {
+        for (const [before, change] of [
+          [[], rotate],
+          [[], ({ test }: Subscriptions) => test("1")],
+          [[answers(200, shown)], ({ cancel }: Subscriptions) => cancel("1")]
+        ] as const) {
+          const { subscriptions } = yield* scripted([...before, answers(200, body)], once)
+          const error = yield* failureOf<unknown, SourceError, never>(change(subscriptions))
+          assert.strictEqual(error.reason._tag, "Malformed")
+        }
       }
-    })
-  )
-
-  it.effect("does not confirm a new secret", () =>
-    Effect.gen(function* () {
-      for (const body of [null, {}, { data: {} }]) {
-        const { connector } = yield* ScriptedHttp.make([answers(200, body)], { retry: { attemptsMax: 1 } })
-        const change = connector.subscriptions!.update("1", { secret: Redacted.make(canary) })
-        assert.strictEqual((yield* failureOf(change)).reason._tag, "Malformed")
+      for (const body of [{}, { data: {} }]) {
+        const { subscriptions } = yield* scripted([answers(200, body)], once)
+        assert.strictEqual((yield* failureOf(rotate(subscriptions))).reason._tag, "Malformed")
       }
     })
   )
@@ -596,17 +515,11 @@ describe("a test delivery", () => {
 })
 
 describe("the field of a new secret", () => {
-  it.effect("is the configured one", () =>
+  it.effect("is the configured one, and rejected if the source shows that field again", () =>
     Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
-      const { connector, sent } = yield* ScriptedHttp.make([answers(200, shown)], { rotateField: "signing_secret" })
-      yield* connector.subscriptions!.update("1", { secret: Redacted.make(canary), paused: false })
+      const { subscriptions, sent } = yield* scripted([answers(200, shown)], { rotateField: "signing_secret" })
+      yield* subscriptions.update("1", { secret: Redacted.make(canary), paused: false })
       assert.strictEqual(sent[0]!.body, JSON.stringify({ paused: false, signing_secret: canary }))
-    })
-  )
-
-  it.effect("is rejected if the source shows that field again", () =>
-    Effect.gen(function* () {
       for (const rotateField of ["description", "url", "id", "", "a b", "secret\n"]) {
         const exit = yield* Effect.exit(ScriptedHttp.make([], { rotateField }))
         assert(Exit.isFailure(exit), rotateField)
@@ -617,49 +530,41 @@ describe("the field of a new secret", () => {
 })
 
 describe("a webhook secret", () => {
-  const short = { retry: { backoffBase: Duration.zero, attemptsMax: 1 } }
   const textsOf = (value: unknown) => [
     inspect(value, { depth: 20, showHidden: true }),
     JSON.stringify(value),
     Exit.isExit(value) && Exit.isFailure(value) ? Cause.pretty(value.cause) : ""
   ]
-  const rotate = (step: ScriptedHttp.Step) =>
-    Effect.gen(function* () {
-      const { connector } = yield* ScriptedHttp.make([step], short)
-      const change = { secret: Redacted.make("canary of the operator's own") }
-      return yield* Effect.exit(connector.subscriptions!.update("1", change))
-    })
-  const secretBody = { message: "canary of the operator's own", field: "canary of the operator's own" }
 
-  it.effect("does not appear in the error of an incomplete response", () =>
+  it.effect("does not appear in the error of an incomplete response, nor in a rejection that repeats it", () =>
     Effect.gen(function* () {
-      for (const body of [
+      const own = "canary of the operator's own"
+      const repeated = { message: own, field: own }
+      const current = { secret: own }
+      const creates = [
         { id: 1, events: [7], secret: canary },
         { id: canary, events: ["a.created"], url: receiver, paused: false, secret: canary },
         { secret: [canary] },
         JSON.stringify({ secret: canary }).slice(0, -1)
-      ]) {
-        const { connector } = yield* ScriptedHttp.make([answers(201, body)], short)
-        const exit = yield* Effect.exit(connector.subscriptions!.create(definition))
-        assert(Exit.isFailure(exit))
-        for (const text of textsOf(exit)) assert.notInclude(text, "canary")
-      }
-    })
-  )
-
-  it.effect("does not appear in a rejection that repeats it", () =>
-    Effect.gen(function* () {
-      for (const step of [
+      ]
+      const rejections = [
         refuses(422, "unsupported_value", {
-          ...secretBody,
-          errors: [{ field: "secret", code: "too_short", message: secretBody.message }],
-          current: { secret: secretBody.message }
+          ...repeated,
+          errors: [{ field: "secret", code: "too_short", message: own }],
+          current
         }),
-        refuses(409, "stale_record", { ...secretBody, current: { secret: secretBody.message } }),
-        refuses(403, "forbidden", secretBody),
+        refuses(409, "stale_record", { ...repeated, current }),
+        refuses(403, "forbidden", repeated),
         answers(302, null, { location: `https://elsewhere.test/?s=${canary}` })
+      ]
+      for (const [step, ask] of [
+        ...creates.map((body) => [answers(201, body), ({ create }: Subscriptions) => create(definition)] as const),
+        ...rejections.map(
+          (step) => [step, ({ update }: Subscriptions) => update("1", { secret: Redacted.make(own) })] as const
+        )
       ]) {
-        const exit = yield* rotate(step)
+        const { subscriptions } = yield* scripted([step], once)
+        const exit = yield* Effect.exit<unknown, SourceError, never>(ask(subscriptions))
         assert(Exit.isFailure(exit))
         for (const text of textsOf(exit)) assert.notInclude(text, "canary")
       }
@@ -668,14 +573,12 @@ describe("a webhook secret", () => {
 
   it.effect("does not appear in a subscription, a test delivery or the connector", () =>
     Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: definition.events, description: null, paused: false }
-      const { connector } = yield* ScriptedHttp.make([
+      const { connector, subscriptions } = yield* scripted([
         answers(201, { ...shown, secret: canary, secret_note: "once" }),
         answers(200, { ...shown, secret: canary }),
         answers(200, { code: 200, secret: canary, token: ScriptedHttp.token })
       ])
-      const subscriptions = connector.subscriptions!
-      const created = yield* subscriptions.create(definition)
+      const created = yield* subscriptions.create({ ...definition, events: shown.events })
       const result = [created, yield* subscriptions.get("1"), yield* subscriptions.test("1"), connector]
       for (const text of textsOf(result)) assert.notInclude(text, "canary")
       assert.strictEqual(Redacted.value(created.secret), canary)
