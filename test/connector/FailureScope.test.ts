@@ -92,13 +92,19 @@ describe("the scope of a refused request", () => {
     })
   )
 
-  it.effect("is its resource when the identity has no final answer", () =>
+  it.effect("is its resource when the identity has no final answer, and needs no question for other failures", () =>
     Effect.gen(function* () {
       const { source, page } = yield* makeSource(redirected)
       source.identity = unavailable
       const error = yield* toEnd(page)
       assert.strictEqual(error.stops, "resource")
       assert.strictEqual(error.remedy, redirected.handling.remedy)
+      const scope = new Forbidden({ kind: "scope", code: "insufficient_scope", scope: "shop:read", detail: "no" })
+      for (const reason of [unavailable, new NotFound({ detail: "no" }), scope]) {
+        const other = yield* makeSource(reason)
+        assert.notStrictEqual((yield* toEnd(other.page)).stops, "company")
+        assert.strictEqual(other.source.questions, 0)
+      }
     })
   )
 
@@ -107,12 +113,8 @@ describe("the scope of a refused request", () => {
       for (const identity of [null, revoked]) {
         const { source, page } = yield* makeSource(forbidden)
         source.identity = identity
-        const errors = yield* toEnd(
-          Effect.all(
-            Array.from({ length: 86 }, () => page),
-            { concurrency: "unbounded" }
-          )
-        )
+        const many = Array.from({ length: 86 }, () => page)
+        const errors = yield* toEnd(Effect.all(many, { concurrency: "unbounded" }))
         assert.strictEqual(source.questions, 1)
         assert.isTrue(errors.every(({ stops }) => stops === (identity === null ? "resource" : "company")))
       }
@@ -146,20 +148,6 @@ describe("the scope of a refused request", () => {
       yield* TestClock.adjust("5 seconds")
       yield* toEnd(scoped.identify)
       assert.strictEqual((yield* toEnd(page)).stops, "resource")
-    })
-  )
-
-  it.effect("needs no question for a failure of another kind", () =>
-    Effect.gen(function* () {
-      for (const reason of [
-        unavailable,
-        new NotFound({ detail: "no" }),
-        new Forbidden({ kind: "scope", code: "insufficient_scope", scope: "shop:read", detail: "no" })
-      ]) {
-        const { source, page } = yield* makeSource(reason)
-        assert.notStrictEqual((yield* toEnd(page)).stops, "company")
-        assert.strictEqual(source.questions, 0)
-      }
     })
   )
 })

@@ -12,6 +12,7 @@ import { sync } from "../../../src/sync/Sync.ts"
 import { verifyResource } from "../../../src/verify/Verify.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { flowing } from "../../support/until.ts"
 import { entries } from "./catalogue.ts"
 import { makeLedger } from "./LedgerConnector.ts"
 import { LedgerServer } from "./LedgerServer.ts"
@@ -35,16 +36,18 @@ const makeWorld = Effect.gen(function* () {
     server,
     sync: (full = false) =>
       Effect.map(
-        sync({
-          companies: [{ name: company.name, connector, resources: [entries] }],
-          datasets: datasetsDefault,
-          concurrency: 1,
-          batchRecordsMax: 100,
-          mode: { full }
-        }),
+        flowing(
+          sync({
+            companies: [{ name: company.name, connector, resources: [entries] }],
+            datasets: datasetsDefault,
+            concurrency: 1,
+            batchRecordsMax: 100,
+            mode: { full }
+          })
+        ),
         ({ companies }) => companies[0]!.outcomes[0]!
       ),
-    verify: verifyResource({ companyId, connector, table, sample: null, seed: 1, repair: null }),
+    verify: flowing(verifyResource({ companyId, connector, table, sample: null, seed: 1, repair: null })),
     push: Effect.fnUntraced(function* (operation: Operation, ...records: ReadonlyArray<object>) {
       const inputs = records.map((record, at) => ({
         _tag: "Json" as const,
@@ -62,14 +65,9 @@ const makeWorld = Effect.gen(function* () {
         onProblem: ({ message }) => Effect.sync(() => problems.push(message))
       })
       assert.deepStrictEqual(problems, [])
-      yield* push({
-        company,
-        companyId,
-        table,
-        children: [],
-        settings: settingsDefault,
-        scope: { push: pushId }
-      })
+      yield* flowing(
+        push({ company, companyId, table, children: [], settings: settingsDefault, scope: { push: pushId } })
+      )
       return yield* sql<{ readonly outcome: string | null; readonly reason: string | null }>`
         select outcome, reason from tributary.outbox where push_id = ${pushId} order by line`
     }),
@@ -84,7 +82,7 @@ const briefly = Effect.map((rows: ReadonlyArray<{ id: bigint; amount: string; ve
 )
 
 describe("a second connector", () => {
-  layer(layerWarehouse, { excludeTestServices: true })((it) => {
+  layer(layerWarehouse)((it) => {
     it.effect("is synced, verified and written to by the same engine", () =>
       Effect.gen(function* () {
         const world = yield* makeWorld
@@ -126,7 +124,7 @@ describe("a second connector", () => {
     )
   })
 
-  layer(layerWarehouse, { excludeTestServices: true })((it) => {
+  layer(layerWarehouse)((it) => {
     it.effect("creates a record once after a lost response, and the warehouse has it", () =>
       Effect.gen(function* () {
         const world = yield* makeWorld

@@ -28,13 +28,19 @@ export class LedgerServer {
   intercept: (request: string) => Reply | null = () => null
   /** Rises with every removal, because a removal moves entries between pages. */
   private edition = 1
+  /** The seconds of its clock: each use is a second later. */
+  private seconds = 0
   private readonly replies = new Map<string, Reply>()
   private readonly server = createServer((request, response) => {
     void this.answer(request).then(({ status, body }) => response.writeHead(status).end(body))
   })
 
+  private now(): string {
+    return new Date(Date.UTC(2026, 0, 1, 0, 0, (this.seconds += 1))).toISOString()
+  }
+
   put(entry: Omit<Entry, "changed">): Entry {
-    const stored = { ...entry, changed: new Date().toISOString() }
+    const stored = { ...entry, changed: this.now() }
     this.entries.set(entry.entryno, stored)
     return stored
   }
@@ -79,7 +85,7 @@ export class LedgerServer {
       )
       .toSorted((a, b) => a.entryno - b.entryno)
     const from = (Number(searchParams.get("page")) - 1) * pageSize
-    const head = { pages: Math.ceil(entries.length / pageSize), edition: this.edition, at: new Date().toISOString() }
+    const head = { pages: Math.ceil(entries.length / pageSize), edition: this.edition, at: this.now() }
     return {
       status: 200,
       body: [head, ...entries.slice(from, from + pageSize)].map((one) => JSON.stringify(one)).join("\n")

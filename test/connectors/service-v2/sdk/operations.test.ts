@@ -135,28 +135,16 @@ describe("the values of a record", () => {
   })
 
   it("are exact, or the record is invalid and named", async () => {
-    const { id: number, client } = await company()
-    const records = [{ customercode: "OK" }, { customercode: "WIDE", salesmanid: "9007199254740993" }]
-    await sdk.control("POST", "/records", { company: number, resource: "customers", records: [records[0]] })
-    const beyond = {
-      _meta: { has_more: false },
-      data: [
-        { id: 1, customercode: "OK" },
-        { id: 2, customercode: "WIDE", salesmanid: 0 }
-      ]
-    }
-    const body = JSON.stringify(beyond).replace(
-      '"salesmanid":0',
-      '"salesmanid":9007199254740993,"new":0.1000000000000000055'
-    )
+    const { client } = await company()
+    const wide = '{"id":2,"customercode":"WIDE","salesmanid":9007199254740993,"new":0.1000000000000000055}'
+    const body = `{"_meta":{"has_more":false},"data":[{"id":1,"customercode":"OK"},${wide}]}`
     const fault = { kind: "status", status: 200, method: "GET", path: "/customers", times: 2, body }
     await sdk.control("POST", "/faults", { rules: [{ ...fault, headers: { "content-type": "application/json" } }] })
     const seen: Array<number> = []
-    const error = await rejection(
-      (async () => {
-        for await (const { id } of client.customers.list()) seen.push(id)
-      })()
-    )
+    const reading = async () => {
+      for await (const { id } of client.customers.list()) seen.push(id)
+    }
+    const error = await rejection(reading())
     assert(error instanceof InvalidRecordError)
     assert.deepStrictEqual([error.id, error.field], ["2", "salesmanid"])
     assert.include(error.json, "9007199254740993")
@@ -192,26 +180,6 @@ describe("a list of several pages", () => {
     return { ...made, ids: items.map((item) => (item.status === "created" ? item.record.id : 0)) }
   }
 
-  it("has every record once while rows change, and a position that finds the changes", async () => {
-    const { client, ids } = await filled(10)
-    const seen: Array<number> = []
-    const list = client.customers.list()
-    assert.strictEqual(list.syncedThrough, null)
-    for await (const { id } of list) {
-      seen.push(id)
-      if (seen.length === 2) {
-        await client.customers.update(ids[0]!, { name: "second" })
-        await client.customers.update(ids[8]!, { name: "second" })
-        await client.customers.create({ customercode: "NEW" })
-      }
-    }
-    const unchanged = ids.filter((_, at) => at !== 0 && at !== 8)
-    for (const id of unchanged) assert.strictEqual(seen.filter((one) => one === id).length, 1, String(id))
-    const changed = await client.customers.list({ modifiedsince: list.syncedThrough! }).toArray()
-    const codes = changed.map(({ customercode }) => customercode)
-    for (const code of ["C0", "C8", "NEW"]) assert.include(codes, code)
-  })
-
   it("continues after a page, also in another client", async () => {
     const { client, token, ids } = await filled(8)
     let next: string | null = null
@@ -233,11 +201,8 @@ describe("a list of several pages", () => {
     ]) {
       const scripted: typeof fetch = (input) => {
         const isFirst = !new Request(input).url.includes("cursor=")
-        const meta = {
-          has_more: isFirst,
-          next_cursor: isFirst ? "two" : null,
-          synced_through: isFirst ? first : second
-        }
+        const [next_cursor, synced_through] = isFirst ? ["two", first] : [null, second]
+        const meta = { has_more: isFirst, next_cursor, synced_through }
         return Promise.resolve(Response.json({ data: [{ id: isFirst ? 1 : 2 }], _meta: meta }))
       }
       const { client } = await company({ fetch: scripted, pageSize: 1 })

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import { afterAll, beforeAll } from "vitest"
+import { afterAll, assert, beforeAll } from "vitest"
 import * as ReferenceServer from "../../../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { type ClientOptions, createClient, type ServiceClient } from "../../../../connectors/service-v2/sdk/index.ts"
 
@@ -13,8 +13,6 @@ export interface Sdk {
   readonly token: (options?: Record<string, unknown>) => Promise<string>
   /** A client of a new token; it is closed after the tests. */
   readonly client: (options?: Partial<ClientOptions>) => Promise<ServiceClient>
-  /** The requests that the server received with this method and path. */
-  readonly requests: (method: string, path: string) => Promise<ReadonlyArray<Record<string, unknown>>>
 }
 
 /** Starts a server before the tests of a file, and stops it afterwards. */
@@ -30,17 +28,11 @@ export const useReference = (): Sdk => {
     for (const client of clients) await client.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
   })
-  const call = async (method: string, path: string, body?: unknown) => {
-    const response = await fetch(`${server.controlUrl}${path}`, {
-      method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) })
-    })
+  const control: Sdk["control"] = async (method, path, body) => {
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await fetch(`${server.controlUrl}${path}`, { method, ...sent })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-    return text
-  }
-  const control: Sdk["control"] = async (method, path, body) => {
-    const text = await call(method, path, body)
     return (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>
   }
   const token: Sdk["token"] = async (options = {}) =>
@@ -53,20 +45,23 @@ export const useReference = (): Sdk => {
       const made = createClient({ baseUrl: server.baseUrl, token: options.token ?? (await token()), ...options })
       clients.push(made)
       return made
-    },
-    requests: async (method, path) => {
-      const { requests } = (await control("GET", "/requests")) as { requests: ReadonlyArray<Record<string, unknown>> }
-      return requests.filter((one) => one["method"] === method && String(one["path"]).split("?")[0] === path)
     }
   }
 }
 
 /** The error of a promise that must reject. */
-export const rejection = async (promise: Promise<unknown>): Promise<unknown> => {
+export const rejection = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => assert.fail("the promise did not reject"),
+    (error: unknown) => error
+  )
+
+/** The error of a call that must throw. */
+export const thrownBy = (call: () => unknown): unknown => {
   try {
-    await promise
+    call()
   } catch (error) {
     return error
   }
-  throw new Error("the promise did not reject")
+  return assert.fail("nothing was thrown")
 }
