@@ -6,10 +6,11 @@
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/Routes.ts"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
+import { clockIs, execute as run } from "../support/postgres.ts"
 import { ask, unconnected, warehouse } from "./asking.ts"
+import { plain } from "./markup.ts"
 
 const now = "2026-11-28T09:37:12Z"
 const fingerprint = "a".repeat(64)
@@ -18,12 +19,10 @@ const companies = [
   unconnected("south", { fingerprint: "b".repeat(64) })
 ]
 
-const run = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
-
 /** Runs of two days, samples, events and rows, all at or before the fixed time. */
 const seed = Effect.forEach(
   [
-    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $f$ select timestamptz '${now}' $f$`,
+    clockIs(`timestamptz ''${now}''`),
     // The formats of the pages, written again.
     `create function public.ms(length interval) returns numeric language sql immutable as $f$ select extract(epoch from length) * 1000 $f$`,
     `create function public.length(ms numeric) returns text language sql immutable as $f$ select case when ms < 1000 then round(ms) || ' ms'
@@ -108,13 +107,8 @@ const ages = (hours: number) => `with hour as (
              on t.company = (array['north', 'south'])[a.company] and t.resource = a.resource where a.age is not null)`
 
 /** The text of a bar for each hour of the clock and kind. */
-const trend = (
-  table: string,
-  at: string,
-  kinds: ReadonlyArray<readonly [word: string, where: string]>,
-  amount = "count(*)"
-) =>
-  kinds
+const trend = (table: string, at: string, kinds: Readonly<Record<string, string>>, amount = "count(*)") =>
+  Object.entries(kinds)
     .map(
       ([word, where]) => `select clock(h) || ': ' || number(n) || ' ${word}' as text
         from (select h, ${amount} as n from (select at as h from day) d join ${table} x
@@ -122,6 +116,12 @@ const trend = (
                where ${where} group by h) y`
     )
     .join(" union all ")
+
+/** A kind for each state, by the word of the page. */
+const byState = (...states: ReadonlyArray<string>) =>
+  Object.fromEntries(
+    states.map((state) => [state === "rejected" ? "refused" : state.replace("_", " "), `state = '${state}'`])
+  )
 
 const ofRun = (word: string) => `'Run ' || id || ', ' || minute(started_at) || ': ' || ${word} || status as text
   from (select * from tributary.runs where company_id = 1 and resource = 'widgets0' order by id desc limit 50) x`
@@ -144,58 +144,32 @@ const overview = (id: string, chart: string, sql: string): Case => ({ chart: `ov
 /** The charts of what is first seen in each hour, by its state now. */
 const trends: ReadonlyArray<readonly [chart: string, page: string, ...of: Parameters<typeof trend>]> = [
   [
-    "webhooks: events received",
+    "events received",
     "/webhooks",
     "tributary.inbox",
     "received_at",
-    [
-      ["done", "state = 'done'"],
-      ["skipped", "state = 'skipped'"],
-      ["pending", "state = 'pending'"],
-      ["dead letter", "state = 'dead_letter'"]
-    ]
+    byState("done", "skipped", "pending", "dead_letter")
   ],
+  ["rows inserted", "/outbox", "tributary.outbox", "created_at", byState("done", "in_flight", "pending", "rejected")],
   [
-    "outbox: rows inserted",
-    "/outbox",
-    "tributary.outbox",
-    "created_at",
-    [
-      ["done", "state = 'done'"],
-      ["in flight", "state = 'in_flight'"],
-      ["pending", "state = 'pending'"],
-      ["refused", "state = 'rejected'"]
-    ]
-  ],
-  [
-    "quarantine: entries first seen",
+    "entries first seen",
     "/quarantine",
     "tributary.quarantine",
     "first_seen_at",
-    [
-      ["open", "resolved_at is null"],
-      ["resolved", "resolved_at is not null"]
-    ]
+    { open: "resolved_at is null", resolved: "resolved_at is not null" }
   ],
   [
-    "invariants: violations first seen",
+    "violations first seen",
     "/invariants",
     "tributary.violations",
     "first_seen_at",
-    [
-      ["ended", "ended_at is not null"],
-      ["unconfirmed", "ended_at is null and opened_at is null"],
-      ["open", "ended_at is null and opened_at is not null"]
-    ]
+    {
+      ended: "ended_at is not null",
+      unconfirmed: "ended_at is null and opened_at is null",
+      open: "ended_at is null and opened_at is not null"
+    }
   ],
-  [
-    "change endpoints: changes landed",
-    "/endpoints",
-    "tributary.change_batches",
-    "landed_at",
-    [["changes", "true"]],
-    "sum(changes)"
-  ]
+  ["changes landed", "/endpoints", "tributary.change_batches", "landed_at", { changes: "true" }, "sum(changes)"]
 ]
 const cases: ReadonlyArray<Case> = [
   overview(
@@ -262,30 +236,18 @@ const cases: ReadonlyArray<Case> = [
     total: `select length(15000 * count(*)) || ' in all' as text from tributary.budget_usage
              where is_paused and at >= hour(timestamptz '${now}') - interval '23 hours'`
   },
-  {
-    chart: "runs: runs by hour",
-    page: "/runs",
+  ...[
+    { page: "/runs", where: "true" },
+    { page: "/runs?company=north&resource=widgets1", where: "company_id = 1 and resource = 'widgets1'" }
+  ].map(({ page, where }): Case => ({
+    chart: `runs by hour: ${page}`,
+    page,
     id: "trend",
     hasTable: true,
     sql: ["done", "quarantined", "abandoned", "failed"]
-      .map((status) => hourly("count(*)", `number(n) || ' ${status}'`, `status = '${status}'`))
+      .map((status) => hourly("count(*)", `number(n) || ' ${status}'`, `status = '${status}' and ${where}`))
       .join(" union all ")
-  },
-  {
-    chart: "runs of a company and resource: runs by hour",
-    page: "/runs?company=north&resource=widgets1",
-    id: "trend",
-    hasTable: true,
-    sql: ["done", "quarantined", "abandoned", "failed"]
-      .map((status) =>
-        hourly(
-          "count(*)",
-          `number(n) || ' ${status}'`,
-          `status = '${status}' and company_id = 1 and resource = 'widgets1'`
-        )
-      )
-      .join(" union all ")
-  },
+  })),
   {
     chart: "runs: runs by resource",
     page: "/runs",
@@ -363,10 +325,7 @@ const cases: ReadonlyArray<Case> = [
 
 const at = (hours: number, ending: string) =>
   new Date(Date.parse(`${now.slice(0, 13)}:${ending}Z`) - hours * 3_600_000).toISOString()
-const setClock = (time: string) =>
-  run(
-    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $f$ select timestamptz '${time}' $f$`
-  )
+const setClock = (time: string) => run(clockIs(`timestamptz ''${time}''`))
 const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint }])
 
 /**
@@ -425,21 +384,12 @@ const sumsOf = (bars: ReadonlyArray<string>, chart: string): ReadonlyArray<strin
 
 /** The figures of the table as texts of bars. */
 const tableOf = (chart: string): ReadonlyArray<string> => {
-  const cells = (row: string) =>
-    [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) =>
-      cell!.replaceAll(/<[^>]*>|\s+/g, " ").trim()
-    )
+  const cells = (row: string) => [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) => plain(cell!))
   const [head = [], ...rows] = chart.split("<tr").slice(1).map(cells)
   return rows.flatMap(([words, ...figures]) =>
     figures.flatMap((figure, index) => (figure === "0" ? [] : [`${words}: ${figure} ${head[index + 1]}`]))
   )
 }
-
-const plain = (text: string): string =>
-  text
-    .replaceAll(/<[^>]*>/g, " ")
-    .replaceAll(/\s+/g, " ")
-    .trim()
 
 layer(warehouse, { timeout: "60 seconds" })("the figures of the charts", (it) => {
   it.effect("are those of independent SQL, in bars and tables", () =>

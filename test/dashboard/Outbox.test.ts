@@ -7,6 +7,7 @@ import { SourceError, TimedOut } from "../../src/connector/SourceError.ts"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"
 import * as OutboxRowFlow from "../../src/status/OutboxRowFlow.ts"
 import { ask, unconnected, warehouse } from "./asking.ts"
+import { nextOf } from "./markup.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
 const noAnswer = Effect.fail(
@@ -78,13 +79,8 @@ layer(warehouse, { timeout: "30 seconds" })("the outbox page", (it) => {
       assert.include(refused.read, `tributary push retry ${push} --refused`)
       assert.include(refused.read, "2 records were refused: invalid")
       assert.include(refused.text, `href="/confirm/push-retry?push=${push}"`)
-      assert.deepInclude(
-        yield* Effect.flip(ask(routes, companies, "/do/push-retry", { ...fields, company: "other" })),
-        {
-          status: 404
-        }
-      )
-      assert.deepInclude(yield* Effect.flip(ask(routes, companies, "/outbox/refused")), { status: 400 })
+      const other = yield* Effect.flip(ask(routes, companies, "/do/push-retry", { ...fields, company: "other" }))
+      assert.deepInclude(other, { status: 404 })
     })
   )
 
@@ -109,14 +105,12 @@ layer(warehouse, { timeout: "30 seconds" })("the outbox page", (it) => {
         (yield* ask(routes, companies, `/outbox/rows?state=done&company=${company}`)).read,
         "The newest 2,000 rows are searched."
       )
-      assert.deepInclude(yield* Effect.flip(ask(routes, companies, "/outbox/rows?before=x")), { status: 400 })
-
       let next: string | undefined = "/outbox/rows?state=done"
       const seen = new Set<string>()
       for (let part = 0; next !== undefined && part < 3; part += 1) {
         const { text }: { text: string } = yield* ask(routes, companies, next)
         for (const [, row] of text.matchAll(/href="\/outbox\/rows\/(\d+)"/g)) seen.add(row!)
-        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+        next = nextOf(text)
       }
       assert.strictEqual(seen.size, 150)
     })

@@ -6,6 +6,7 @@ import { routes } from "../../src/dashboard/Routes.ts"
 import { application, type Answer, origin } from "../support/application.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 import { holdsHostile, hostile } from "./asking.ts"
+import { plain } from "./markup.ts"
 import { addressOf, fill, views } from "./shown.ts"
 
 class Pages extends Context.Service<Pages, { readonly answer: Answer; readonly cookie: string }>()("test/Pages") {}
@@ -23,7 +24,6 @@ const open = Effect.fnUntraced(function* (path: string, more: Readonly<Record<st
   })
 })
 const textOf = (path: string) => Effect.map(open(path), ({ text }) => text)
-const plain = (text: string): string => text.replaceAll(/<[^>]*>/g, " ").replaceAll(/\s+/g, " ")
 
 const patterns = routes
   .filter(({ method }) => method === "GET")
@@ -231,7 +231,7 @@ layer(shown, { timeout: "60 seconds" })("the views", (it) => {
       const wrong: Array<string> = []
       for (const [path, words, query] of numbers) {
         const [row] = yield* sql.unsafe<{ n: bigint }>(query)
-        const text = plain(yield* textOf(path))
+        const text = ` ${plain(yield* textOf(path))} `
         if (!text.includes(words(String(row!.n)))) wrong.push(`${path}: not ${words(String(row!.n))}`)
       }
       assert.deepStrictEqual(wrong, [])
@@ -268,7 +268,10 @@ layer(shown, { timeout: "60 seconds" })("the views", (it) => {
         ["/runs?before=100", 400],
         ["/runs?hour=2026-02-31T09:00Z", 400],
         ["/resources?state=unheard", 400],
+        ["/resources?order=unheard", 400],
         ["/resources?page=0", 400],
+        ["/resources?page=x", 400],
+        ["/resources?company=none", 404],
         ["/quarantine/999999999", 404],
         ["/quarantine?company=unknown", 404],
         ["/quarantine?before=x", 400],
@@ -282,6 +285,8 @@ layer(shown, { timeout: "60 seconds" })("the views", (it) => {
         ["/webhooks/event?company=north", 400],
         ["/webhooks/events?time=2026-02-30@UTC", 400],
         ["/webhooks/events?time=2026-02-01@Mars/Base", 400],
+        ["/webhooks/events?time=never", 400],
+        ["/webhooks/events?before=x", 400],
         ["/webhooks/events?state=odd", 400],
         ["/endpoints?endpoint=other", 404],
         ["/invariants?invariant=nothing", 404],

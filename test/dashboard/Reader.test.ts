@@ -91,98 +91,90 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
 })
 
 describe("the pages", () => {
-  it.effect(
-    "read as the reader role that this program creates",
-    () =>
-      Effect.gen(function* () {
-        yield* filled
-        yield* hideRuns
-        const sql = yield* SqlClient.SqlClient
-        const url = yield* showing(companies)
-        const runs = yield* shown(`${url}/runs`)
-        assert.strictEqual(runs.status, 200)
-        assert.notInclude(runs.text, "/runs/1")
-        // A table that is created while the pages are served.
-        yield* sql.unsafe("alter table tributary.runs disable row level security")
-        yield* sql.unsafe("revoke select on tributary.runs from tributary_reader")
-        const again = yield* shown(`${url}/runs`)
-        assert.include(again.text, 'href="/runs/')
-        const pages = yield* Reader.pages
-        assert.isNull(pages.asOwner)
-        const [session] = yield* pages.sql`
+  it.effect("read as the reader role that this program creates", () =>
+    Effect.gen(function* () {
+      yield* filled
+      yield* hideRuns
+      const sql = yield* SqlClient.SqlClient
+      const url = yield* showing(companies)
+      const runs = yield* shown(`${url}/runs`)
+      assert.strictEqual(runs.status, 200)
+      assert.notInclude(runs.text, "/runs/1")
+      // A table that is created while the pages are served.
+      yield* sql.unsafe("alter table tributary.runs disable row level security")
+      yield* sql.unsafe("revoke select on tributary.runs from tributary_reader")
+      const again = yield* shown(`${url}/runs`)
+      assert.include(again.text, 'href="/runs/')
+      const pages = yield* Reader.pages
+      assert.isNull(pages.asOwner)
+      const [session] = yield* pages.sql`
           select session_user::text as login, current_setting('default_transaction_read_only') as readonly,
                  current_setting('statement_timeout') as timeout`
-        assert.deepStrictEqual(session, { login: "tributary_reader", readonly: "on", timeout: "1min" })
-        yield* assertBound(pages)
-      }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(freshDatabase, as)))),
-    60_000
+      assert.deepStrictEqual(session, { login: "tributary_reader", readonly: "on", timeout: "1min" })
+      yield* assertBound(pages)
+    }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(freshDatabase, as))))
   )
 
-  it.effect(
-    "read as the owner in read-only transactions, or as DATABASE_READER_URL",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const admin = yield* freshDatabase
-          const owner = yield* makeRole(admin, "")
-          const reader = yield* makeRole(admin, "")
-          const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
-            Effect.provide(Effect.flatMap(SqlClient.SqlClient, work), as(admin))
-          const database = new URL(Redacted.value(admin)).pathname.slice(1)
-          yield* administer((sql) => sql.unsafe(`grant create on database ${database} to ${owner}`))
-          const readerUrl = loginAs(admin, reader)
-          const asReader = Effect.provideService(Reader.ReaderOptions, { url: readerUrl, datasets: datasetsDefault })
+  it.effect("read as the owner in read-only transactions, or as DATABASE_READER_URL", () =>
+    Effect.gen(function* () {
+      const admin = yield* freshDatabase
+      const owner = yield* makeRole(admin, "")
+      const reader = yield* makeRole(admin, "")
+      const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+        Effect.provide(Effect.flatMap(SqlClient.SqlClient, work), as(admin))
+      const database = new URL(Redacted.value(admin)).pathname.slice(1)
+      yield* administer((sql) => sql.unsafe(`grant create on database ${database} to ${owner}`))
+      const readerUrl = loginAs(admin, reader)
+      const asReader = Effect.provideService(Reader.ReaderOptions, { url: readerUrl, datasets: datasetsDefault })
 
-          yield* Effect.gen(function* () {
-            yield* filled
-            const url = yield* showing(companies)
-            const runs = yield* shown(`${url}/runs`)
-            assert.include(runs.text, 'href="/runs/')
-            const pages = yield* Reader.pages
-            assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
+      yield* Effect.gen(function* () {
+        yield* filled
+        const url = yield* showing(companies)
+        const runs = yield* shown(`${url}/runs`)
+        assert.include(runs.text, 'href="/runs/')
+        const pages = yield* Reader.pages
+        assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
 
-            // A reader that lacks rights of this version is not used.
-            const without = yield* asReader(Reader.pages)
-            assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
-          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+        // A reader that lacks rights of this version is not used.
+        const without = yield* asReader(Reader.pages)
+        assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
+      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
-          const names = { loader: owner, reader }
-          const all = {
-            ...datasetsDefault,
-            models: modelsDatasetDefault,
-            asOfModels: asOfModelsDataset,
-            control: "tributary"
-          }
-          yield* administer((sql) =>
-            Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
-          )
-          yield* Effect.gen(function* () {
-            const pages = yield* asReader(Reader.pages)
-            assert.isNull(pages.asOwner)
-            yield* assertBound(pages)
-            yield* hideRuns
-            const url = yield* asReader(showing(companies))
-            const runs = yield* shown(`${url}/runs`)
-            assert.strictEqual(runs.status, 200)
-            assert.notInclude(runs.text, 'href="/runs/')
-          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+      const names = { loader: owner, reader }
+      const all = {
+        ...datasetsDefault,
+        models: modelsDatasetDefault,
+        asOfModels: asOfModelsDataset,
+        control: "tributary"
+      }
+      yield* administer((sql) =>
+        Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
+      )
+      yield* Effect.gen(function* () {
+        const pages = yield* asReader(Reader.pages)
+        assert.isNull(pages.asOwner)
+        yield* assertBound(pages)
+        yield* hideRuns
+        const url = yield* asReader(showing(companies))
+        const runs = yield* shown(`${url}/runs`)
+        assert.strictEqual(runs.status, 200)
+        assert.notInclude(runs.text, 'href="/runs/')
+      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
-          // The role `tributary_reader` itself, of which the owner is a member.
-          yield* administer((sql) =>
-            Effect.forEach(
-              [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],
-              (statement) => sql.unsafe(statement),
-              { discard: true }
-            )
-          )
-          yield* Effect.gen(function* () {
-            const pages = yield* Reader.pages
-            assert.deepInclude(pages, { role: "tributary_reader", asOwner: null })
-            yield* assertBound(pages)
-          }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
-          yield* administer((sql) => sql.unsafe(`revoke tributary_reader from ${owner}`))
-        })
-      ),
-    60_000
+      // The role `tributary_reader` itself, of which the owner is a member.
+      yield* administer((sql) =>
+        Effect.forEach(
+          [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],
+          (statement) => sql.unsafe(statement),
+          { discard: true }
+        )
+      )
+      yield* Effect.gen(function* () {
+        const pages = yield* Reader.pages
+        assert.deepInclude(pages, { role: "tributary_reader", asOwner: null })
+        yield* assertBound(pages)
+      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+      yield* administer((sql) => sql.unsafe(`revoke tributary_reader from ${owner}`))
+    })
   )
 })

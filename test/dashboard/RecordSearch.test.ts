@@ -31,12 +31,9 @@ const insert = (resource: string, company: number, values: Readonly<Record<strin
 /** Three companies: two of the dashboard, and one that it does not show. */
 const rows = Effect.gen(function* () {
   yield* TablePlan.apply(tables)
-  for (const [name, id] of [
-    ["north", 1n],
-    ["south", 2n],
-    ["secret", 3n]
-  ] as const)
-    yield* SourceGuard.saveCompanyId(name, id)
+  for (const [index, name] of ["north", "south", "secret"].entries()) {
+    yield* SourceGuard.saveCompanyId(name, BigInt(index + 1))
+  }
   yield* insert("customers", 1, { id: 10, customercode: "Acme", name: "Acme Ltd.", externalid: "crm-1" })
   yield* insert("customers", 1, { id: 11, customercode: "acme-2", name: hostile, externalid: hostile })
   yield* insert("customers", 1, { id: 12, customercode: "50%_x", name: "Percent", cancel: true })

@@ -10,7 +10,8 @@ import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
 import { pages, record, scripted, things } from "../support/tiny.ts"
 import { address } from "../../src/web/Escape.ts"
-import { ask, holdsHostile, hostile, type Shown, unconnected, warehouse } from "./asking.ts"
+import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { partsOf } from "./markup.ts"
 
 const table = tableOf(things)
 const stand = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(warehouse))
@@ -104,19 +105,10 @@ layer(stand, { timeout: "30 seconds" })("the record page", (it) => {
         select 1, 10, n, n, case n when 1 then 'insert' else 'update' end, 'scan', timestamptz '2026-01-01Z' + n * interval '1 hour', timestamptz '2026-01-01Z' + (n + 1) * interval '1 hour'
           from generate_series(1, 119) n`
       yield* sql`insert into erp.things (_company_id, id, rank, _version, _op, _origin, _observed_at) values (1, 10, 120, 120, 'update', 'scan', '2026-02-01Z')`
-      let parts = 0
-      const changes: Array<string> = []
-      const nextOf = (markup: string): string | null =>
-        /<a href="([^"]+)" rel="next">/.exec(markup)?.[1]?.replaceAll("&amp;", "&") ?? null
-      let next: string | null = "/records?company=main&resource=things&id=10"
-      while (next !== null) {
-        const { text: part }: Shown = yield* ask(routes, companies, next)
-        parts += 1
-        changes.push(...changesOf(part))
-        next = nextOf(part)
-      }
-      assert.strictEqual(parts, 3)
-      assert.sameMembers(changes, yield* changesBySql(10))
+      const first = "/records?company=main&resource=things&id=10"
+      const parts = yield* partsOf(first, (path) => ask(routes, companies, path))
+      assert.strictEqual(parts.length, 3)
+      assert.sameMembers(parts.flatMap(changesOf), yield* changesBySql(10))
       // The event and the row of the outbox that brought a version, in the time of its run, and no others.
       yield* sql`
         insert into tributary.runs (fence, id, company_id, resource, kind, lane, status, started_at, finished_at) overriding system value
@@ -159,25 +151,21 @@ layer(stand, { timeout: "30 seconds" })("the record page", (it) => {
       const problem = (query: Record<string, string>) =>
         Effect.map(show(query), ({ text }) => /<p class="problem" role="alert">([^<]*)/.exec(text)?.[1])
       assert.isUndefined(yield* problem({}))
-      assert.match((yield* problem({ q: "7".repeat(201) }))!, /^A text of more than 200 characters/)
-      assert.match((yield* problem({ q: "a\0b" }))!, /^The text has a character/)
-      assert.match((yield* problem({ q: "7", company: "x" }))!, /^No company “x” is known/)
-      assert.match((yield* problem({ resource: "things", id: "7 or 1=1" }))!, /is not the number of a record/)
-      assert.match(
-        (yield* problem({ resource: "things", id: "99999999999999999999" }))!,
-        /is not the number of a record/
-      )
-      assert.match(
-        (yield* problem({ resource: "things", id: "9999999999999999999" }))!,
-        /is not the number of a record/
-      )
-      assert.match(
-        (yield* problem({ resource: "things", id: "-9223372036854775807" }))!,
-        /^The warehouse has nothing about/
-      )
-      assert.match((yield* problem({ resource: hostile, id: "7" }))!, /^The warehouse has no history of/)
-      assert.match((yield* problem({ resource: 'things"; drop', id: "7" }))!, /^The warehouse has no history of/)
-      assert.match((yield* problem({ resource: "things", id: "7", company: "x" }))!, /^No company “x” is known/)
+      const noNumber = /is not the number of a record/
+      for (const [query, words] of [
+        [{ q: "7".repeat(201) }, /^A text of more than 200 characters/],
+        [{ q: "a\0b" }, /^The text has a character/],
+        [{ q: "7", company: "x" }, /^No company “x” is known/],
+        [{ resource: "things", id: "7 or 1=1" }, noNumber],
+        [{ resource: "things", id: "99999999999999999999" }, noNumber],
+        [{ resource: "things", id: "9999999999999999999" }, noNumber],
+        [{ resource: "things", id: "-9223372036854775807" }, /^The warehouse has nothing about/],
+        [{ resource: hostile, id: "7" }, /^The warehouse has no history of/],
+        [{ resource: 'things"; drop', id: "7" }, /^The warehouse has no history of/],
+        [{ resource: "things", id: "7", company: "x" }, /^No company “x” is known/]
+      ] as ReadonlyArray<readonly [query: Record<string, string>, words: RegExp]>) {
+        assert.match((yield* problem(query))!, words)
+      }
       const { text } = yield* show({ resource: hostile, id: hostile })
       assert.notInclude(text, "<script>")
       const found = yield* show({ q: hostile })

@@ -50,8 +50,6 @@ const run: Resources.LastRun = {
   note: null
 }
 const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
-const healthOf = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
-  Resources.healthOf({ ...fresh, ...change }, now)
 
 describe("the next run", () => {
   const nextOf = async (minutes: number, change: Partial<typeof task> = {}) => {
@@ -84,49 +82,41 @@ describe("the next run", () => {
 })
 
 describe("the health of a resource", () => {
-  it("is fresh within its target and late beyond it", () => {
-    assert.deepInclude(healthOf({}), { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 })
-    assert.strictEqual(healthOf({ freshAt: before(15) }).state, "fresh")
-    assert.deepInclude(healthOf({ freshAt: before(16) }), { state: "late", isLate: true })
-    assert.strictEqual(healthOf({ freshAt: before(16), quarantined: 1 }).state, "late")
-    assert.strictEqual(healthOf({ quarantined: 1 }).state, "quarantine")
-    // After the clock was set back, no age is negative.
-    assert.strictEqual(healthOf({ freshAt: before(-5) }).ageMs, 0)
-  })
-
-  it("is never late without a target", () => {
-    assert.strictEqual(healthOf({ ...fresh, task: null, freshAt: before(10_000) }).state, "fresh")
-    assert.strictEqual(healthOf({ ...fresh, task: null, lastRun: null, freshAt: null }).state, "never-synced")
-  })
-
-  it("is late before the first read, unless a run is active", () => {
-    const never = { ...fresh, task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
-    assert.deepInclude(healthOf(never), { state: "late", ageMs: null })
-    assert.strictEqual(healthOf({ ...never, task: { ...never.task, isRunning: true } }).state, "never-synced")
-  })
-
-  it("is failing until a run ends well after the failure", () => {
-    const failed = { ...run, status: "failed" as const }
-    assert.deepInclude(healthOf({ lastRun: failed }), { state: "failing", isFailing: true, isLate: false })
-    assert.deepInclude(healthOf({ lastRun: failed, freshAt: before(60) }), { state: "failing", isLate: true })
-    const task2: Task = { ...task, status: "failed", endedAt: before(1) }
-    assert.strictEqual(healthOf({ task: task2 }).state, "failing")
-    assert.strictEqual(healthOf({ task: { ...task2, endedAt: before(8) } }).state, "fresh")
-  })
-
-  it("is not late while paused, but can be failing", () => {
-    const paused = { ...task, pausedAt: before(60) }
-    assert.deepInclude(healthOf({ task: paused, freshAt: before(60) }), { state: "paused", isLate: false })
-    assert.strictEqual(healthOf({ task: paused, lastRun: { ...run, status: "failed" } }).state, "failing")
-  })
-
-  it("is neither late nor failing under an access block", () => {
-    const skipped: Task = { ...task, status: "skipped" }
-    assert.deepInclude(healthOf({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
-      state: "blocked",
-      isFailing: false,
-      isLate: false
-    })
+  const failed = { ...run, status: "failed" as const }
+  const failedTask: Task = { ...task, status: "failed", endedAt: before(1) }
+  const paused = { ...task, pausedAt: before(60) }
+  const never = { task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
+  const skipped: Task = { ...task, status: "skipped" }
+  type Change = Partial<Parameters<typeof Resources.healthOf>[0]>
+  const cases: ReadonlyArray<readonly [title: string, change: Change, expected: Partial<Resources.Health>]> = [
+    ["fresh within its target", {}, { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 }],
+    ["fresh at its target", { freshAt: before(15) }, { state: "fresh" }],
+    ["late beyond its target", { freshAt: before(16) }, { state: "late", isLate: true }],
+    ["late with quarantine", { freshAt: before(16), quarantined: 1 }, { state: "late" }],
+    ["in quarantine", { quarantined: 1 }, { state: "quarantine" }],
+    ["not of a negative age after the clock was set back", { freshAt: before(-5) }, { ageMs: 0 }],
+    ["never late without a target", { task: null, freshAt: before(10_000) }, { state: "fresh" }],
+    ["never synced without a target", { task: null, lastRun: null, freshAt: null }, { state: "never-synced" }],
+    ["late before the first read", never, { state: "late", ageMs: null }],
+    [
+      "never synced during the first read",
+      { ...never, task: { ...never.task, isRunning: true } },
+      { state: "never-synced" }
+    ],
+    ["failing after a failure", { lastRun: failed }, { state: "failing", isFailing: true, isLate: false }],
+    ["failing and late", { lastRun: failed, freshAt: before(60) }, { state: "failing", isLate: true }],
+    ["failing after a failed task", { task: failedTask }, { state: "failing" }],
+    ["fresh after a run that ended well since", { task: { ...failedTask, endedAt: before(8) } }, { state: "fresh" }],
+    ["not late while paused", { task: paused, freshAt: before(60) }, { state: "paused", isLate: false }],
+    ["failing while paused", { task: paused, lastRun: failed }, { state: "failing" }],
+    [
+      "neither late nor failing under an access block",
+      { task: skipped, lastRun: failed, freshAt: null },
+      { state: "blocked", isFailing: false, isLate: false }
+    ]
+  ]
+  it.each(cases)("is %s", (_, change, expected) => {
+    assert.deepInclude(Resources.healthOf({ ...fresh, ...change }, now), expected)
   })
 })
 

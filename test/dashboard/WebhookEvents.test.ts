@@ -8,6 +8,7 @@ import { address } from "../../src/web/Escape.ts"
 import { ask as request, shownCompany, showing } from "../support/pages.ts"
 import { clockIs } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { partsOf } from "./markup.ts"
 
 const companies = [unconnected("north"), unconnected("south")]
 
@@ -100,9 +101,6 @@ layer(warehouse, { timeout: "30 seconds" })("the list of events", (it) => {
       assert.match(none.read, /No event matches/)
       const odd = address("/webhooks/events", { resource: hostile, company: hostile })
       assert.isFalse(holdsHostile((yield* ask(routes, companies, odd)).text))
-      for (const query of ["time=never", "time=2026-02-30@UTC", "time=2026-02-01@Mars/Base", "state=odd", "before=x"]) {
-        assert.deepInclude(yield* Effect.flip(ask(routes, companies, `/webhooks/events?${query}`)), { status: 400 })
-      }
       yield* sql`truncate tributary.inbox`
     })
   )
@@ -116,22 +114,10 @@ layer(warehouse, { timeout: "30 seconds" })("the list of events", (it) => {
         insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state)
         values ('north', ${`day${id}`}, 'x.updated', 'payments', ${String(id)}, ${at}, ${at}, '', 'pending')`
       const ofZone = (path: string, zone: string) => ask(routes, companies, path, undefined, zone)
-      for (const { now, day, first, after, hours } of [
-        {
-          now: "2026-03-30T10:00:00Z",
-          day: "2026-03-29",
-          first: "2026-03-28T23:00:00Z",
-          after: "2026-03-29T22:00:00Z",
-          hours: 23
-        },
-        {
-          now: "2026-10-26T10:00:00Z",
-          day: "2026-10-25",
-          first: "2026-10-24T22:00:00Z",
-          after: "2026-10-25T23:00:00Z",
-          hours: 25
-        }
-      ]) {
+      for (const [now, day, first, after, hours] of [
+        ["2026-03-30T10:00:00Z", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", 23],
+        ["2026-10-26T10:00:00Z", "2026-10-25", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z", 25]
+      ] as const) {
         yield* clock(now)
         const before = new Date(Date.parse(first) - 1).toISOString()
         const last = new Date(Date.parse(after) - 1).toISOString()
@@ -168,13 +154,8 @@ layer(warehouse, { timeout: "30 seconds" })("the list of events", (it) => {
       yield* sql`
         insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state)
         select 'north', 'evt_' || n, 'x.updated', 'payments', n::text, tributary.now(), '', 'pending' from generate_series(1, 120) n`
-      const seen: Array<string> = []
-      let next: string | undefined = "/webhooks/events?time=day&company=north"
-      while (next !== undefined) {
-        const { text }: { text: string } = yield* ask(routes, companies, next)
-        seen.push(...recordsIn(text))
-        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
-      }
+      const parts = yield* partsOf("/webhooks/events?time=day&company=north", (path) => ask(routes, companies, path))
+      const seen = parts.flatMap(recordsIn)
       assert.deepStrictEqual(
         seen,
         Array.from({ length: 120 }, (_, n) => `payments ${120 - n}`)

@@ -129,7 +129,7 @@ describe("the webhooks page", () => {
         yield* deliver
         const page = yield* ask(routes, [company], `/webhooks/${name}/${id}/deliveries`)
         assert.isFalse(page.isLive)
-        assert.isTrue(requests.some((request) => request.includes("deliveries")))
+        assert.isTrue(requests.some(({ path }) => path.includes("deliveries")))
         assert.match(page.read, /salesmen\.created .* failed 1 503/)
         assert.isFalse(holdsHostile(page.text))
         assert.include(page.text, "&lt;script&gt;")

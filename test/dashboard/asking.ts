@@ -3,21 +3,18 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import { ServiceClient } from "../../connectors/service-v2/client/index.ts"
-import { Budget } from "../../src/budget/Budget.ts"
 import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import type { Database } from "../../src/postgres/Database.ts"
 import { writeTimes } from "../../src/web/Times.ts"
+import { clientOf, networkOf } from "../client/ServerHttp.ts"
 import { server } from "../reference-server/support.ts"
 import { layerPages } from "../support/postgres.ts"
+import { plain } from "./markup.ts"
 
 /** An empty warehouse. */
 export const warehouse = layerPages
@@ -46,38 +43,17 @@ export const atOnce = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A
 export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
   const running = server(options)
   running.control("PUT", "/limits", { requestsPerMinute: 1_000_000, testCallsPerMinute: 1_000 })
-  /** The requests of all companies so far. */
-  const requests: Array<string> = []
   /** An effect that runs before each response. */
   const state = { before: Effect.void }
-  const http = HttpClient.make((request, address) =>
-    Effect.gen(function* () {
-      requests.push(`${request.method} ${address.pathname.replace("/!/api/v2", "")}`)
-      yield* state.before
-      const answer = running.served.handle({
-        method: request.method,
-        url: address.pathname + address.search,
-        headers: request.headers,
-        body: request.body._tag === "Uint8Array" ? Buffer.from(request.body.body) : null
-      })
-      const whole = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
-      const text = whole.chunks === undefined ? whole.body : [...whole.chunks].join("")
-      return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
-    })
-  )
+  const network = networkOf(running.served, () => Effect.as(state.before, null))
   const company = (name: string, token: string, more: Partial<ShownCompany> = {}): Effect.Effect<ShownCompany> =>
-    ServiceClient.make({
-      baseUrl: "http://127.0.0.1/!/api/v2",
-      token: Redacted.make(token),
-      catalogue: serviceV2,
+    clientOf(network.http, token, {
       retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
     }).pipe(
       Effect.map((connector) => unconnected(name, { connector, ...more })),
-      Effect.provideService(HttpClient.HttpClient, http),
-      Effect.provide(Budget.layerUnlimited),
       Effect.orDie
     )
-  return { ...running, requests, state, company }
+  return { ...running, requests: network.requests, state, company }
 }
 
 /** How refused rows of a push are sent again. */
@@ -170,7 +146,7 @@ const request = Effect.fnUntraced(function* (
     const text = writeTimes((yield* Effect.promise(async () => body)).toString(), zone)
     return {
       text,
-      read: text.replace(/<[^>]+>/g, " ").replace(/\s+/g, " "),
+      read: plain(text),
       title: answer.title,
       isLive: answer.isLive !== false,
       to: null,
