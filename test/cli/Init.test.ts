@@ -30,8 +30,7 @@ import * as ControlPlane from "../../connectors/service-v2/demo/ControlPlane.ts"
 import * as ReferenceServer from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { ConfigurationError } from "../../src/configuration/ConfigurationError.ts"
-
-// --------------------------------------------------------------------------------------------------------- the address
+import { flowing } from "../support/until.ts"
 
 describe("the source address in tributary init", () => {
   it("is completed when the correction is obvious, and rejected when it is unsafe for the token", () => {
@@ -68,40 +67,22 @@ describe("the source address in tributary init", () => {
   })
 })
 
-// ---------------------------------------------------------------------------------------------------------------- .env
-
 describe("the .env file in tributary init", () => {
   it("keeps all existing lines and reads back every new value unchanged", () => {
     const value = fc
       .string({ minLength: 1, maxLength: 30, unit: "grapheme-ascii" })
       .filter((text) => text.trim() === text)
-    const before = fc.array(
-      fc.constantFrom(
-        "A=1",
-        "# a remark",
-        "",
-        "export B='two words'",
-        'C="x # y"',
-        "NORTH_TOKEN=old",
-        "D=a=b",
-        "E: yes"
-      ),
-      { maxLength: 8 }
-    )
+    const lines = ["A=1", "# a remark", "", "export B='two words'", 'C="x # y"', "NORTH_TOKEN=old", "D=a=b", "E: yes"]
+    const before = fc.array(fc.constantFrom(...lines), { maxLength: 8 })
     let mergeCount = 0
     fc.assert(
       fc.property(before, value, value, (lines, token, other) => {
         const text = lines.join("\n")
-        const merged = Files.mergedEnvironment(
-          text,
-          new Map([
-            ["NORTH_TOKEN", token],
-            ["OTHER", other]
-          ])
-        )
+        const values = { NORTH_TOKEN: token, OTHER: other }
+        const merged = Files.mergedEnvironment(text, new Map(Object.entries(values)))
         if ("unwritable" in merged) return
         mergeCount += 1
-        assert.deepStrictEqual(parseDotEnv(merged.text), { ...parseDotEnv(text), NORTH_TOKEN: token, OTHER: other })
+        assert.deepStrictEqual(parseDotEnv(merged.text), { ...parseDotEnv(text), ...values })
         for (const line of lines) if (!line.startsWith("NORTH_TOKEN")) assert.include(merged.text.split("\n"), line)
       }),
       { numRuns: 500, seed: 7 }
@@ -110,16 +91,13 @@ describe("the .env file in tributary init", () => {
   })
 
   it("stays unchanged when it has all values; a different value is replaced in place", () => {
+    const merged = (text: string, token: string) => Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", token]]))
     const text = "A=1\nNORTH_TOKEN='abc'\n# end"
-    assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "abc"]])), { text })
-    assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "new"]])), {
-      text: "A=1\nNORTH_TOKEN=new\n# end\n"
-    })
+    assert.deepStrictEqual(merged(text, "abc"), { text })
+    assert.deepStrictEqual(merged(text, "new"), { text: "A=1\nNORTH_TOKEN=new\n# end\n" })
     // The file is edited by lines, so a value over several lines is rejected and nothing is written.
-    assert.deepStrictEqual(
-      Files.mergedEnvironment('KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n', new Map([["NORTH_TOKEN", "abc"]])),
-      { unwritable: "NORTH_TOKEN" }
-    )
+    const key = 'KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n'
+    assert.deepStrictEqual(merged(key, "abc"), { unwritable: "NORTH_TOKEN" })
   })
 
   it("is recognised as ignored or not ignored by .gitignore", () => {
@@ -131,8 +109,6 @@ describe("the .env file in tributary init", () => {
     }
   })
 })
-
-// --------------------------------------------------------------------------------------------------------- the prompts
 
 const nothing: InitOptions = {
   url: null,
@@ -147,6 +123,8 @@ const nothing: InitOptions = {
   config: null,
   isInteractive: true
 }
+
+const notNeeded = Effect.die("not needed")
 
 /** The source of the commands, without the parts that the prompts do not need. */
 const source = Layer.succeed(Source, {
@@ -165,13 +143,13 @@ const source = Layer.succeed(Source, {
       Effect.mapError((error) => new ConfigurationError({ problems: [error.message] }))
     )
   }),
-  radar: () => Effect.die("not needed"),
-  deliveries: Effect.die("not needed"),
-  reference: () => Effect.die("not needed"),
-  demo: Effect.die("not needed"),
-  sandbox: Effect.die("not needed"),
-  models: Effect.die("not needed"),
-  invariants: Effect.die("not needed")
+  radar: () => notNeeded,
+  reference: () => notNeeded,
+  deliveries: notNeeded,
+  demo: notNeeded,
+  sandbox: notNeeded,
+  models: notNeeded,
+  invariants: notNeeded
 })
 
 const key = (name: string, more: { readonly input?: string; readonly ctrl?: boolean } = {}): Terminal.UserInput => ({
@@ -194,8 +172,8 @@ const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) =
     Terminal.make({
       columns: Effect.succeed(100),
       rows: Effect.succeed(40),
-      size: Effect.die("not needed"),
-      readLine: Effect.die("not needed"),
+      size: notNeeded,
+      readLine: notNeeded,
       readInput: Effect.gen(function* () {
         const queue = yield* Queue.make<Terminal.UserInput, Cause.Done>()
         const keys = answers[next]
@@ -235,10 +213,10 @@ const inFolder = Effect.acquireRelease(
 )
 
 describe("the prompts of tributary init", () => {
-  it.live(
+  it.effect(
     "repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted",
     () =>
-      Effect.scoped(
+      flowing(
         Effect.gen(function* () {
           const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
           const { folder } = yield* inFolder
@@ -315,7 +293,7 @@ describe("the prompts of tributary init", () => {
           assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
           assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
         })
-      ),
+      ).pipe(Effect.scoped),
     { timeout: 60_000 }
   )
 })

@@ -41,7 +41,7 @@ const stderrOf = <A>(effect: Effect.Effect<A>) =>
 const secret = Redacted.make("canary-7f3-token")
 
 describe("the JSON log", () => {
-  it.live("writes each entry as one object per line with secrets redacted", () =>
+  it.effect("writes each entry as one object per line with secrets redacted", () =>
     Effect.gen(function* () {
       const entries = yield* stderrOf(
         Effect.gen(function* () {
@@ -69,7 +69,7 @@ describe("the JSON log", () => {
     })
   )
 
-  it.live("includes trace and span ids only while traces are exported", () =>
+  it.effect("includes trace and span ids only while traces are exported", () =>
     Effect.gen(function* () {
       const log = Effect.withSpan(Effect.logInfo("within"), "work")
       const [plain] = yield* stderrOf(log)

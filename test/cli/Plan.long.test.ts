@@ -48,42 +48,37 @@ const rows = `select (select count(*) from tributary.runs)::int as runs, (select
   as checkpoints, (select count(*) from pg_class where relkind = 'r' and relnamespace = to_regnamespace('erp'))::int as tables`
 
 describe("tributary plan", () => {
-  it.live(
-    "estimates the requests of first, incremental and full syncs of demo data, and changes nothing",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          // A limit that yields a duration in minutes and delays no request of this test.
-          world.configure("budget: { requests_per_minute: 100000 }\n")
-          const blind = yield* requestsOf(world)
-          const unknown = yield* planOf(world, "--no-probe")
-          assert.strictEqual(yield* requestsOf(world), blind)
-          assert.strictEqual(unknown.report.certainty, "atLeast")
-          assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
+  it.live("estimates the requests of first, incremental and full syncs of demo data, and changes nothing", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+      // A limit that yields a duration in minutes and delays no request of this test.
+      world.configure("budget: { requests_per_minute: 100000 }\n")
+      const blind = yield* requestsOf(world)
+      const unknown = yield* planOf(world, "--no-probe")
+      assert.strictEqual(yield* requestsOf(world), blind)
+      assert.strictEqual(unknown.report.certainty, "atLeast")
+      assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
 
-          const before = yield* requestsOf(world)
-          const first = yield* planOf(world)
-          assert.strictEqual(
-            (yield* requestsOf(world)) - before,
-            1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
-          )
-          assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
-          assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
-          const text = yield* world.run(["plan"])
-          assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
-          within(first.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.1)
+      const before = yield* requestsOf(world)
+      const first = yield* planOf(world)
+      assert.strictEqual(
+        (yield* requestsOf(world)) - before,
+        1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
+      )
+      assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
+      assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
+      const text = yield* world.run(["plan"])
+      assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
+      within(first.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.1)
 
-          const next = yield* planOf(world, "--no-probe")
-          const incremental = next.resources.filter(({ kind }) => kind === "incremental")
-          assert.isAbove(incremental.length, 20)
-          assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
-          within(next.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.02)
+      const next = yield* planOf(world, "--no-probe")
+      const incremental = next.resources.filter(({ kind }) => kind === "incremental")
+      assert.isAbove(incremental.length, 20)
+      assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
+      within(next.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.02)
 
-          const full = yield* planOf(world, "--no-probe", "--full")
-          within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
-        })
-      ),
-    { timeout: 120_000 }
+      const full = yield* planOf(world, "--no-probe", "--full")
+      within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
+    })
   )
 })

@@ -1,31 +1,15 @@
 /** Resources that only the configuration file defines. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { isCancellable } from "../../src/catalogue/Resource.ts"
-import { load } from "../../src/configuration/Configuration.ts"
 import * as WarehouseCatalogue from "../../src/warehouse/WarehouseCatalogue.ts"
-
-const environment = { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "t" }
-
-const read = (yaml: string) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-resources-"))),
-    (folder) => {
-      const file = join(folder, "tributary.yaml")
-      writeFileSync(file, yaml)
-      return load({ config: file }, environment)
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  )
+import { loadText, problemsOf } from "../support/configuration.ts"
 
 describe("resources defined only in the configuration", () => {
   it.effect("are added to the catalogue with the fields that their settings name", () =>
     Effect.gen(function* () {
-      const { resources } = yield* read(
+      const { resources } = yield* loadText(
         "resources:\n  widgets: {}\n  reports/Daily-Sales: { modifiedsince: true, cancel: true, key: code, area: items }\n"
       )
       const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, resources)
@@ -51,17 +35,13 @@ describe("resources defined only in the configuration", () => {
 
   it.effect("are rejected with the position in the file and the allowed values", () =>
     Effect.gen(function* () {
-      const problems = (yaml: string) =>
-        Effect.map(Effect.flip(read(yaml)), (error) =>
-          error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file"))
-        )
-      assert.deepStrictEqual(yield* problems("resources:\n  widgets: { modifiedSince: true }\n"), [
+      assert.deepStrictEqual(yield* problemsOf("resources:\n  widgets: { modifiedSince: true }\n"), [
         "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key, ignore_fields"
       ])
-      const [path] = yield* problems('resources:\n  "../secrets": {}\n')
+      const [path] = yield* problemsOf('resources:\n  "../secrets": {}\n')
       assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")
       const error = yield* Effect.flip(
-        WarehouseCatalogue.addConfigured(serviceV2, (yield* read("resources:\n  items: {}\n")).resources)
+        WarehouseCatalogue.addConfigured(serviceV2, (yield* loadText("resources:\n  items: {}\n")).resources)
       )
       assert.include(error.message, "resources.items: the catalogue knows this resource already")
     })

@@ -1,33 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { load } from "../../src/configuration/Configuration.ts"
 import { jsonSchema } from "../../src/configuration/Settings.ts"
-
-const withFile = <A, E, R>(yaml: string, use: (file: string) => Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-configuration-"))),
-    (folder) => {
-      const file = join(folder, "tributary.yaml")
-      writeFileSync(file, yaml)
-      return use(file)
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  )
-
-const problemsOf = (yaml: string, environment: Record<string, string> = {}) =>
-  withFile(yaml, (config) =>
-    load({ config }, environment).pipe(
-      Effect.match({
-        onSuccess: (): ReadonlyArray<string> => [],
-        onFailure: (error) => error.problems.map((problem) => problem.replace(/^.*tributary\.yaml/, "file"))
-      })
-    )
-  )
+import { loadText, problemsOf } from "../support/configuration.ts"
 
 describe("the configuration", () => {
   it.effect("reads one company from the environment", () =>
@@ -50,17 +28,15 @@ describe("the configuration", () => {
   )
 
   it.effect("prefers the flag to the environment, and the company's own address to both", () =>
-    withFile(
-      "companies:\n  - name: a\n    token_env: A\n  - name: b\n    url: https://b\n    token_env: A\n",
-      (config) =>
-        Effect.gen(function* () {
-          const { companies } = yield* load({ config, url: "https://flag" }, { SERVICE_API_URL: "https://env", A: "t" })
-          assert.deepStrictEqual(
-            companies.map(({ url }) => url),
-            ["https://flag", "https://b"]
-          )
-        })
-    )
+    Effect.gen(function* () {
+      const yaml = "companies:\n  - { name: a, token_env: A }\n  - { name: b, url: https://b, token_env: A }\n"
+      const environment = { SERVICE_API_URL: "https://env", A: "t" }
+      const { companies } = yield* loadText(yaml, environment, { url: "https://flag" })
+      assert.deepStrictEqual(
+        companies.map(({ url }) => url),
+        ["https://flag", "https://b"]
+      )
+    })
   )
 
   it.effect("reports a mistake with its line and the allowed values", () =>
@@ -108,16 +84,13 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("reports invalid YAML", () =>
+  it.effect("reports invalid YAML, a missing file, and which token is missing, and never shows one", () =>
     Effect.gen(function* () {
       const problems = yield* problemsOf("companies: [\n")
       assert.lengthOf(problems, 1)
       assert.match(problems[0]!, /^file:2:1: /)
-    })
-  )
-
-  it.effect("reports which token is missing, and never shows one", () =>
-    Effect.gen(function* () {
+      const absent = yield* Effect.flip(load({ config: "/nowhere/tributary.yaml" }, {}))
+      assert.include(absent.message, "there is no such file")
       assert.deepStrictEqual(
         yield* problemsOf("companies:\n  - name: north\n    url: https://n\n    token_env: NORTH\n"),
         ["company north: NORTH is not set in the environment or .env"]
@@ -133,21 +106,6 @@ describe("the configuration", () => {
 
   it.effect("has the settings of the webhook receiver", () =>
     Effect.gen(function* () {
-      const { webhooks } = yield* load({}, {})
-      assert.deepStrictEqual(webhooks, {
-        host: "127.0.0.1",
-        port: 8085,
-        publicUrl: null,
-        tls: null,
-        events: null,
-        tolerance: Duration.minutes(5),
-        aheadMax: Duration.minutes(5),
-        bodyBytesMax: 1_048_576,
-        connectionsPerAddressMax: 64,
-        eventRetention: Duration.days(30),
-        checkInterval: Duration.minutes(5),
-        rotateField: "secret"
-      })
       const yaml = `companies:
   - { name: a, url: https://a, token: x, webhook_secrets_env: [OLD, NEW], webhook_events: [orders.created] }
 webhooks:
@@ -158,16 +116,14 @@ webhooks:
   events: [orders.created, invoices.posted]
   check_minutes: 1
 `
-      const read = yield* withFile(yaml, (config) => load({ config }, { OLD: "s1", NEW: "s2" }))
+      const read = yield* loadText(yaml, { OLD: "s1", NEW: "s2" })
       assert.strictEqual(`${read.webhooks.host}:${read.webhooks.port}`, "0.0.0.0:443")
       assert.strictEqual(read.webhooks.publicUrl, "https://hooks.example.com/erp")
       assert.deepStrictEqual(read.webhooks.tls, { certificate: "/etc/cert.pem", key: "/etc/key.pem" })
       assert.deepStrictEqual(read.companies[0]!.webhookSecrets.map(Redacted.value), ["s1", "s2"])
       assert.deepStrictEqual(read.companies[0]!.webhookEvents, ["orders.created"])
       assert.notMatch(JSON.stringify(read.companies[0]!.webhookSecrets), /s1|s2/)
-      const spelt = yield* withFile("webhooks: { public_url: HTTPS://Hooks.Example.com:443/ERP// }\n", (config) =>
-        load({ config }, {})
-      )
+      const spelt = yield* loadText("webhooks: { public_url: HTTPS://Hooks.Example.com:443/ERP// }\n")
       assert.strictEqual(spelt.webhooks.publicUrl, "https://hooks.example.com/ERP")
       const flagged = yield* load({ listen: "[::1]:0" }, {})
       assert.deepStrictEqual([flagged.webhooks.host, flagged.webhooks.port], ["::1", 0])
@@ -176,14 +132,8 @@ webhooks:
 
   it.effect("has the push settings, within the limits of the service", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual((yield* load({}, {})).push, {
-        batchRecordsMax: 250,
-        useBatch: true,
-        keyAgeMax: Duration.hours(23),
-        concurrency: 4
-      })
       const yaml = "push: { batch_size: 1, use_batch: false, idempotency_max_age_hours: 1.5, concurrency: 16 }\n"
-      assert.deepStrictEqual((yield* withFile(yaml, (config) => load({ config }, {}))).push, {
+      assert.deepStrictEqual((yield* loadText(yaml)).push, {
         batchRecordsMax: 1,
         useBatch: false,
         keyAgeMax: Duration.minutes(90),
@@ -243,10 +193,19 @@ webhooks:
     })
   )
 
-  it.effect("is rejected if its file does not exist", () =>
+  it.effect("has a rate budget of 500 per token, less the reserve, at least one, or unlimited", () =>
     Effect.gen(function* () {
-      const result = yield* Effect.flip(load({ config: "/nowhere/tributary.yaml" }, {}))
-      assert.include(result.message, "there is no such file")
+      for (const [yaml, perMinute, scope] of [
+        ["{}", 500, "token"],
+        ["budget: { reserve_percent: 10 }", 450, "token"],
+        ["budget: { requests_per_minute: 600, reserve_percent: 15, scope: install }", 510, "install"],
+        ["budget: { requests_per_minute: 1, reserve_percent: 90 }", 1, "token"],
+        ["budget: { requests_per_minute: unlimited, reserve_percent: 20 }", null, "token"]
+      ] as const) {
+        const { requestsPerMinute, budgetScope } = yield* loadText(yaml)
+        assert.deepStrictEqual([requestsPerMinute, budgetScope], [perMinute, scope])
+      }
+      assert.lengthOf(yield* problemsOf("budget: { reserve_percent: 91 }"), 1)
     })
   )
 
@@ -268,37 +227,28 @@ webhooks:
   )
 
   it.effect("has the rules of the file, in the form of the built-in ones", () =>
-    withFile(
-      `invariants:
+    Effect.gen(function* () {
+      const sql = "select company_id, 'things' as resource, id, 'x' as detail from {{things}} where price <= 0"
+      const { invariants } = yield* loadText(`invariants:
   - name: priced
     sql: |
       -- A price is positive.
-      select company_id, 'things' as resource, id, 'x' as detail from {{things}} where price <= 0;
+      ${sql};
   - { name: counted, severity: critical, statement: All count., sql: "select 1 from erp.gadgets", resources: [gadgets] }
-`,
-      (config) =>
-        Effect.gen(function* () {
-          const { invariants } = yield* load({ config }, {})
-          assert.deepStrictEqual(invariants, [
-            {
-              name: "priced",
-              severity: "warning",
-              statement: "A price is positive.",
-              comment: "A price is positive.",
-              resources: ["things"],
-              sql: "select company_id, 'things' as resource, id, 'x' as detail from {{things}} where price <= 0"
-            },
-            {
-              name: "counted",
-              severity: "critical",
-              statement: "All count.",
-              comment: "All count.",
-              resources: ["gadgets"],
-              sql: "select 1 from erp.gadgets"
-            }
-          ])
-        })
-    )
+`)
+      const [priced, counted] = ["A price is positive.", "All count."]
+      assert.deepStrictEqual(invariants, [
+        { name: "priced", severity: "warning", statement: priced, comment: priced, resources: ["things"], sql },
+        {
+          name: "counted",
+          severity: "critical",
+          statement: counted,
+          comment: counted,
+          resources: ["gadgets"],
+          sql: "select 1 from erp.gadgets"
+        }
+      ])
+    })
   )
 
   it.effect("names the mistakes of a rule with their places", () =>
@@ -328,17 +278,4 @@ webhooks:
     const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
     assert.deepStrictEqual(JSON.parse(committed), jsonSchema())
   })
-
-  it.effect("has an example that loads", () =>
-    Effect.gen(function* () {
-      const { companies } = yield* load(
-        { config: new URL("../../config/tributary.example.yaml", import.meta.url).pathname },
-        { NORTH_TOKEN: "a", SOUTH_TOKEN: "b" }
-      )
-      assert.deepStrictEqual(
-        companies.map(({ name }) => name),
-        ["north", "south"]
-      )
-    })
-  )
 })

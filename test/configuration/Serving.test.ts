@@ -1,32 +1,20 @@
 /** Settings of schedules, the dashboard and retention. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { endAfterDefault } from "../../src/alerts/Kinds.ts"
-import { type Configuration, load } from "../../src/configuration/Configuration.ts"
+import type { Configuration } from "../../src/configuration/Configuration.ts"
 import { describe as inWords } from "../../src/tasks/Cron.ts"
+import { loadText } from "../support/configuration.ts"
 
-const read = (
-  yaml: string,
-  environment: Record<string, string> = {},
-  dashboard?: string
-): Effect.Effect<Configuration | ReadonlyArray<string>> =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-serving-"))),
-    (folder) => {
-      const config = join(folder, "tributary.yaml")
-      writeFileSync(config, yaml)
-      return load({ config, dashboard }, environment).pipe(
-        Effect.catch((error) => Effect.succeed(error.problems.map((one) => one.replace(/^.*tributary\.yaml/, "file"))))
-      )
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  )
+const read = (yaml: string, environment: Readonly<Record<string, string>> = {}, dashboard?: string) =>
+  Effect.match(loadText(yaml, environment, { dashboard }), {
+    onSuccess: (configuration): Configuration | ReadonlyArray<string> => configuration,
+    onFailure: ({ problems }) => problems.map((one) => one.replace(/^.*tributary\.yaml/, "file"))
+  })
 
 const good = (result: Configuration | ReadonlyArray<string>): Configuration =>
   "companies" in result ? result : assert.fail(result.join("\n"))
@@ -125,16 +113,10 @@ describe("the dashboard settings", () => {
         wrong(yield* read("dashboard: { public_url: https://x.example/tributary }")).join("\n"),
         /at the root/
       )
-    })
-  )
-
-  it.effect("read the password from TRIBUTARY_DASHBOARD_PASSWORD", () =>
-    Effect.gen(function* () {
-      const { dashboard } = good(
-        yield* read("dashboard: { public_url: https://x.example/ }", { TRIBUTARY_DASHBOARD_PASSWORD: password })
-      )
-      assert.strictEqual(dashboard!.publicUrl, "https://x.example")
-      assert.strictEqual(Redacted.value(dashboard!.password!), password)
+      const environment = { TRIBUTARY_DASHBOARD_PASSWORD: password }
+      const named = good(yield* read("dashboard: { public_url: https://x.example/ }", environment)).dashboard
+      assert.strictEqual(named!.publicUrl, "https://x.example")
+      assert.strictEqual(Redacted.value(named!.password!), password)
     })
   )
 })
@@ -153,14 +135,8 @@ describe("the retention and monitoring settings", () => {
     })
   )
 
-  it.effect("keep runs for 90 days by default, and pushed records for at least a week", () =>
+  it.effect("keep finished rows for some days, and pushed records for at least a week", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(good(yield* read("")).retention, {
-        runs: Duration.days(90),
-        quarantine: Duration.days(90),
-        outbox: Duration.days(90),
-        history: null
-      })
       const { history } = good(yield* read("retention: { history_days: 400 }")).retention
       assert.deepStrictEqual(history, Duration.days(400))
       assert.deepStrictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runs, Duration.days(7))
@@ -193,7 +169,15 @@ describe("the retention and monitoring settings", () => {
       const [endpoint] = settings.changeEndpoints
       assert.deepInclude(endpoint, { name: "orders", batchMax: 1, retryHours: 72, allowPrivate: false })
       assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
-      assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
+      const { push, retention, webhooks } = good(yield* read(""))
+      assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, webhooks)
+      assert.deepStrictEqual({ ...settings.retention, history: null }, retention)
+      assert.deepStrictEqual(settings.push, push)
+      const { companies } = good(yield* read(example, { NORTH_TOKEN: "a", SOUTH_TOKEN: "b" }))
+      assert.deepStrictEqual(
+        companies.map(({ name }) => name),
+        ["north", "south"]
+      )
     })
   )
 })
