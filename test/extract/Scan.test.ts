@@ -107,9 +107,7 @@ describe("a cursor moved back", () => {
     ["1970-01-01T00:00:01Z", 60_000, "1970-01-01T00:00:00Z"],
     ["opaque", 1000, "opaque"]
   ]
-  for (const [cursor, by, expected] of cases) {
-    it(`is ${expected} for ${cursor} by ${by} ms`, () => assert.strictEqual(before(cursor, by), expected))
-  }
+  it.each(cases)("from %s by %i ms is %s", (cursor, by, expected) => assert.strictEqual(before(cursor, by), expected))
 })
 
 describe("the earlier of two cursors", () => {
@@ -122,9 +120,9 @@ describe("the earlier of two cursors", () => {
     [null, "2026-01-01T00:00:00Z", null],
     ["2026-01-01T00:00:00Z", null, "2026-01-01T00:00:00Z"]
   ]
-  for (const [first, second, expected] of cases) {
-    it(`is ${expected} for ${first} and ${second}`, () => assert.strictEqual(earlier(first, second), expected))
-  }
+  it.each(cases)("of %s and %s is %s", (first, second, expected) =>
+    assert.strictEqual(earlier(first, second), expected)
+  )
 })
 
 describe("isInstant", () => {

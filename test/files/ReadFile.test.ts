@@ -1,9 +1,7 @@
 /** Files that the program reads: only a file that does not exist is absent. */
-import { execFileSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import * as ReadFile from "../../src/files/ReadFile.ts"
 
@@ -42,106 +40,33 @@ describe("a file that the program reads", () => {
       /does not exist$/
     )
     for (const read of [ReadFile.textIfPresent, ReadFile.bytesIfPresent, ReadFile.exists]) {
-      assert.match(
-        messageOf(() => read(at("broken"))),
-        /is a symbolic link to nowhere, which does not exist/
-      )
-      assert.match(
-        messageOf(() => read(at("loop"))),
-        /links lead to each other/
-      )
-      assert.match(
-        messageOf(() => read(at("text/below"))),
-        /a part of the path is a file/
-      )
-      assert.match(
-        messageOf(() => read(at("x".repeat(300)))),
-        /the name is too long/
-      )
+      for (const [name, problem] of [
+        ["broken", /is a symbolic link to nowhere, which does not exist/],
+        ["loop", /links lead to each other/],
+        ["text/below", /a part of the path is a file/],
+        ["x".repeat(300), /the name is too long/]
+      ] as const) {
+        assert.match(
+          messageOf(() => read(at(name))),
+          problem
+        )
+      }
     }
-    assert.match(
-      messageOf(() => ReadFile.textIfPresent(at("folder"))),
-      /is a folder, and a file is needed/
-    )
   })
 
   it("is text in UTF-8 of a bounded size", () => {
+    mkdirSync(at("folder"))
     writeFileSync(at("utf16"), Buffer.from("\u{feff}A=1", "utf16le"))
-    assert.match(
-      messageOf(() => ReadFile.textIfPresent(at("utf16"))),
-      /is not text in UTF-8/
-    )
-    assert.match(
-      messageOf(() => ReadFile.textIfPresent("/dev/zero")),
-      /is larger than 16 MB/
-    )
-    assert.strictEqual(ReadFile.textIfPresent("/dev/null"), "")
-  })
-})
-
-/**
- * Runs code in a process that modes of files bind: as root, another user. The modules are loaded before, since that user
- * may have no right to the checkout.
- */
-const asUser = (code: string): unknown => {
-  const source = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href)
-  const script = `
-    import * as Effect from "effect/Effect"
-    import * as ReadFile from ${source("files/ReadFile.ts")}
-    import * as Chain from ${source("close/Chain.ts")}
-    import * as Warehouse from ${source("cli/Warehouse.ts")}
-    import { commandFailed } from ${source("cli/Command.ts")}
-    import { load } from ${source("configuration/Configuration.ts")}
-    import "yaml"
-    process.chdir(${JSON.stringify(folder)})
-    if (process.getuid() === 0) { process.setgroups([]); process.setgid(65534); process.setuid(65534) }
-    const caught = (run) => { try { return { value: run() } } catch (error) { return { message: error.message } } }
-    const failure = (effect) => Effect.runPromise(Effect.map(Effect.flip(effect), commandFailed))
-    process.stdout.write(JSON.stringify(await (async () => { ${code} })()))`
-  return JSON.parse(
-    execFileSync(process.execPath, ["--input-type=module", "-e", script], {
-      cwd: fileURLToPath(new URL("../..", import.meta.url)),
-      encoding: "utf8"
-    })
-  )
-}
-
-const environment = `{ SERVICE_API_URL: "https://erp.example", SERVICE_API_TOKEN: "t" }`
-
-describe("a file that this process may not use", () => {
-  it("is refused with its owner, its mode and code 2", () => {
-    chmodSync(folder, 0o755)
-    mkdirSync(at("config"))
-    writeFileSync(at("config/tributary.yaml"), "requests: {}\n")
-    mkdirSync(at("state/postgres"), { recursive: true })
-    mkdirSync(at("closes"))
-    writeFileSync(at("closes/2026-10-north.json"), "{}")
-    writeFileSync(at("secret"), "A=1\n")
-    for (const name of ["config", "state", "closes", "secret"]) chmodSync(at(name), 0)
-    const owner = process.getuid!()
-    const [byDefault, byFlag, state, chain, file] = asUser(`return [
-      await failure(load({}, ${environment})),
-      await failure(load({ config: "config/tributary.yaml" }, ${environment})),
-      await failure(Warehouse.exists({ databaseUrl: null, dataDirectory: "state" })),
-      caught(() => Chain.check("closes/2026-10-north.2.json",
-        { company: { name: "north" }, period: { month: "2026-10" }, replaces: "00", revision: 2 })),
-      caught(() => ReadFile.textIfPresent("secret"))
-    ]`) as ReadonlyArray<{ readonly code?: number; readonly message: string }>
-    for (const [one, path, part] of [
-      [byDefault, "config/tributary.yaml", "config"],
-      [byFlag, "config/tributary.yaml", "config"],
-      [state, "state/postgres", "state"]
+    for (const [path, problem] of [
+      [at("folder"), /is a folder, and a file is needed/],
+      [at("utf16"), /is not text in UTF-8/],
+      ["/dev/zero", /is larger than 16 MB/]
     ] as const) {
-      assert.strictEqual(one!.code, 2)
-      assert.include(
-        one!.message,
-        `${path} cannot be used: ${at(part)} belongs to user ${owner} and group ${process.getgid!()} with mode 0000`
+      assert.match(
+        messageOf(() => ReadFile.textIfPresent(path)),
+        problem
       )
-      assert.match(one!.message, /for example: chmod [uo]\+x /)
     }
-    assert.include(chain!.message, "closes/2026-10-north.json cannot be used")
-    // Other users get no right to a file, which may have secrets.
-    assert.match(file!.message, /^secret cannot be used: .* for example: ch(own \d+|mod u\+r) /)
-    for (const name of ["config", "state", "closes"]) chmodSync(at(name), 0o700)
+    assert.strictEqual(ReadFile.textIfPresent("/dev/null"), "")
   })
 })

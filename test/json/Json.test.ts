@@ -23,27 +23,10 @@ describe("the JSON parser for comparison", () => {
   })
 
   it("rejects invalid JSON", () => {
-    const texts = [
-      "",
-      " ",
-      "{",
-      "[1",
-      "[1,]",
-      '{"a"}',
-      '{"a":}',
-      "{a:1}",
-      "01",
-      "1.",
-      ".5",
-      "+1",
-      "-",
-      "nul",
-      "tru",
-      '"',
-      '"\n"'
-    ]
-    texts.push('"\\x"', "[1] 2", "NaN", "1e", '{"a":1,}', "[".repeat(5_000))
-    for (const text of texts) assert.throws(() => parse(text), NotJson, undefined, text)
+    const numbers = ["01", "1.", ".5", "+1", "-", "NaN", "1e"]
+    const values = ["", " ", "nul", "tru", '"', '"\n"', '"\\x"', "[1] 2"]
+    const nested = ["{", "[1", "[1,]", '{"a"}', '{"a":}', "{a:1}", '{"a":1,}', "[".repeat(5_000)]
+    for (const text of [...numbers, ...values, ...nested]) assert.throws(() => parse(text), NotJson, undefined, text)
   })
 
   it("prints numbers as Postgres prints a numeric", () => {

@@ -28,57 +28,45 @@ const series = (of: ResourceSchedule, from: string, count: number): ReadonlyArra
 }
 
 describe("the schedule calculation", () => {
-  it("returns null when the schedule is off", () => {
+  it("measures an interval from the last run, and runs missed times once or skips them, as configured", () => {
     assert.isNull(next(schedule({ kind: "off" }), 0, "k", null))
     assert.isNull(next(schedule({ kind: "off" }), 0, "k", 5))
-  })
-
-  it("starts a first run at once for an interval and at the next time for cron", () => {
-    const now = at("2026-05-01T10:20:00Z")
-    assert.strictEqual(next(every(10 * minute, { jitterMax: null }), now, "k", null), now)
-    assert.strictEqual(next(cron("0 * * * *"), now, "k", null), at("2026-05-01T11:00:00Z"))
-  })
-
-  it("measures an interval from the start of the last run", () => {
+    const tenMinutes = 10 * minute
+    const hourly = "0 * * * *"
     const began = at("2026-05-01T10:00:00Z")
-    assert.strictEqual(next(every(10 * minute), began + minute, "k", began), began + 10 * minute)
+    const cases: ReadonlyArray<readonly [of: ResourceSchedule, now: string, began: number | null, expected: string]> = [
+      // A first run: at once, and for cron at the next time.
+      [every(tenMinutes, { jitterMax: null }), "10:20", null, "10:20"],
+      [cron(hourly), "10:20", null, "11:00"],
+      [every(tenMinutes), "10:01", began, "10:10"],
+      [every(tenMinutes), "13:25", began, "13:25"],
+      [every(tenMinutes, { missed: "skip" }), "13:25", began, "13:30"],
+      [cron(hourly), "13:25", began, "13:25"],
+      [cron(hourly, "UTC", { missed: "skip" }), "13:25", began, "14:00"]
+    ]
+    for (const [of, now, last, expected] of cases) {
+      assert.strictEqual(next(of, at(`2026-05-01T${now}:00Z`), "k", last), at(`2026-05-01T${expected}:00Z`))
+    }
   })
 
-  it("runs missed times once or skips them, as configured", () => {
-    const began = at("2026-05-01T10:00:00Z")
-    const now = at("2026-05-01T13:25:00Z")
-    assert.strictEqual(next(every(10 * minute), now, "k", began), now)
-    assert.strictEqual(next(every(10 * minute, { missed: "skip" }), now, "k", began), at("2026-05-01T13:30:00Z"))
-    assert.strictEqual(next(cron("0 * * * *"), now, "k", began), now)
-    assert.strictEqual(next(cron("0 * * * *", "UTC", { missed: "skip" }), now, "k", began), at("2026-05-01T14:00:00Z"))
-  })
-
-  it("keeps the local time across daylight saving changes", () => {
-    assert.deepStrictEqual(series(cron("0 3 * * *", "America/New_York"), "2026-03-06T12:00:00Z", 3), [
-      "2026-03-07T08:00Z",
-      "2026-03-08T07:00Z",
-      "2026-03-09T07:00Z"
-    ])
-  })
-
-  it("runs once, an hour later, when daylight saving skips the time", () => {
-    assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-03-28T12:00:00Z", 2), [
-      "2026-03-29T01:30Z",
-      "2026-03-30T00:30Z"
-    ])
-  })
-
-  it("runs a repeated daily time once and an hourly time in both hours", () => {
-    assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 2), [
-      "2026-10-25T00:30Z",
-      "2026-10-26T01:30Z"
-    ])
-    assert.deepStrictEqual(series(cron("0 * * * *", "Europe/Berlin"), "2026-10-24T22:30:00Z", 4), [
-      "2026-10-24T23:00Z",
-      "2026-10-25T00:00Z",
-      "2026-10-25T01:00Z",
-      "2026-10-25T02:00Z"
-    ])
+  it("keeps the local time across daylight saving changes, and runs a skipped or repeated daily time once", () => {
+    for (const [of, from, expected] of [
+      [
+        cron("0 3 * * *", "America/New_York"),
+        "2026-03-06T12:00:00Z",
+        ["2026-03-07T08:00Z", "2026-03-08T07:00Z", "2026-03-09T07:00Z"]
+      ],
+      [cron("30 2 * * *", "Europe/Berlin"), "2026-03-28T12:00:00Z", ["2026-03-29T01:30Z", "2026-03-30T00:30Z"]],
+      [cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", ["2026-10-25T00:30Z", "2026-10-26T01:30Z"]],
+      // An hourly time is used in both hours.
+      [
+        cron("0 * * * *", "Europe/Berlin"),
+        "2026-10-24T22:30:00Z",
+        ["2026-10-24T23:00Z", "2026-10-25T00:00Z", "2026-10-25T01:00Z", "2026-10-25T02:00Z"]
+      ]
+    ] as const) {
+      assert.deepStrictEqual(series(of, from, expected.length), expected)
+    }
   })
 
   it("rejects invalid cron expressions and dates that never occur", () => {
@@ -137,22 +125,14 @@ describe("the schedule calculation", () => {
   })
 
   it("returns the current instant for a first run that is due now", () => {
-    const of: ResourceSchedule = {
-      timing: { kind: "cron", expression: "*/5 * * * *", timeZone: "UTC" },
-      missed: "once",
-      jitterMax: Duration.zero
-    }
+    const of = cron("*/5 * * * *")
     const due = at("2026-05-01T10:05:00Z")
     for (const early of [11, 1, 0]) assert.strictEqual(next(of, due - early, "k", null), due)
     assert.strictEqual(next(of, due + 1, "k", null), due + 5 * minute)
   })
 
   it("keeps a skipped time that is used an hour later, seen from within that hour", () => {
-    const of: ResourceSchedule = {
-      timing: { kind: "cron", expression: "30 2 * * *", timeZone: "Europe/Berlin" },
-      missed: "skip",
-      jitterMax: null
-    }
+    const of = cron("30 2 * * *", "Europe/Berlin", { missed: "skip", jitterMax: null })
     const used = at("2024-03-31T01:30:00Z")
     for (const early of [86_400_000 - 1, 40 * minute, 30 * minute, 29 * minute, 1, 0]) {
       assert.strictEqual(next(of, used - early, "k", at("2024-03-30T01:29:00Z")), used, `${early} ms before`)
