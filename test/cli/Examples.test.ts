@@ -1,4 +1,4 @@
-/** The examples in the help: every command has one, and its flags and arguments are those of the command. */
+/** The help: every command has an example with its own flags and arguments, and is listed with its own description. */
 import { assert, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Console from "effect/Console"
@@ -56,4 +56,14 @@ it.effect("every command has an example in its help, which it accepts", () =>
     Effect.provideService(Console.Console, { ...console, log: () => {}, error: () => {} }),
     Effect.provide(NodeServices.layer)
   )
+)
+
+it.effect("--help lists each command with the description that the command itself has", () =>
+  Effect.gen(function* () {
+    const listed = (args: ReadonlyArray<string>) =>
+      Effect.map(rootFor(args), ({ subcommands }) =>
+        subcommands.flatMap(({ commands }) => commands.map(({ name, description }) => ({ name, description })))
+      )
+    assert.deepStrictEqual(yield* listed(["--help"]), yield* listed([]))
+  })
 )
