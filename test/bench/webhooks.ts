@@ -198,7 +198,7 @@ const awaitInboxResults = async (warehouse: Warehouse): Promise<ReadonlyArray<In
   const rows = resources.map(
     (resource) =>
       `select i.event_id, i.state, (extract(epoch from i.resolved_at - i.received_at) * 1000)::float8 as ms,
-              coalesce(t.lastchangedate >= i.stamp::timestamptz, false) as "isCurrent"
+              coalesce(t.lastchangedate >= i.record_modified_at::timestamptz, false) as "isCurrent"
          from tributary.inbox i left join erp."${resource}" t on t._company_id = 1 and t.id = i.record_id::bigint
         where i.resource = '${resource}'`
   )
