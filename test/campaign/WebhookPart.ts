@@ -85,6 +85,7 @@ export const webhooks: Part = {
       "webhooks.yaml",
       `${companiesYaml(ids, resources)}
 webhooks:
+  events: all
   listen: 127.0.0.1:${port}
   public_url: https://localhost:${port}
   certificate: ${stand.configure("cert.pem", cert)}
