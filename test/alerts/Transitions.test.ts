@@ -1,23 +1,13 @@
 /** The rules of starts, worse states and ends, by sequences of evaluations. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Redacted } from "effect"
-import { type Kind, kindTraits } from "../../src/alerts/Kinds.ts"
+import { Duration } from "effect"
+import type { Kind } from "../../src/alerts/Kinds.ts"
 import { type Observation, keyOf } from "../../src/alerts/Observations.ts"
-import type { AlertConfiguration, Route } from "../../src/alerts/Route.ts"
+import type { Route } from "../../src/alerts/Route.ts"
 import { type Condition, evaluate, type Silence } from "../../src/alerts/Transitions.ts"
+import { alertsTo, slackRoute } from "../support/alerting.ts"
 
-const team: Route = {
-  name: "team",
-  companies: null,
-  kinds: null,
-  severityMin: "warning",
-  receiver: { type: "slack", url: Redacted.make("https://hooks.example.com/x") },
-  digest: null,
-  isCriticalAtOnce: true
-}
-const startAfter = Object.fromEntries(
-  Object.entries(kindTraits).map(([kind, traits]) => [kind, traits.startAfter])
-) as AlertConfiguration["startAfter"]
+const team: Route = { ...slackRoute("https://hooks.example.com/x"), name: "team" }
 
 const late = (level = 0, subject = "things"): Observation => ({
   kind: "late",
@@ -32,7 +22,7 @@ const token: Observation = { ...late(), kind: "token", subject: "" }
 
 /** Evaluations minute by minute; an answer lists `route event kind`, with the minute at which a later one is due. */
 const timeline = (routes: ReadonlyArray<Route> = [team]) => {
-  const settings: AlertConfiguration = { routes, startAfter, endAfter: Duration.minutes(2) }
+  const settings = alertsTo(routes)
   const conditions = new Map<string, Condition>()
   const announced = new Map<string, Map<string, number>>()
   let minute = 0

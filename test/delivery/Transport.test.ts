@@ -1,11 +1,11 @@
 /** What a receiver may do to a connection: every message is sent, each has an outcome in time, and the next ones too. */
 import { createServer, type AddressInfo, type Socket } from "node:net"
 import { gzipSync } from "node:zlib"
-import { assert, describe, it } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { assert, describe } from "@effect/vitest"
+import { Duration, Effect } from "effect"
 import * as Transport from "../../src/delivery/Transport.ts"
-import { until } from "../support/until.ts"
+import { flowing, settled } from "../support/until.ts"
+import { test } from "../support/suite.ts"
 
 /** More than the messages that the sender has in flight. */
 const messages = 20
@@ -48,8 +48,8 @@ const answers: Readonly<Record<string, readonly [status: number, behaviour: Beha
     200,
     (socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
-      const timer = setInterval(() => socket.write("x"), 5)
-      socket.once("close", () => clearInterval(timer))
+      const next = () => socket.destroyed || (socket.write("x"), setImmediate(next))
+      next()
     }
   ],
   "an endless body": [200, endless],
@@ -130,7 +130,7 @@ const sendTo = (transport: Transport.Transport, port: number, path: string, prot
 
 /** As many at once as the sender has in flight. */
 const repeat = (one: Effect.Effect<number | string>) =>
-  Effect.forEach(Array.from({ length: messages }), () => one, { concurrency })
+  flowing(Effect.forEach(Array.from({ length: messages }), () => one, { concurrency }))
 
 describe("an answer", () => {
   /** Sends messages that meet the behaviour, then messages to a receiver that is sound again. */
@@ -145,52 +145,44 @@ describe("an answer", () => {
   }, Effect.scoped)
 
   for (const [name, [status, behaviour]] of Object.entries(answers)) {
-    it.live(`with ${name} has a status, and costs no other message anything`, () =>
-      Effect.gen(function* () {
-        const { outcomes, received } = yield* meet(behaviour, { status: long, body })
-        assert.strictEqual(received, messages)
-        assert.deepStrictEqual(new Set(outcomes), new Set([status]))
-      })
-    )
+    test(`with ${name} has a status, and costs no other message anything`, function* () {
+      const { outcomes, received } = yield* meet(behaviour, { status: long, body })
+      assert.strictEqual(received, messages)
+      assert.deepStrictEqual(new Set(outcomes), new Set([status]))
+    })
   }
 
-  it.live("without a status ends in time, and costs no other message anything", () =>
-    Effect.gen(function* () {
-      const met = yield* Effect.forEach(
-        silent,
-        ([behaviour, protocol]) => meet(behaviour, { status: short, body }, protocol),
-        {
-          concurrency: "unbounded"
-        }
-      )
-      for (const { outcomes } of met) {
-        assert.include(
-          outcomes.map((one) => typeof one),
-          "string"
-        )
+  test("without a status ends in time, and costs no other message anything", function* () {
+    const met = yield* Effect.forEach(
+      silent,
+      ([behaviour, protocol]) => meet(behaviour, { status: short, body }, protocol),
+      {
+        concurrency: "unbounded"
       }
-      assert.deepStrictEqual(
-        met.slice(0, -1).map(({ received }) => received),
-        silent.slice(1).map(() => messages)
-      )
-    })
-  )
-
-  it.live("that does not end occupies no connection of another endpoint with the same origin", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const receiver = yield* makeReceiver(() => {})
-        const patient = { status: Duration.seconds(30), body: Duration.seconds(30) }
-        const [open, other] = [yield* Transport.make(patient), yield* Transport.make(patient)]
-        yield* Effect.forkScoped(repeat(sendTo(open, receiver.port, "/open")))
-        yield* until(
-          "all messages in flight",
-          Effect.sync(() => receiver.received),
-          (count) => count === concurrency
-        )
-        receiver.behaviour = sound
-        assert.deepStrictEqual(new Set(yield* repeat(sendTo(other, receiver.port, "/other"))), new Set([204]))
-      })
     )
-  )
+    for (const { outcomes } of met) {
+      assert.include(
+        outcomes.map((one) => typeof one),
+        "string"
+      )
+    }
+    assert.deepStrictEqual(
+      met.slice(0, -1).map(({ received }) => received),
+      silent.slice(1).map(() => messages)
+    )
+  })
+
+  test("that does not end occupies no connection of another endpoint with the same origin", function* () {
+    const receiver = yield* makeReceiver(() => {})
+    const patient = { status: Duration.seconds(30), body: Duration.seconds(30) }
+    const [open, other] = [yield* Transport.make(patient), yield* Transport.make(patient)]
+    yield* Effect.forkScoped(repeat(sendTo(open, receiver.port, "/open")))
+    yield* settled(
+      "all messages in flight",
+      Effect.sync(() => receiver.received),
+      (count) => count === concurrency
+    )
+    receiver.behaviour = sound
+    assert.deepStrictEqual(new Set(yield* repeat(sendTo(other, receiver.port, "/other"))), new Set([204]))
+  })
 })

@@ -1,14 +1,12 @@
 /** Sessions of assistants over HTTP, at the real server under a test clock. */
-import { assert, describe, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect, Layer, Semaphore } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { Capabilities, unreachable } from "../../src/mcp/Capabilities.ts"
 import * as Http from "../../src/mcp/Http.ts"
 import { idleMsMax, sessionsMax } from "../../src/mcp/HttpSessions.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
+import { test } from "../support/suite.ts"
 
 /** A server without a warehouse. */
 const capabilities = Layer.succeed(Capabilities, {
@@ -56,34 +54,30 @@ const serving = Effect.gen(function* () {
 })
 
 describe("a session over HTTP", () => {
-  it.effect("ends after its idle time, and not while it is used", () =>
-    Effect.gen(function* () {
-      const { begin, status } = yield* serving
-      const idle = yield* begin
-      const used = yield* begin
-      assert.notStrictEqual(idle, used)
-      assert.strictEqual(yield* status(idle), 200)
-      yield* TestClock.adjust(idleMsMax - 1)
-      assert.strictEqual(yield* status(used), 200)
-      yield* TestClock.adjust(1)
-      assert.strictEqual(yield* status(idle), 404)
-      assert.strictEqual(yield* status(used), 200)
-      assert.strictEqual(yield* status("never-begun"), 404)
-    }).pipe(Effect.scoped)
-  )
+  test("ends after its idle time, and not while it is used", function* () {
+    const { begin, status } = yield* serving
+    const idle = yield* begin
+    const used = yield* begin
+    assert.notStrictEqual(idle, used)
+    assert.strictEqual(yield* status(idle), 200)
+    yield* TestClock.adjust(idleMsMax - 1)
+    assert.strictEqual(yield* status(used), 200)
+    yield* TestClock.adjust(1)
+    assert.strictEqual(yield* status(idle), 404)
+    assert.strictEqual(yield* status(used), 200)
+    assert.strictEqual(yield* status("never-begun"), 404)
+  })
 
-  it.effect("ends when more than the maximum have sent a request since", () =>
-    Effect.gen(function* () {
-      const { begin, status } = yield* serving
-      const [first, second, third] = [yield* begin, yield* begin, yield* begin]
-      // The first one becomes the one that was used last.
-      assert.strictEqual(yield* status(first), 200)
-      for (let count = 3; count < sessionsMax; count += 1) yield* begin
-      assert.strictEqual(yield* status(second), 200)
-      yield* begin
-      assert.strictEqual(yield* status(third), 404)
-      assert.strictEqual(yield* status(first), 200)
-      assert.strictEqual(yield* status(second), 200)
-    }).pipe(Effect.scoped)
-  )
+  test("ends when more than the maximum have sent a request since", function* () {
+    const { begin, status } = yield* serving
+    const [first, second, third] = [yield* begin, yield* begin, yield* begin]
+    // The first one becomes the one that was used last.
+    assert.strictEqual(yield* status(first), 200)
+    for (let count = 3; count < sessionsMax; count += 1) yield* begin
+    assert.strictEqual(yield* status(second), 200)
+    yield* begin
+    assert.strictEqual(yield* status(third), 404)
+    assert.strictEqual(yield* status(first), 200)
+    assert.strictEqual(yield* status(second), 200)
+  })
 })

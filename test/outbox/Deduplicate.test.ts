@@ -1,9 +1,10 @@
 /** The lookup by externalid at a source that compares texts loosely. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, Page, PageRequest, SourceRecord } from "../../src/connector/Connector.ts"
 import { findByExternalid, idOf, listByExternalid } from "../../src/outbox/SourceLookup.ts"
 import { resourceOf } from "./support.ts"
+import { test } from "../support/suite.ts"
 
 const resource = resourceOf("salesmen")
 
@@ -44,17 +45,15 @@ const idsOf = (externalid: string, ...records: ReadonlyArray<SourceRecord>) =>
   )
 
 describe("the lookup by externalid", () => {
-  it.effect("returns exact matches, else records that differ only in case, blanks or Unicode form", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* idsOf("crm-1", record("1", "CRM-1"), record("2", "crm-1")), ["2"])
-      assert.deepStrictEqual(
-        yield* idsOf("crm-1", record("1", "CRM-1"), record("3", " crm-1"), record("4", "crm-10")),
-        ["1", "3"]
-      )
-      assert.deepStrictEqual(yield* idsOf("Caf\u00e9", record("1", "Cafe\u0301")), ["1"])
-      assert.deepStrictEqual(yield* idsOf("crm-1", record("4", "crm-10")), [])
-    })
-  )
+  test("returns exact matches, else records that differ only in case, blanks or Unicode form", function* () {
+    assert.deepStrictEqual(yield* idsOf("crm-1", record("1", "CRM-1"), record("2", "crm-1")), ["2"])
+    assert.deepStrictEqual(yield* idsOf("crm-1", record("1", "CRM-1"), record("3", " crm-1"), record("4", "crm-10")), [
+      "1",
+      "3"
+    ])
+    assert.deepStrictEqual(yield* idsOf("Caf\u00e9", record("1", "Cafe\u0301")), ["1"])
+    assert.deepStrictEqual(yield* idsOf("crm-1", record("4", "crm-10")), [])
+  })
 })
 
 describe("the list of many externalids", () => {
@@ -64,31 +63,25 @@ describe("the list of many externalids", () => {
       Array.from(found, ([externalid, readings]) => [externalid, ...readings.map(idOf)])
     )
 
-  it.effect("shows the records of exactly these externalids, each once", () =>
-    Effect.gen(function* () {
-      const first = page([record("1", "a"), record("2", "A"), record("3", "b"), record("4", "z")])
-      // Record 1 moved to the second page while the list was read. Two records have the externalid b.
-      const second = page([record("1", "a"), record("5", "b"), record("6", " c")])
-      assert.deepStrictEqual(yield* listed(inPages(first, second)), [
-        ["a", "1"],
-        ["b", "3", "5"]
-      ])
-    })
-  )
+  test("shows the records of exactly these externalids, each once", function* () {
+    const first = page([record("1", "a"), record("2", "A"), record("3", "b"), record("4", "z")])
+    // Record 1 moved to the second page while the list was read. Two records have the externalid b.
+    const second = page([record("1", "a"), record("5", "b"), record("6", " c")])
+    assert.deepStrictEqual(yield* listed(inPages(first, second)), [
+      ["a", "1"],
+      ["b", "3", "5"]
+    ])
+  })
 
-  it.effect("does not show an externalid that an unreadable record may have", () =>
-    Effect.gen(function* () {
-      const broken = { id: "7", version: null, field: "name", reason: "no text", bytes: '{"id":7,"externalid":"a"}' }
-      const pages = [page([record("1", "a"), record("3", "b")]), { ...page([]), rejected: [broken as never] }]
-      assert.deepStrictEqual(yield* listed(inPages(...pages)), [["b", "3"]])
-    })
-  )
+  test("does not show an externalid that an unreadable record may have", function* () {
+    const broken = { id: "7", version: null, field: "name", reason: "no text", bytes: '{"id":7,"externalid":"a"}' }
+    const pages = [page([record("1", "a"), record("3", "b")]), { ...page([]), rejected: [broken as never] }]
+    assert.deepStrictEqual(yield* listed(inPages(...pages)), [["b", "3"]])
+  })
 
-  it.effect("shows nothing when the list is longer than it may be", () =>
-    Effect.gen(function* () {
-      const pages = [page([record("1", "a")]), page([record("3", "b")]), page([record("4", "d")])]
-      assert.deepStrictEqual(yield* listed(inPages(...pages), 2), [])
-      assert.strictEqual((yield* listed(inPages(...pages), 3)).length, 3)
-    })
-  )
+  test("shows nothing when the list is longer than it may be", function* () {
+    const pages = [page([record("1", "a")]), page([record("3", "b")]), page([record("4", "d")])]
+    assert.deepStrictEqual(yield* listed(inPages(...pages), 2), [])
+    assert.strictEqual((yield* listed(inPages(...pages), 3)).length, 3)
+  })
 })

@@ -3,14 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import { Effect, Stream } from "effect"
 import { type InputOptions, openInput } from "../../src/outbox/input/Input.ts"
 import { type InputRecord, InputError } from "../../src/outbox/input/InputRecord.ts"
 import { dryRun } from "../../src/outbox/DryRun.ts"
-import { EnqueueRejected } from "../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
+import { test } from "../support/suite.ts"
 
 const people = (count: number) =>
   Array.from({ length: count }, (_, index) => `{"externalid":"E${index}","name":"é"}\n`).join("")
@@ -37,64 +36,49 @@ const looking = (
 }
 
 describe("a dry run", () => {
-  it.effect("returns what would be sent", () =>
-    Effect.gen(function* () {
-      const { calls, given, problems, bytes, first, problemList } = yield* looking(people(5), { max: 2 })
-      assert.deepStrictEqual(
-        { calls, given, problems, problemList },
-        { calls: { batch: 2, single: 1 }, given: 5, problems: 0, problemList: [] }
-      )
-      assert.deepStrictEqual(
-        first,
-        ["E0", "E1", "E2"].map((externalid) => ({
-          externalid,
-          recordId: null,
-          text: `{"name":"é","externalid":"${externalid}"}`
-        }))
-      )
-      assert.strictEqual(bytes, 5 * Buffer.byteLength(first[0]!.text))
-    })
-  )
+  test("returns what would be sent", function* () {
+    const { calls, given, problems, bytes, first, problemList } = yield* looking(people(5), { max: 2 })
+    assert.deepStrictEqual(
+      { calls, given, problems, problemList },
+      { calls: { batch: 2, single: 1 }, given: 5, problems: 0, problemList: [] }
+    )
+    assert.deepStrictEqual(
+      first,
+      ["E0", "E1", "E2"].map((externalid) => ({
+        externalid,
+        recordId: null,
+        text: `{"name":"é","externalid":"${externalid}"}`
+      }))
+    )
+    assert.strictEqual(bytes, 5 * Buffer.byteLength(first[0]!.text))
+  })
 
-  it.effect("counts the requests that would be made", () =>
-    Effect.gen(function* () {
-      const callsOf = (count: number, options: Parameters<typeof looking>[1]) =>
-        Effect.map(looking(people(count), options), ({ calls }) => [calls.batch, calls.single])
-      assert.deepStrictEqual(yield* callsOf(250, {}), [1, 0])
-      assert.deepStrictEqual(yield* callsOf(251, {}), [1, 1])
-      assert.deepStrictEqual(yield* callsOf(252, {}), [2, 0])
-      assert.deepStrictEqual(yield* callsOf(1, {}), [0, 1])
-      assert.deepStrictEqual(yield* callsOf(5, { max: 1 }), [0, 5])
-      assert.deepStrictEqual(yield* callsOf(5, { useBatch: false }), [0, 5])
-      assert.deepStrictEqual(yield* callsOf(5, { operation: "update" }), [0, 5])
-    })
-  )
+  test("counts the requests that would be made", function* () {
+    const callsOf = (count: number, options: Parameters<typeof looking>[1]) =>
+      Effect.map(looking(people(count), options), ({ calls }) => [calls.batch, calls.single])
+    assert.deepStrictEqual(yield* callsOf(250, {}), [1, 0])
+    assert.deepStrictEqual(yield* callsOf(251, {}), [1, 1])
+    assert.deepStrictEqual(yield* callsOf(252, {}), [2, 0])
+    assert.deepStrictEqual(yield* callsOf(1, {}), [0, 1])
+    assert.deepStrictEqual(yield* callsOf(5, { max: 1 }), [0, 5])
+    assert.deepStrictEqual(yield* callsOf(5, { useBatch: false }), [0, 5])
+    assert.deepStrictEqual(yield* callsOf(5, { operation: "update" }), [0, 5])
+  })
 
-  it.effect("reports every problem and the lines with the same externalid", () =>
-    Effect.gen(function* () {
-      const { given, problems, problemList } = yield* looking(
-        '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
-      )
-      assert.deepStrictEqual([given, problems], [2, 3])
-      assert.deepStrictEqual(
-        problemList.map(({ line, field, message }) => `${line} ${field}: ${message}`),
-        [
-          "2 name: is required",
-          "4 null: is no JSON: expected a value at character 1",
-          '5 externalid: "A" is given twice: in line 1 and in line 5'
-        ]
-      )
-    })
-  )
-
-  it.effect("rejects empty input and unsupported operations", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "the input has no records")
-      const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
-      assert.instanceOf(error, EnqueueRejected)
-      assert.match(error.message, /cannot be cancelled through this API/)
-    })
-  )
+  test("reports every problem and the lines with the same externalid", function* () {
+    const { given, problems, problemList } = yield* looking(
+      '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
+    )
+    assert.deepStrictEqual([given, problems], [2, 3])
+    assert.deepStrictEqual(
+      problemList.map(({ line, field, message }) => `${line} ${field}: ${message}`),
+      [
+        "2 name: is required",
+        "4 null: is no JSON: expected a value at character 1",
+        '5 externalid: "A" is given twice: in line 1 and in line 5'
+      ]
+    )
+  })
 })
 
 describe("the --from option", () => {
@@ -140,12 +124,10 @@ describe("the --from option", () => {
     )
   )
 
-  it.effect("is a query when it begins with select or with", () =>
-    Effect.gen(function* () {
-      for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {
-        assert.strictEqual((yield* openInput(text, { stdin }))._tag, "Query")
-      }
-      assert.strictEqual((yield* openInput("selected.csv", { stdin }))._tag, "File")
-    })
-  )
+  test("is a query when it begins with select or with", function* () {
+    for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {
+      assert.strictEqual((yield* openInput(text, { stdin }))._tag, "Query")
+    }
+    assert.strictEqual((yield* openInput("selected.csv", { stdin }))._tag, "File")
+  })
 })

@@ -81,15 +81,6 @@ describe("the validator of a record", () => {
     )
   })
 
-  it("suggests the write name of a field first, then similar names", () => {
-    const [said] = problem("invoicelines", '{"externalid":"1","invoiceid":1,"quantity":"1","price":"1","qty":"1"}') as [
-      string
-    ]
-    assert.match(said, /^qty: is no field that can be written here; these are: quantity, /)
-    const [misspelt] = problem("salesmen", '{"externalid":"1","name":"A","comissionrate":"1"}') as [string]
-    assert.match(misspelt, /these are: commissionrate, /)
-  })
-
   it("reports fields that only the service sets", () => {
     assert.deepStrictEqual(
       problem("salesmen", '{"externalid":"1","name":"A","id":4,"lastchangedate":"x","cancel":true}'),
@@ -165,26 +156,9 @@ describe("the validator of a record", () => {
       const answer = problem("payments", `{"externalid":"1","amount":"1","invoiceid":1,"date":"${value}"}`)
       return !Array.isArray(answer)
     }
-    const [days, others] = [
-      [
-        "0001-01-01",
-        "2024-02-29",
-        "2000-02-29",
-        "9999-12-31",
-        "2016-12-31T23:59:60Z",
-        "2026-03-16t09:00:00.123456789+00:00"
-      ],
-      [
-        "0000-01-01",
-        "2023-02-29",
-        "1900-02-29",
-        "2026-13-01",
-        "2026-3-1",
-        "2026-03-16T24:00:00Z",
-        "2026-03-16T09:00:00+01:00"
-      ]
-    ]
-    assert.deepStrictEqual([days.filter((text) => !date(text)), others.filter(date)], [[], []])
+    const days = "0001-01-01 2024-02-29 2000-02-29 9999-12-31 2016-12-31T23:59:60Z 2026-03-16t09:00:00.123456789+00:00"
+    const others = "0000-01-01 2023-02-29 1900-02-29 2026-13-01 2026-3-1 2026-03-16T24:00:00Z 2026-03-16T09:00:00+01:00"
+    assert.deepStrictEqual([days.split(" ").filter((text) => !date(text)), others.split(" ").filter(date)], [[], []])
   })
 
   it("requires complete lines also in an update", () => {

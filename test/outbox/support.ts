@@ -1,6 +1,5 @@
 /** Helpers for tests of pushes: resources of the catalogue, and values for their fields. */
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import { Effect, Stream } from "effect"
 import * as fc from "fast-check"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { FieldType } from "../../src/catalogue/Field.ts"

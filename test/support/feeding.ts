@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { codeOf } from "../../src/cli/Exit.ts"
+import type { Definition } from "../../src/delivery/Endpoint.ts"
 import { sync } from "../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { recording } from "./recording.ts"
@@ -44,6 +45,19 @@ export const makeCompany = (companyId: bigint) => {
     })
   }
 }
+
+/** An endpoint of a receiver on this machine that gets every change. */
+export const definitionOf = (name: string, url: string): Definition => ({
+  name,
+  url,
+  company: null,
+  resources: null,
+  operations: null,
+  fields: null,
+  batchMax: 1,
+  allowPrivate: true,
+  retryHours: 72
+})
 
 /** A request that a receiver got. */
 export interface Received {

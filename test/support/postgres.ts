@@ -21,18 +21,42 @@ const administer = (statement: string): Effect.Effect<void, DatabaseError> =>
     yield* query(client, statement.slice(0, 40), statement)
   }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(serverUrl, Database.layerUrl))))
 
-const databaseFrom = (template: () => string): Effect.Effect<Redacted.Redacted, DatabaseError, Scope.Scope> =>
+const urlOf = (name: string) => Effect.map(serverUrl, (url) => Redacted.make(databaseAt(Redacted.value(url), name)))
+
+export type Template<E> = Effect.Effect<string, E>
+export const migrated: Template<never> = Effect.sync(() => inject("migratedDatabase"))
+
+const databaseFrom = <E>(template: Template<E>): Effect.Effect<Redacted.Redacted, DatabaseError | E, Scope.Scope> =>
   Effect.gen(function* () {
     const name = `test_${randomUUID().replaceAll("-", "")}`
-    yield* Effect.acquireRelease(
-      administer(`create database ${name} template ${template()} ${inject("copyStrategy")}`),
-      () => Effect.orDie(administer(`drop database if exists ${name} with (force)`))
+    const from = yield* template
+    yield* Effect.acquireRelease(administer(`create database ${name} template ${from} ${inject("copyStrategy")}`), () =>
+      Effect.orDie(administer(`drop database if exists ${name} with (force)`))
     )
-    return Redacted.make(databaseAt(Redacted.value(yield* serverUrl), name))
+    return yield* urlOf(name)
   })
 
+/** A database to copy. The first test of the run that needs it copies another one and fills the copy. */
+export const makeTemplate = <E, E2>(
+  name: string,
+  from: Template<E>,
+  fill: Effect.Effect<unknown, E2, Database | SqlClient.SqlClient>
+): Template<DatabaseError | E | E2> =>
+  Effect.gen(function* () {
+    const client = yield* (yield* Database).connect
+    yield* query(client, "lock the template", `select pg_advisory_lock(hashtext('${name}'))`)
+    const existing = yield* query(client, "find the template", `select from pg_database where datname = '${name}'`)
+    if (existing.length > 0) return name
+    yield* query(client, "remove a part", `drop database if exists ${name}_filling`)
+    yield* query(client, "create the template", `create database ${name}_filling template ${yield* from}`)
+    const filling = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(yield* urlOf(`${name}_filling`))))
+    yield* Effect.provide(fill, Layer.fresh(filling))
+    yield* query(client, "rename the template", `alter database ${name}_filling rename to ${name}`)
+    return name
+  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Layer.unwrap(Effect.map(serverUrl, Database.layerUrl)))))
+
 /** The URL of an empty database that is dropped with the scope, even if connections are open. */
-export const freshDatabase = databaseFrom(() => "template1")
+export const freshDatabase = databaseFrom(Effect.succeed("template1"))
 
 /** The same as a layer. `Layer.fresh` is not needed: every build creates its own database. */
 export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
@@ -64,19 +88,16 @@ const ownInstallation = Layer.effectDiscard(
   )
 )
 
+/** A warehouse with what this database has. */
+export const warehouseFrom = <E>(template: Template<E>) =>
+  ownInstallation.pipe(
+    Layer.provideMerge(sqlLayer),
+    Layer.provideMerge(Layer.unwrap(Effect.map(databaseFrom(template), Database.layerUrl))),
+    Layer.orDie
+  )
+
 /** The same, with all migrations applied. */
-export const layerWarehouse = ownInstallation.pipe(
-  Layer.provideMerge(sqlLayer),
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(
-        databaseFrom(() => inject("migratedDatabase")),
-        Database.layerUrl
-      )
-    )
-  ),
-  Layer.orDie
-)
+export const layerWarehouse = warehouseFrom(migrated)
 
 /** The statement that makes this SQL expression the warehouse's time; quotes in it are doubled. */
 export const clockIs = (expression: string) =>

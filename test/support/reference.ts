@@ -29,7 +29,7 @@ const exited = (child: ChildProcess): Promise<void> =>
     : new Promise((resolve) => child.once("exit", () => resolve()))
 
 /** Calls of the control plane. */
-const callsOf = (controlUrl: string) => {
+export const callsOf = (controlUrl: string) => {
   const call = async (method: string, path: string, body?: unknown) => {
     const response = await fetch(`${controlUrl}${path}`, {
       method,

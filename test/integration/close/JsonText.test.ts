@@ -1,10 +1,11 @@
 /** The text of a JSON object without `jsonb`, beside what Postgres prints from `jsonb`. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as JsonText from "../../../src/close/JsonText.ts"
 import { literal } from "../../../src/warehouse/Identifier.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const kinds: Readonly<Record<JsonText.Member["kind"], ReadonlyArray<string>>> = {
   text: [
@@ -30,65 +31,40 @@ const kinds: Readonly<Record<JsonText.Member["kind"], ReadonlyArray<string>>> = 
 const objectOf = (members: ReadonlyArray<JsonText.Member>): string =>
   members.map(({ name, value }) => `jsonb_build_object(${literal(name)}, ${value})`).join(" || ")
 
-describe("the text of a JSON object", () => {
-  layer(layerSql, { excludeTestServices: true })((it) => {
-    const same = Effect.fnUntraced(function* (members: ReadonlyArray<JsonText.Member>) {
-      const sql = yield* SqlClient.SqlClient
-      const [row] = yield* sql.unsafe<{ own: string; postgres: string }>(
-        `select ${JsonText.objectText(members)} as own, jsonb_strip_nulls(${objectOf(members)})::text as postgres`
-      )
-      assert.strictEqual(row!.own, row!.postgres)
-      return row!.own
-    })
-
-    it.effect("is that of jsonb for every value", () =>
-      Effect.gen(function* () {
-        const all: Array<JsonText.Member> = []
-        for (const [kind, values] of Object.entries(kinds) as ReadonlyArray<
-          [JsonText.Member["kind"], ReadonlyArray<string>]
-        >) {
-          for (const [index, value] of values.entries()) {
-            const member: JsonText.Member = { name: `${kind} ${index}`, value, kind }
-            all.push(member)
-            const text = yield* same([member])
-            if (value.startsWith("null")) assert.strictEqual(text, "{}")
-          }
-        }
-        assert.isAbove((yield* same(all)).length, 200)
-      })
+suite("the text of a JSON object", layerSql, (test) => {
+  const same = Effect.fnUntraced(function* (members: ReadonlyArray<JsonText.Member>) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql.unsafe<{ own: string; postgres: string }>(
+      `select ${JsonText.objectText(members)} as own, jsonb_strip_nulls(${objectOf(members)})::text as postgres`
     )
+    assert.strictEqual(row!.own, row!.postgres)
+    return row!.own
+  })
 
-    it.effect("has its members in the order of jsonb, however many there are", () =>
-      Effect.gen(function* () {
-        const names = [
-          "id",
-          "Z",
-          "a",
-          "ä",
-          "aé",
-          "zz",
-          "zzz",
-          "aaa",
-          "",
-          '"',
-          "\\",
-          "\n",
-          "'",
-          "😀",
-          "_",
-          "A1",
-          "1A",
-          "\u007f"
-        ]
-        const others = Array.from({ length: 230 }, (_, at) => `field${(at * 7919) % 230}`)
-        const members = [...names, ...others].map((name, at): JsonText.Member => ({
-          name,
-          value: `${at}`,
-          kind: "plain"
-        }))
-        const text = yield* same(members)
-        assert.lengthOf(Object.keys(JSON.parse(text) as object), names.length + others.length)
-      })
-    )
+  test("is that of jsonb for every value", function* () {
+    const all: Array<JsonText.Member> = []
+    for (const [kind, values] of Object.entries(kinds) as ReadonlyArray<
+      [JsonText.Member["kind"], ReadonlyArray<string>]
+    >) {
+      for (const [index, value] of values.entries()) {
+        const member: JsonText.Member = { name: `${kind} ${index}`, value, kind }
+        all.push(member)
+        const text = yield* same([member])
+        if (value.startsWith("null")) assert.strictEqual(text, "{}")
+      }
+    }
+    assert.isAbove((yield* same(all)).length, 200)
+  })
+
+  test("has its members in the order of jsonb, however many there are", function* () {
+    const names = [..."id Z a ä aé zz zzz aaa \" ' 😀 _ A1 1A".split(" "), "", "\\", "\n", "\u007f"]
+    const others = Array.from({ length: 230 }, (_, at) => `field${(at * 7919) % 230}`)
+    const members = [...names, ...others].map((name, at): JsonText.Member => ({
+      name,
+      value: `${at}`,
+      kind: "plain"
+    }))
+    const text = yield* same(members)
+    assert.lengthOf(Object.keys(JSON.parse(text) as object), names.length + others.length)
   })
 })

@@ -1,9 +1,6 @@
 /** Rounds of an endpoint: order of each record, retries, dead letters, barriers and batches, with a real receiver. */
-import { assert, describe, layer } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
+import { assert } from "@effect/vitest"
+import { Duration, Effect, Fiber, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import type { Definition } from "../../../src/delivery/Endpoint.ts"
@@ -13,9 +10,10 @@ import * as Round from "../../../src/delivery/Round.ts"
 import * as SenderStore from "../../../src/delivery/SenderStore.ts"
 import * as Transport from "../../../src/delivery/Transport.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
-import { dataOf, makeCompany, makeReceiver } from "../../support/feeding.ts"
+import { dataOf, definitionOf, makeCompany, makeReceiver, type Received } from "../../support/feeding.ts"
 import { clockIs, execute, layerWarehouse, stopClock } from "../../support/postgres.ts"
-import { until } from "../../support/until.ts"
+import { flowing, until } from "../../support/until.ts"
+import { suite } from "../../support/suite.ts"
 
 const key = Redacted.make("0123456789abcdef0123456789abcdef")
 const keys: EndpointSecrets.Keys = { key, file: new Map() }
@@ -33,18 +31,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
 ) {
   const name = `e${companyId}-${(yield* EndpointStore.list).length}`
   const secret = yield* EndpointSecrets.generate
-  const definition = {
-    name,
-    url,
-    company: `c${companyId}`,
-    resources: null,
-    operations: null,
-    fields: null,
-    batchMax: 1,
-    allowPrivate: true,
-    retryHours: 72,
-    ...more
-  }
+  const definition = { ...definitionOf(name, url), company: `c${companyId}`, ...more }
   yield* ChangeFeed.order
   const end = yield* ChangeFeed.end
   assert.isTrue(yield* EndpointStore.add(definition, yield* EndpointSecrets.seal(name, key, secret), end))
@@ -64,7 +51,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
     return state
   })
   /** Rounds until nothing is due. */
-  const rounds = Effect.repeat(round, { until: ({ isBusy }) => !isBusy })
+  const rounds = flowing(Effect.repeat(round, { until: ({ isBusy }) => !isBusy }))
   const restart = Effect.gen(function* () {
     fence = yield* claim
     state = Round.initial
@@ -73,6 +60,13 @@ const makeEndpoint = Effect.fnUntraced(function* (
   return { name, secret, transport, round, rounds, restart, status, fence: () => fence }
 })
 
+/** Whether one of the signatures is that of this secret, by the library of the standard. */
+const isSigned = (secret: Redacted.Redacted, { id, headers, body }: Received) => {
+  const at = new Date(Number(headers["webhook-timestamp"]) * 1_000)
+  const signatures = String(headers["webhook-signature"]).split(" ")
+  return signatures.includes(new Webhook(Redacted.value(secret)).sign(id, at, body))
+}
+
 /** The warehouse's clock after this many seconds. */
 const later = (seconds: number) =>
   execute(clockIs(seconds === 0 ? "clock_timestamp()" : `clock_timestamp() + interval ''${seconds} seconds''`))
@@ -80,374 +74,331 @@ const later = (seconds: number) =>
 const sequence = (accepted: ReadonlyArray<{ readonly id: number | null; readonly version: number }>, id: number) =>
   accepted.filter((one) => one.id === id).map(({ version }) => version)
 
-describe("a round of an endpoint", () => {
-  layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("delivers each change once, signed, with the exact records", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        source.put(1, "one", "1234567890123.10")
-        source.put(2, "two")
-        yield* source.sync()
-        source.put(1, "uno", "1234567890123.10")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.deepStrictEqual(
-          new Set(receiver.accepted.map(({ id, op }) => `${op} ${id}`)),
-          new Set(["insert 1", "insert 2", "update 1"])
-        )
-        assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
-        const message = receiver.received.find(({ body }) => body.includes("uno"))!
-        const parsed = new Webhook(Redacted.value(endpoint.secret)).verify(
-          message.body,
-          message.headers as Record<string, string>
-        ) as {
-          readonly type: string
-          readonly data: { readonly company: string; readonly op: string; readonly changed: unknown }
-        }
-        assert.strictEqual(parsed.type, "things.update")
-        assert.deepInclude(parsed.data, { company: `c${source.companyId}`, op: "update" })
-        assert.deepStrictEqual(parsed.data.changed, ["lastchangedate", "name"])
-        assert.match(message.body, /"price": ?"?1234567890123\.10/)
-        assert.strictEqual(message.id, dataOf(message)[0]!.change)
-        yield* endpoint.rounds
-        assert.lengthOf(receiver.received, 3)
-        const { delivered, waiting, lag } = yield* endpoint.status
-        assert.deepStrictEqual([delivered, waiting, lag], [3n, 0n, 0n])
-      })
+suite("a round of an endpoint", layerWarehouse, (test) => {
+  test("delivers each change once, signed, with the exact records", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    source.put(1, "one", "1234567890123.10")
+    source.put(2, "two")
+    yield* source.sync()
+    source.put(1, "uno", "1234567890123.10")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.deepStrictEqual(
+      new Set(receiver.accepted.map(({ id, op }) => `${op} ${id}`)),
+      new Set(["insert 1", "insert 2", "update 1"])
     )
+    assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
+    const message = receiver.received.find(({ body }) => body.includes("uno"))!
+    assert.isTrue(isSigned(endpoint.secret, message))
+    const parsed = JSON.parse(message.body) as {
+      readonly type: string
+      readonly data: { readonly company: string; readonly op: string; readonly changed: unknown }
+    }
+    assert.strictEqual(parsed.type, "things.update")
+    assert.deepInclude(parsed.data, { company: `c${source.companyId}`, op: "update" })
+    assert.deepStrictEqual(parsed.data.changed, ["lastchangedate", "name"])
+    assert.match(message.body, /"price": ?"?1234567890123\.10/)
+    assert.strictEqual(message.id, dataOf(message)[0]!.change)
+    yield* endpoint.rounds
+    assert.lengthOf(receiver.received, 3)
+    const { delivered, waiting, lag } = yield* endpoint.status
+    assert.deepStrictEqual([delivered, waiting, lag], [3n, 0n, 0n])
+  })
 
-    it.effect("delivers everything to a receiver that accepts and does not end its answers", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        receiver.answer = () => ({ status: 200, isOpen: true })
-        for (const name of ["a", "b"]) {
-          for (let id = 1; id <= 40; id += 1) source.put(id, name)
-          yield* source.sync()
-          yield* endpoint.rounds
-        }
-        for (let id = 1; id <= 40; id += 1) assert.deepStrictEqual(sequence(receiver.accepted, id), [1, 2])
-        const { delivered, waiting, failingSince } = yield* endpoint.status
-        assert.deepStrictEqual([delivered, waiting, failingSince], [80n, 0n, null])
-        const log = yield* EndpointStore.readLog(endpoint.name, 100)
-        assert.deepStrictEqual(new Set(log.map(({ result }) => result)), new Set(["delivered"]))
-      })
-    )
+  test("delivers everything to a receiver that accepts and does not end its answers", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    receiver.answer = () => ({ status: 200, isOpen: true })
+    for (const name of ["a", "b"]) {
+      for (let id = 1; id <= 40; id += 1) source.put(id, name)
+      yield* source.sync()
+      yield* endpoint.rounds
+    }
+    for (let id = 1; id <= 40; id += 1) assert.deepStrictEqual(sequence(receiver.accepted, id), [1, 2])
+    const { delivered, waiting, failingSince } = yield* endpoint.status
+    assert.deepStrictEqual([delivered, waiting, failingSince], [80n, 0n, null])
+    const log = yield* EndpointStore.readLog(endpoint.name, 100)
+    assert.deepStrictEqual(new Set(log.map(({ result }) => result)), new Set(["delivered"]))
+  })
 
-    it.effect("sends nothing of a record while an earlier change of it waits, and the others at once", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        let isBad = true
-        receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
-        // No retry is due, however long this takes.
-        yield* stopClock
-        for (const name of ["a", "b", "c"]) {
-          for (const id of [1, 2, 3]) source.put(id, name)
-          yield* source.sync()
-          yield* endpoint.rounds
-        }
-        assert.deepStrictEqual(sequence(receiver.accepted, 2), [1, 2, 3])
-        assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
-        assert.lengthOf(
-          receiver.received.filter((one) => dataOf(one)[0]!.id === 1),
-          1
-        )
-        assert.strictEqual((yield* endpoint.status).waiting, 3n)
-        isBad = false
-        yield* endpoint.rounds
-        assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
-        yield* later(10)
-        yield* endpoint.rounds
-        assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2, 3])
-        assert.strictEqual((yield* endpoint.status).waiting, 0n)
-        yield* later(0)
-      })
+  test("sends nothing of a record while an earlier change of it waits, and the others at once", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    let isBad = true
+    receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
+    // No retry is due, however long this takes.
+    yield* stopClock
+    for (const name of ["a", "b", "c"]) {
+      for (const id of [1, 2, 3]) source.put(id, name)
+      yield* source.sync()
+      yield* endpoint.rounds
+    }
+    assert.deepStrictEqual(sequence(receiver.accepted, 2), [1, 2, 3])
+    assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
+    assert.lengthOf(
+      receiver.received.filter((one) => dataOf(one)[0]!.id === 1),
+      1
     )
+    assert.strictEqual((yield* endpoint.status).waiting, 3n)
+    isBad = false
+    yield* endpoint.rounds
+    assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
+    yield* later(10)
+    yield* endpoint.rounds
+    assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2, 3])
+    assert.strictEqual((yield* endpoint.status).waiting, 0n)
+    yield* later(0)
+  })
 
-    it.effect("repeats the same messages under the same ids after a crash before the results are stored", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        for (let id = 1; id <= 8; id += 1) source.put(id, "a")
-        yield* source.sync()
-        let isWaiting = true
-        // The last answer is lost, so that the round does not end.
-        receiver.answer = (one) => (isWaiting && dataOf(one)[0]!.id === 8 ? new Promise(() => {}) : { status: 200 })
-        const round = yield* Effect.forkChild(endpoint.round)
-        yield* until(
-          "eight messages",
-          Effect.sync(() => receiver.received.length),
-          (count) => count === 8
-        )
-        yield* Fiber.interrupt(round)
-        isWaiting = false
-        yield* endpoint.restart
-        yield* endpoint.rounds
-        const ids = receiver.received.map(({ id, body }) => `${id} ${body}`)
-        assert.lengthOf(ids, 16)
-        assert.strictEqual(new Set(ids).size, 8)
-      })
+  test("repeats the same messages under the same ids after a crash before the results are stored", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    for (let id = 1; id <= 8; id += 1) source.put(id, "a")
+    yield* source.sync()
+    let isWaiting = true
+    // The last answer is lost, so that the round does not end.
+    receiver.answer = (one) => (isWaiting && dataOf(one)[0]!.id === 8 ? new Promise(() => {}) : { status: 200 })
+    const round = yield* Effect.forkChild(endpoint.round)
+    yield* until(
+      "eight messages",
+      Effect.sync(() => receiver.received.length),
+      (count) => count === 8
     )
+    yield* Fiber.interrupt(round)
+    isWaiting = false
+    yield* endpoint.restart
+    yield* endpoint.rounds
+    const ids = receiver.received.map(({ id, body }) => `${id} ${body}`)
+    assert.lengthOf(ids, 16)
+    assert.strictEqual(new Set(ids).size, 8)
+  })
 
-    it.effect("stores nothing for a process whose lease another one has", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        source.put(1, "a")
-        yield* source.sync()
-        const earlier = { name: endpoint.name, fence: endpoint.fence(), keys, transport: endpoint.transport }
-        let release = () => {}
-        receiver.answer = () =>
-          new Promise((resolve) => {
-            release = () => resolve({ status: 500 })
-          })
-        yield* ChangeFeed.order
-        const late = yield* Effect.forkChild(Effect.exit(Round.run(earlier, Round.initial)))
-        yield* until(
-          "a message",
-          Effect.sync(() => receiver.received.length),
-          (count) => count === 1
-        )
-        const stale = release
-        receiver.answer = () => ({ status: 200 })
-        yield* endpoint.restart
-        yield* endpoint.rounds
-        stale()
-        const exit = yield* Fiber.join(late)
-        assert.strictEqual(exit._tag, "Failure")
-        assert.instanceOf(yield* Effect.flip(Round.run(earlier, Round.initial)), SenderStore.LeaseLost)
-        const { waiting, delivered } = yield* endpoint.status
-        assert.deepStrictEqual([waiting, delivered], [0n, 1n])
-        assert.strictEqual(new Set(receiver.received.map(({ id }) => id)).size, 1)
+  test("stores nothing for a process whose lease another one has", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    source.put(1, "a")
+    yield* source.sync()
+    const earlier = { name: endpoint.name, fence: endpoint.fence(), keys, transport: endpoint.transport }
+    let release = () => {}
+    receiver.answer = () =>
+      new Promise((resolve) => {
+        release = () => resolve({ status: 500 })
       })
+    yield* ChangeFeed.order
+    const late = yield* Effect.forkChild(Effect.exit(Round.run(earlier, Round.initial)))
+    yield* until(
+      "a message",
+      Effect.sync(() => receiver.received.length),
+      (count) => count === 1
     )
+    const stale = release
+    receiver.answer = () => ({ status: 200 })
+    yield* endpoint.restart
+    yield* endpoint.rounds
+    stale()
+    const exit = yield* Fiber.join(late)
+    assert.strictEqual(exit._tag, "Failure")
+    assert.instanceOf(yield* Effect.flip(Round.run(earlier, Round.initial)), SenderStore.LeaseLost)
+    const { waiting, delivered } = yield* endpoint.status
+    assert.deepStrictEqual([waiting, delivered], [0n, 1n])
+    assert.strictEqual(new Set(receiver.received.map(({ id }) => id)).size, 1)
+  })
 
-    it.effect("filters by company, resource, operation and field", () =>
-      Effect.gen(function* () {
-        const [source, other, receiver] = [company(), company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId, {
-          resources: ["things"],
-          operations: ["update", "delete"],
-          fields: ["price"]
-        })
-        const none = yield* makeEndpoint(receiver.url, source.companyId, { resources: ["plains"] })
-        for (const one of [source, other]) {
-          one.put(1, "a", "1.10")
-          one.put(2, "a", "1.10")
-          yield* one.sync()
-          one.put(1, "b", "1.10")
-          one.put(2, "b", "2")
-          yield* one.sync()
-        }
-        source.rows.delete(1)
-        yield* source.sync(true)
-        yield* endpoint.rounds
-        yield* none.rounds
-        assert.deepStrictEqual(
-          receiver.accepted.map(({ id, op, company: name }) => [id, op, name]),
-          [
-            [2, "update", `c${source.companyId}`],
-            [1, "delete", `c${source.companyId}`]
-          ]
-        )
-      })
+  test("filters by company, resource, operation and field", function* () {
+    const [source, other, receiver] = [company(), company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId, {
+      resources: ["things"],
+      operations: ["update", "delete"],
+      fields: ["price"]
+    })
+    const none = yield* makeEndpoint(receiver.url, source.companyId, { resources: ["plains"] })
+    for (const one of [source, other]) {
+      one.put(1, "a", "1.10")
+      one.put(2, "a", "1.10")
+      yield* one.sync()
+      one.put(1, "b", "1.10")
+      one.put(2, "b", "2")
+      yield* one.sync()
+    }
+    source.rows.delete(1)
+    yield* source.sync(true)
+    yield* endpoint.rounds
+    yield* none.rounds
+    assert.deepStrictEqual(
+      receiver.accepted.map(({ id, op, company: name }) => [id, op, name]),
+      [
+        [2, "update", `c${source.companyId}`],
+        [1, "delete", `c${source.companyId}`]
+      ]
     )
+  })
 
-    it.effect("sends batches, and isolates a record that is rejected", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId, { batchMax: 50 })
-        for (let id = 1; id <= 120; id += 1) source.put(id, "a")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.deepStrictEqual(
-          receiver.received.map((one) => dataOf(one).length),
-          [50, 50, 20]
-        )
-        assert.include(receiver.received[0]!.body, `"type":"changes"`)
-        receiver.answer = (one) => ({ status: dataOf(one).some(({ id }) => id === 7) ? 422 : 200 })
-        for (let id = 1; id <= 120; id += 1) source.put(id, "b")
-        yield* source.sync()
-        for (let attempt = 0; attempt < 8; attempt += 1) {
-          yield* later(attempt * 20_000)
-          yield* endpoint.rounds
-        }
-        assert.strictEqual((yield* endpoint.status).waiting, 1n)
-        assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 239)
-        yield* later(0)
-      })
+  test("sends batches, and isolates a record that is rejected", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId, { batchMax: 50 })
+    for (let id = 1; id <= 120; id += 1) source.put(id, "a")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.deepStrictEqual(
+      receiver.received.map((one) => dataOf(one).length),
+      [50, 50, 20]
     )
+    assert.include(receiver.received[0]!.body, `"type":"changes"`)
+    receiver.answer = (one) => ({ status: dataOf(one).some(({ id }) => id === 7) ? 422 : 200 })
+    for (let id = 1; id <= 120; id += 1) source.put(id, "b")
+    yield* source.sync()
+    for (let attempt = 0; attempt < 8; attempt += 1) {
+      yield* later(attempt * 20_000)
+      yield* endpoint.rounds
+    }
+    assert.strictEqual((yield* endpoint.status).waiting, 1n)
+    assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 239)
+    yield* later(0)
+  })
 
-    it.effect("a truncate is sent after everything before it, and makes what waits obsolete", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        source.put(1, "a")
-        source.put(2, "a")
-        receiver.answer = (one) => ({ status: dataOf(one)[0]!.id === 1 ? 500 : 200 })
-        yield* source.sync()
-        yield* endpoint.rounds
-        yield* execute(`truncate erp.things`)
-        yield* source.sync()
-        let isBad = true
-        receiver.answer = () => ({ status: isBad ? 503 : 200 })
-        yield* endpoint.rounds
-        // The truncate has failed, and everything of the resource waits for it.
-        const { waiting } = yield* endpoint.status
-        assert.strictEqual(waiting, 3n)
-        const log = yield* EndpointStore.readLog(endpoint.name, 10)
-        assert.lengthOf(
-          log.filter(({ result }) => result === "obsolete"),
-          1
-        )
-        isBad = false
-        yield* later(30)
-        yield* endpoint.rounds
-        assert.deepStrictEqual(
-          receiver.accepted.map(({ op, id }) => [op, id]),
-          [
-            ["insert", 2],
-            ["truncate", null],
-            ["insert", 1],
-            ["insert", 2]
-          ]
-        )
-        yield* later(0)
-      })
+  test("a truncate is sent after everything before it, and makes what waits obsolete", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    source.put(1, "a")
+    source.put(2, "a")
+    receiver.answer = (one) => ({ status: dataOf(one)[0]!.id === 1 ? 500 : 200 })
+    yield* source.sync()
+    yield* endpoint.rounds
+    yield* execute(`truncate erp.things`)
+    yield* source.sync()
+    let isBad = true
+    receiver.answer = () => ({ status: isBad ? 503 : 200 })
+    yield* endpoint.rounds
+    // The truncate has failed, and everything of the resource waits for it.
+    const { waiting } = yield* endpoint.status
+    assert.strictEqual(waiting, 3n)
+    const log = yield* EndpointStore.readLog(endpoint.name, 10)
+    assert.lengthOf(
+      log.filter(({ result }) => result === "obsolete"),
+      1
     )
+    isBad = false
+    yield* later(30)
+    yield* endpoint.rounds
+    assert.deepStrictEqual(
+      receiver.accepted.map(({ op, id }) => `${op} ${id}`),
+      ["insert 2", "truncate null", "insert 1", "insert 2"]
+    )
+    yield* later(0)
+  })
 
-    it.effect("keeps a dead letter of an endpoint that works otherwise, and replays it in order", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        let isBad = true
-        receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
-        source.put(1, "a")
-        yield* source.sync()
-        source.put(1, "b")
-        source.put(2, "a")
-        yield* source.sync()
-        yield* endpoint.rounds
-        for (let hours = 5; hours <= 160; hours += 5) {
-          yield* later(hours * 3600)
-          source.put(2, `after ${hours}`)
-          yield* source.sync()
-          yield* endpoint.rounds
-        }
-        const { waiting, dead, state } = yield* endpoint.status
-        assert.deepStrictEqual([waiting, dead, state], [0n, 2n, "active"])
-        isBad = false
-        assert.strictEqual(yield* EndpointStore.replay(endpoint.name, 0n), 2)
-        yield* endpoint.rounds
-        assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
-        yield* later(0)
-      })
-    )
+  test("keeps a dead letter of an endpoint that works otherwise, and replays it in order", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    let isBad = true
+    receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
+    source.put(1, "a")
+    yield* source.sync()
+    source.put(1, "b")
+    source.put(2, "a")
+    yield* source.sync()
+    yield* endpoint.rounds
+    for (let hours = 10; hours <= 160; hours += 10) {
+      yield* later(hours * 3600)
+      source.put(2, `after ${hours}`)
+      yield* source.sync()
+      yield* endpoint.rounds
+    }
+    const { waiting, dead, state } = yield* endpoint.status
+    assert.deepStrictEqual([waiting, dead, state], [0n, 2n, "active"])
+    isBad = false
+    assert.strictEqual(yield* EndpointStore.replay(endpoint.name, 0n), 2)
+    yield* endpoint.rounds
+    assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
+    yield* later(0)
+  })
 
-    it.effect("an endpoint that accepts nothing pauses as a whole, then ends, and loses nothing", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        receiver.answer = () => ({ status: 503 })
-        for (let id = 1; id <= 3000; id += 1) source.put(id, "a")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.isBelow(receiver.received.length, 30)
-        let attempts = 0
-        for (let minutes = 1; (yield* endpoint.status).state === "active" && minutes < 100_000; minutes += 60) {
-          yield* later(minutes * 60)
-          const before = receiver.received.length
-          yield* Effect.ignore(endpoint.rounds)
-          attempts = Math.max(attempts, receiver.received.length - before)
-        }
-        assert.isAtMost(attempts, 1)
-        const ended = yield* endpoint.status
-        assert.strictEqual(ended.state, "dead")
-        assert.match(ended.reason!, /72 hours.*HTTP 503/)
-        assert.isBelow(Number(ended.waiting), 1_400)
-        receiver.answer = () => ({ status: 200 })
-        assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
-        yield* endpoint.restart
-        yield* endpoint.rounds
-        assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 3000)
-        yield* later(0)
-      })
-    )
+  test("an endpoint that accepts nothing pauses as a whole, then ends, and loses nothing", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    receiver.answer = () => ({ status: 503 })
+    for (let id = 1; id <= 2000; id += 1) source.put(id, "a")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.isBelow(receiver.received.length, 30)
+    let attempts = 0
+    for (let minutes = 1; (yield* endpoint.status).state === "active" && minutes < 100_000; minutes += 240) {
+      yield* later(minutes * 60)
+      const before = receiver.received.length
+      yield* Effect.ignore(endpoint.rounds)
+      attempts = Math.max(attempts, receiver.received.length - before)
+    }
+    assert.isAtMost(attempts, 1)
+    const ended = yield* endpoint.status
+    assert.strictEqual(ended.state, "dead")
+    assert.match(ended.reason!, /72 hours.*HTTP 503/)
+    assert.isBelow(Number(ended.waiting), 1_400)
+    receiver.answer = () => ({ status: 200 })
+    assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
+    yield* endpoint.restart
+    yield* endpoint.rounds
+    assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 2000)
+    yield* later(0)
+  })
 
-    it.effect("honors Retry-After, and ends at 410", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        receiver.answer = () => ({ status: 429, headers: { "retry-after": "600" } })
-        source.put(1, "a")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.lengthOf(receiver.received, 1)
-        yield* later(590)
-        yield* endpoint.rounds
-        assert.lengthOf(receiver.received, 1)
-        receiver.answer = () => ({ status: 410 })
-        yield* later(630)
-        yield* Effect.ignore(endpoint.rounds)
-        assert.lengthOf(receiver.received, 2)
-        assert.strictEqual((yield* endpoint.status).state, "dead")
-        yield* later(0)
-      })
-    )
+  test("honors Retry-After, and ends at 410", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    receiver.answer = () => ({ status: 429, headers: { "retry-after": "600" } })
+    source.put(1, "a")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.lengthOf(receiver.received, 1)
+    yield* later(590)
+    yield* endpoint.rounds
+    assert.lengthOf(receiver.received, 1)
+    receiver.answer = () => ({ status: 410 })
+    yield* later(630)
+    yield* Effect.ignore(endpoint.rounds)
+    assert.lengthOf(receiver.received, 2)
+    assert.strictEqual((yield* endpoint.status).state, "dead")
+    yield* later(0)
+  })
 
-    it.effect("signs with both secrets for a day after a rotation", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        const next = yield* EndpointSecrets.generate
-        yield* EndpointStore.rotate(endpoint.name, yield* EndpointSecrets.seal(endpoint.name, key, next))
-        const verifies = (secret: Redacted.Redacted) => {
-          const { body, headers } = receiver.received.at(-1)!
-          try {
-            new Webhook(Redacted.value(secret)).verify(body, headers as Record<string, string>)
-            return true
-          } catch {
-            return false
-          }
-        }
-        source.put(1, "a")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [true, true])
-        yield* later(25 * 3600)
-        source.put(1, "b")
-        yield* source.sync()
-        yield* endpoint.rounds
-        assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [false, true])
-        yield* later(0)
-        const [row] = yield* Statement.run(EndpointStore.secretsStatement, [endpoint.name])
-        const other = Redacted.make("another key of the installation, 32+")
-        assert.deepStrictEqual(EndpointSecrets.secretsOf({ key: other, file: new Map() }, row!), [])
-      })
-    )
+  test("signs with both secrets for a day after a rotation", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const next = yield* EndpointSecrets.generate
+    yield* EndpointStore.rotate(endpoint.name, yield* EndpointSecrets.seal(endpoint.name, key, next))
+    const verifies = (secret: Redacted.Redacted) => isSigned(secret, receiver.received.at(-1)!)
+    source.put(1, "a")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [true, true])
+    yield* later(25 * 3600)
+    source.put(1, "b")
+    yield* source.sync()
+    yield* endpoint.rounds
+    assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [false, true])
+    yield* later(0)
+    const [row] = yield* Statement.run(EndpointStore.secretsStatement, [endpoint.name])
+    const other = Redacted.make("another key of the installation, 32+")
+    assert.deepStrictEqual(EndpointSecrets.secretsOf({ key: other, file: new Map() }, row!), [])
+  })
 
-    it.effect("sends nothing while it is paused, and everything after it was resumed", () =>
-      Effect.gen(function* () {
-        const [source, receiver] = [company(), yield* makeReceiver]
-        const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
-        assert.isTrue(yield* EndpointStore.pause(endpoint.name, "a test"))
-        assert.isFalse(yield* EndpointStore.pause(endpoint.name, "a test"))
-        source.put(1, "a")
-        yield* source.sync()
-        assert.instanceOf(yield* Effect.flip(endpoint.round), SenderStore.LeaseLost)
-        assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
-        yield* endpoint.restart
-        yield* endpoint.rounds
-        assert.lengthOf(receiver.accepted, 1)
-        assert.isFalse(yield* EndpointStore.resume(endpoint.name, null))
-        assert.isTrue(yield* EndpointStore.resume(endpoint.name, ChangeFeed.beginning))
-        yield* endpoint.restart
-        yield* endpoint.rounds
-        assert.lengthOf(receiver.accepted, 2)
-        assert.isTrue(yield* EndpointStore.remove(endpoint.name))
-      })
-    )
+  test("sends nothing while it is paused, and everything after it was resumed", function* () {
+    const [source, receiver] = [company(), yield* makeReceiver]
+    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    assert.isTrue(yield* EndpointStore.pause(endpoint.name, "a test"))
+    assert.isFalse(yield* EndpointStore.pause(endpoint.name, "a test"))
+    source.put(1, "a")
+    yield* source.sync()
+    assert.instanceOf(yield* Effect.flip(endpoint.round), SenderStore.LeaseLost)
+    assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
+    yield* endpoint.restart
+    yield* endpoint.rounds
+    assert.lengthOf(receiver.accepted, 1)
+    assert.isFalse(yield* EndpointStore.resume(endpoint.name, null))
+    assert.isTrue(yield* EndpointStore.resume(endpoint.name, ChangeFeed.beginning))
+    yield* endpoint.restart
+    yield* endpoint.rounds
+    assert.lengthOf(receiver.accepted, 2)
+    assert.isTrue(yield* EndpointStore.remove(endpoint.name))
   })
 })

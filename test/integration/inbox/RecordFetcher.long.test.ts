@@ -3,27 +3,19 @@
  * reference server and Postgres.
  */
 import { assert, describe, layer } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
-import * as SqlClient from "effect/sql/SqlClient"
+import { Duration, Effect, Fiber, Layer } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
-import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import type { Company } from "../../../src/sync/Company.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
-import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
 import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
-import { layerSource, Source } from "../../support/source.ts"
+import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
+import { layerSource, makeCompany } from "../../support/source.ts"
+import { until } from "../../support/until.ts"
 
 const path = "salesmen"
 const table = tableOf(serviceV2.resources.get(path)!)
@@ -31,28 +23,16 @@ const tables: ReadonlyMap<string, Table> = new Map([[path, table]])
 
 const stand = layerSource([table])
 
-let companies = 100
-
 /** A new company whose source has this number of records. */
 const makeStand = Effect.fnUntraced(function* (
   records: number,
   budget?: Budget["Service"],
   retry = { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
 ) {
-  const source = yield* Source
-  const sql = yield* SqlClient.SqlClient
-  const id = (companies += 1)
-  const name = `company ${id}`
-  const control = (method: string, at: string, body?: unknown) => Effect.promise(() => source.control(method, at, body))
-  const { token } = (yield* control("POST", "/tokens", { company: id, scopes: ["*"] })) as { readonly token: string }
-  const making = ServiceClient.make({
-    baseUrl: source.baseUrl,
-    token: Redacted.make(token),
-    catalogue: serviceV2,
-    requestTimeout: Duration.seconds(20),
-    retry
-  })
-  const client = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
+  const making = makeCompany(tables, { requestTimeout: Duration.seconds(20), retry })
+  const one = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
+  const { id, name, sql } = one
+  const { connector: client } = one.company
   /** The requested records. */
   const requestedIds: Array<string> = []
   const connector: ConnectorShape = {
@@ -63,19 +43,11 @@ const makeStand = Effect.fnUntraced(function* (
         return client.get(resource, recordId)
       })
   }
-  const company: Company = {
-    name,
-    connector,
-    tables: Effect.succeed(tables),
-    engine: engineDefault,
-    batchRecordsMax: 2_500,
-    events: []
-  }
-  yield* control("POST", "/records", {
-    company: id,
-    resource: path,
-    records: Array.from({ length: records }, (_, at) => ({ id: at + 1, name: `s${at + 1}` }))
-  })
+  const company = { ...one.company, connector }
+  yield* one.put(
+    path,
+    Array.from({ length: records }, (_, at) => ({ id: at + 1, name: `s${at + 1}` }))
+  )
   let events = 0
   /** Inserts an event into the inbox as the receiver would. */
   const accept = (recordId: number | null, more: { readonly stamp?: string; readonly bytes?: number } = {}) =>
@@ -108,31 +80,23 @@ const makeStand = Effect.fnUntraced(function* (
     )
   })
   const drain = ProcessInbox.drain({ company, reader: deliveryReader })
-  const work = ProcessInbox.run({ company, reader: deliveryReader })
-  return { id, name, sql, control, accept, inbox, take, runs, requestedIds, read, drain, work }
+  return { ...one, accept, inbox, take, runs, requestedIds, read, drain }
 })
-
-/** Waits a few seconds for a condition. */
-const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
-  look.pipe(
-    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 300 }),
-    Effect.tap((value) => Effect.sync(() => assert.isTrue(holds(value), JSON.stringify(value))))
-  )
 
 describe("RecordFetcher and the inbox queue", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
     it.effect("reads other records while some reads hang, and postpones the hanging ones", () =>
       Effect.gen(function* () {
-        const { control, accept, inbox, read, runs } = yield* makeStand(6)
+        const { faults, noFaults, accept, inbox, read, runs } = yield* makeStand(6)
         const rules = [1, 2, 3, 4].map((id) => ({ path: `/${path}/${id}`, kind: "delay", ms: 20_000 }))
-        yield* control("POST", "/faults", { rules })
+        yield* faults(...rules)
         for (const id of [1, 2, 3, 4, 5, 6]) yield* accept(id)
         const reading = yield* Effect.forkChild(read({ stuckAfter: Duration.millis(200) }))
-        yield* until(inbox, (events) => events[4]!.state === "done" && events[5]!.state === "done")
+        yield* until("the inbox", inbox, (events) => events[4]!.state === "done" && events[5]!.state === "done")
         yield* Fiber.interrupt(reading)
         assert.isTrue((yield* inbox).slice(0, 4).every(({ attempts, reason }) => attempts === 0 && reason === null))
         const outcome = yield* read({ readTimeout: Duration.millis(300) })
-        yield* control("DELETE", "/faults")
+        yield* noFaults
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         for (const { state, attempts, reason } of (yield* inbox).slice(0, 4)) {
           assert.deepStrictEqual([state, attempts], ["pending", 1])
@@ -147,11 +111,11 @@ describe("RecordFetcher and the inbox queue", () => {
 
     it.effect("releases the records it has not started when another resource waits", () =>
       Effect.gen(function* () {
-        const { control, accept, inbox, read, requestedIds } = yield* makeStand(30)
-        yield* control("POST", "/faults", { rules: [{ path: `/${path}`, kind: "delay", ms: 20_000 }] })
+        const { faults, noFaults, accept, inbox, read, requestedIds } = yield* makeStand(30)
+        yield* faults({ path: `/${path}`, kind: "delay", ms: 20_000 })
         for (let id = 1; id <= 30; id += 1) yield* accept(id)
         const outcome = yield* read({ gracePeriod: Duration.millis(300) }, { isOther: true })
-        yield* control("DELETE", "/faults")
+        yield* noFaults
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         assert.deepStrictEqual(requestedIds, ["1", "2", "3", "4"])
         for (const { state, attempts, reason } of yield* inbox) {
@@ -163,11 +127,11 @@ describe("RecordFetcher and the inbox queue", () => {
     it.effect("completes the retries of a record when another resource waits", () =>
       Effect.gen(function* () {
         const retry = { attemptsMax: 4, backoffBase: Duration.millis(400), backoffMax: Duration.millis(400) }
-        const { control, accept, inbox, read } = yield* makeStand(1, undefined, retry)
-        yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "status", status: 500 }] })
+        const { faults, noFaults, accept, inbox, read } = yield* makeStand(1, undefined, retry)
+        yield* faults({ path: `/${path}/1`, kind: "status", status: 500 })
         yield* accept(1)
         const outcome = yield* read({ gracePeriod: Duration.millis(50) }, { isOther: true })
-        yield* control("DELETE", "/faults")
+        yield* noFaults
         assert.strictEqual(outcome.status, "done")
         const [event] = yield* inbox
         assert.deepStrictEqual([event!.state, event!.attempts], ["pending", 1])
@@ -185,8 +149,8 @@ describe("RecordFetcher and the inbox queue", () => {
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
         assert.isAtLeast(outcome.durationMs, 1_300)
         assert.deepStrictEqual(
-          (yield* inbox).map(({ state, attempts }) => [state, attempts]),
-          [["done", 0]]
+          (yield* inbox).map(({ state, attempts }) => `${state} ${attempts}`),
+          ["done 0"]
         )
         assert.lengthOf(yield* runs, 1)
       })
@@ -194,8 +158,8 @@ describe("RecordFetcher and the inbox queue", () => {
 
     it.effect("keeps the backoff of a failed record when more events of it arrive", () =>
       Effect.gen(function* () {
-        const { control, accept, inbox, drain } = yield* makeStand(2)
-        yield* control("POST", "/faults", { rules: [{ path: `/${path}/2`, kind: "status", status: 500 }] })
+        const { faults, noFaults, accept, inbox, drain } = yield* makeStand(2)
+        yield* faults({ path: `/${path}/2`, kind: "status", status: 500 })
         // A read of another record shows each time that the source responds.
         for (let at = 0; at < 3; at += 1) {
           yield* accept(2)
@@ -208,7 +172,7 @@ describe("RecordFetcher and the inbox queue", () => {
           Array.from({ length: 3 }, () => ["pending", 1])
         )
         assert.isTrue(failed.every(({ wait_ms }) => wait_ms <= 10_000))
-        yield* control("DELETE", "/faults")
+        yield* noFaults
         // One read resolves all events of the record, including those that are not due yet.
         yield* accept(2)
         yield* drain

@@ -2,22 +2,15 @@
  * A company with its own source, warehouse and inbox, on the reference server and Postgres, for tests of the inbox
  * worker.
  */
-import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
-import { childrenOf, type Table, tableOf } from "../../../src/warehouse/Table.ts"
-import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { syncResource } from "../../../src/sync/SyncResource.ts"
-import type { Company } from "../../../src/sync/Company.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
-import { layerSource, Source } from "../../support/source.ts"
+import { syncResource } from "../../../src/sync/SyncResource.ts"
+import { childrenOf, type Table, tableOf } from "../../../src/warehouse/Table.ts"
+import { layerSource, makeCompany } from "../../support/source.ts"
+import { flowing } from "../../support/until.ts"
 
 const paths = [
   "salesmen",
@@ -43,46 +36,22 @@ export interface EventRow {
   readonly wait_ms: number
 }
 
-let companies = 100
-
 /** A new company, with helpers for its tests. */
 export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
-  const source = yield* Source
-  const sql = yield* SqlClient.SqlClient
-  const id = (companies += 1)
-  const name = `company ${id}`
-  const { token, tokenid } = (yield* Effect.promise(() =>
-    source.control("POST", "/tokens", { company: id, scopes: ["*"] })
-  )) as { readonly token: string; readonly tokenid: number }
-  const connector = yield* ServiceClient.make({
-    baseUrl: source.baseUrl,
-    token: Redacted.make(token),
-    catalogue: serviceV2,
-    pageSize: 100,
-    requestTimeout: Duration.seconds(5),
-    retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
-  })
   const own = new Map([...tables].filter(([path]) => synced.includes(path)))
-  const company: Company = {
-    name,
-    connector,
-    tables: Effect.succeed(own),
-    engine: engineDefault,
-    batchRecordsMax: 2_500,
-    events: []
-  }
-  const control = (method: string, path: string, body?: unknown) =>
-    Effect.promise(() => source.control(method, path, body))
-  /** Writes records to the source. Returns them as stored. */
-  const put = (resource: string, records: ReadonlyArray<object>) =>
-    Effect.map(
-      control("POST", "/records", { company: id, resource, records }),
-      (answer) => (answer as { records: ReadonlyArray<Record<string, unknown>> }).records
-    )
+  const one = yield* makeCompany(own)
+  const { id, name, sql, company } = one
   const sync = (path: string) =>
-    syncResource(
-      { companyId: BigInt(id), connector, table: tables.get(path)!, children: childrenOf(own, path) },
-      { batchRecordsMax: 2_500 }
+    flowing(
+      syncResource(
+        {
+          companyId: BigInt(id),
+          connector: company.connector,
+          table: tables.get(path)!,
+          children: childrenOf(own, path)
+        },
+        { batchRecordsMax: 2_500 }
+      )
     )
   let events = 0
   /** Inserts an event into the inbox as the receiver would. */
@@ -116,13 +85,10 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
       from tributary.inbox where company = ${name} order by id`
   /** Requests of this company for a resource since the last call, without `/me`. */
   let readCount = 0
-  const requests = Effect.gen(function* () {
-    const { requests: all } = (yield* control("GET", "/requests")) as {
-      requests: ReadonlyArray<{ path: string; tokenid: number | null }>
-    }
+  const requests = Effect.map(one.reads, (all) => {
     const fresh = all.slice(readCount)
     readCount = all.length
-    return fresh.filter((one) => one.path !== "/me" && one.tokenid === tokenid).map(({ path }) => path)
+    return fresh.filter((path) => path !== "/me")
   })
   const rows = (path: string) =>
     sql.unsafe<{ id: bigint; name: string; origin: string; deleted: boolean }>(
@@ -130,28 +96,12 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
          from erp.${path} where _company_id = $1 order by id`,
       [BigInt(id)]
     )
-  /** Every record of the source, as lines of JSON. */
-  const truth = (path: string) => Effect.promise(() => source.lines(`/state?company=${id}&resource=${path}`))
   const options = { company, reader: deliveryReader }
-  const drain = ProcessInbox.drain(options)
+  const drain = flowing(ProcessInbox.drain(options))
   const makeDue = sql`update tributary.inbox set next_attempt_at = tributary.now() where company = ${name} and state = 'pending'`
-  return { id, name, sql, company, options, control, put, sync, accept, inbox, requests, rows, truth, drain, makeDue }
+  return { ...one, options, sync, accept, inbox, requests, rows, drain, makeDue }
 })
 
 export const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }) => state)
 export const one = (number: number, text: string) => ({ id: number, name: text })
 export const placed = (number: number, text: string) => ({ id: number, city: text })
-
-/** Waits a few seconds for a condition. */
-export const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
-  look.pipe(
-    Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 500 }),
-    Effect.tap((value) =>
-      Effect.sync(() =>
-        assert.isTrue(
-          holds(value),
-          JSON.stringify(value, (_, v: unknown) => (typeof v === "bigint" ? String(v) : v))
-        )
-      )
-    )
-  )

@@ -3,46 +3,43 @@
  * named after two scans, and its repair ends the violation.
  */
 import { readFileSync } from "node:fs"
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readInvariants } from "../../../connectors/service-v2/invariants/index.ts"
 import { evaluateOnce } from "../../../src/invariants/Evaluate.ts"
-import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { server } from "../../reference-server/support.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
-import { land } from "../models/compare.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { demoServer, land, layerDemo } from "../../support/demo.ts"
 import { changed, current, run, scanned, states } from "./landings.ts"
+import { suite } from "../../support/suite.ts"
 
 const invariants = readInvariants()
 const resources = [...new Set(invariants.flatMap((one) => one.resources))].sort()
 const companies = [1, 2]
-const served = server({ data: "demo" })
+const { served, linesOf } = demoServer()
 
 type Record = Readonly<globalThis.Record<string, unknown>>
 
-const stateOf = (company: number, resource: string) =>
-  served
-    .control("GET", `/state?company=${company}&resource=${resource}`)
-    .text.split("\n")
-    .filter((line) => line !== "")
-
 const recordsOf = (resource: string): ReadonlyArray<Record> =>
-  stateOf(1, resource).map((line) => JSON.parse(line) as Record)
+  linesOf(1, resource).map((line) => JSON.parse(line) as Record)
 
-const landed = new Map<string, string>()
+/** The landed records, by company and resource. */
+const landed = new Map<string, string>(
+  companies.flatMap((company) =>
+    resources.map((resource) => [`${company} ${resource}`, linesOf(company, resource).join("\n")] as const)
+  )
+)
 
 /** Lands what changed at the server, as a sync of everything does, and evaluates. */
 const sync = Effect.gen(function* () {
   yield* scanned(companies, resources)
   for (const company of companies) {
     for (const resource of resources) {
-      const lines = stateOf(company, resource)
+      const lines = linesOf(company, resource)
       const key = `${company} ${resource}`
       if (landed.get(key) === lines.join("\n")) continue
       landed.set(key, lines.join("\n"))
-      yield* land(datasetsDefault, company, new Map([[resource, lines]]))
+      yield* land(company, new Map([[resource, lines]]))
       yield* changed([company], [resource])
     }
   }
@@ -108,45 +105,40 @@ const mistakes: globalThis.Record<string, () => { readonly names: string; readon
   }
 }
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the built-in invariants", (it) => {
-  it.effect(
-    "hold for the demo data, name the record that breaks one, and end with its repair",
-    () =>
-      Effect.gen(function* () {
-        yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)))
-        assert.deepStrictEqual(
-          invariants.map(({ name }) => name),
-          Object.keys(mistakes).sort(),
-          "each rule has a mistake"
-        )
-        assert.strictEqual(yield* sync, invariants.length * companies.length)
-        assert.deepStrictEqual(yield* current, [])
-        assert.deepStrictEqual(
-          yield* states,
-          invariants.flatMap(({ name }) => companies.map((company) => `${name} of ${company}: holds`)).sort()
-        )
-        assert.strictEqual(yield* sync, 0, "nothing changed")
-        for (const [name, make] of Object.entries(mistakes)) {
-          const { names, repair } = make()
-          yield* sync
-          assert.deepStrictEqual(yield* current, [`${name} of 1: ${names} unconfirmed`])
-          yield* sync
-          assert.deepStrictEqual(yield* current, [`${name} of 1: ${names}`])
-          repair()
-          yield* sync
-          assert.deepStrictEqual(yield* current, [])
-        }
-        const ended = yield* run<{ invariant: string; detail: string }>(
-          "select invariant, detail from tributary.violations order by invariant"
-        )
-        assert.deepStrictEqual(
-          ended.map(({ invariant }) => invariant),
-          Object.keys(mistakes).sort()
-        )
-        assert.match(ended[1]!.detail, /^order \d+ has the total [\d.]+, but its \d+ deposits add up to 99999999/)
-      }),
-    60_000
-  )
+suite("the built-in invariants", layerDemo, (test, it) => {
+  test("hold for the demo data, name the record that breaks one, and end with its repair", function* () {
+    assert.deepStrictEqual(
+      invariants.map(({ name }) => name),
+      Object.keys(mistakes).sort(),
+      "each rule has a mistake"
+    )
+    yield* changed(companies, resources)
+    assert.strictEqual(yield* sync, invariants.length * companies.length)
+    assert.deepStrictEqual(yield* current, [])
+    assert.deepStrictEqual(
+      yield* states,
+      invariants.flatMap(({ name }) => companies.map((company) => `${name} of ${company}: holds`)).sort()
+    )
+    assert.strictEqual(yield* sync, 0, "nothing changed")
+    for (const [name, make] of Object.entries(mistakes)) {
+      const { names, repair } = make()
+      yield* sync
+      assert.deepStrictEqual(yield* current, [`${name} of 1: ${names} unconfirmed`])
+      yield* sync
+      assert.deepStrictEqual(yield* current, [`${name} of 1: ${names}`])
+      repair()
+      yield* sync
+      assert.deepStrictEqual(yield* current, [])
+    }
+    const ended = yield* run<{ invariant: string; detail: string }>(
+      "select invariant, detail from tributary.violations order by invariant"
+    )
+    assert.deepStrictEqual(
+      ended.map(({ invariant }) => invariant),
+      Object.keys(mistakes).sort()
+    )
+    assert.match(ended[1]!.detail, /^order \d+ has the total [\d.]+, but its \d+ deposits add up to 99999999/)
+  })
 
   it.effect("name only existing facts and resources", () =>
     Effect.sync(() => {

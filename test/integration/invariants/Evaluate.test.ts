@@ -91,13 +91,8 @@ describe("a violation", () => {
     yield* evaluate([priced])
     assert.deepStrictEqual(yield* current, [])
     assert.deepStrictEqual(yield* observe, [])
-    const settings = { runs: "90 days", quarantine: "90 days", outbox: "90 days", events: "90 days" } as const
-    const retention = {
-      runs: Duration.fromInputUnsafe(settings.runs),
-      quarantine: Duration.fromInputUnsafe(settings.quarantine),
-      outbox: Duration.fromInputUnsafe(settings.outbox),
-      events: Duration.fromInputUnsafe(settings.events)
-    }
+    const kept = Duration.days(90)
+    const retention = { runs: kept, quarantine: kept, outbox: kept, events: kept }
     assert.strictEqual((yield* Retention.pass(retention)).violations, 0)
     yield* pass(91 * 86_400)
     assert.strictEqual((yield* Retention.pass(retention)).violations, 1)

@@ -11,7 +11,7 @@ import { changed, run, scanned } from "./landings.ts"
 export const test = <A>(
   name: string,
   body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
-) => it.live(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 60_000 })
+) => it.effect(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 60_000 })
 
 export const ruleOf = (name: string, sql: string, change: Partial<Invariant> = {}): Invariant => ({
   name,

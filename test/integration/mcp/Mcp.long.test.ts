@@ -1,12 +1,11 @@
 /** Assistants: questions to every tool, hostile inputs, and both transports. */
 import * as http from "node:http"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
+import { Effect, Exit, Scope } from "effect"
 import { visibleLines } from "../../../src/web/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
-import { startCommand } from "../../support/reference.ts"
+import { liveTest } from "../../support/live.ts"
+import { firstLine, startCommand } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
 import { hostile, instructions } from "./hostile.ts"
@@ -304,27 +303,20 @@ describe("an assistant", () => {
 
 /** Starts `serve` with a dashboard; answers its address. */
 const serving = Effect.fnUntraced(function* (env: Readonly<Record<string, string>>) {
-  const { child } = world.command(["serve", "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0", "--json"], {
-    ...environment(),
-    ...env
-  })
-  yield* Effect.addFinalizer(() =>
-    Effect.promise(async () => {
-      child.kill("SIGTERM")
-      if (child.exitCode === null) await new Promise((resolve) => child.once("exit", resolve))
-    })
-  )
-  return yield* Effect.promise(
-    () =>
-      new Promise<string>((resolve) => {
-        let text = ""
-        child.stdout!.on("data", (chunk: Buffer) => {
-          text += chunk.toString()
-          const line = text.split("\n").find((one) => one.includes('"ready"'))
-          if (line !== undefined && text.includes("\n")) resolve((JSON.parse(line) as { dashboard: string }).dashboard)
-        })
+  const command = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      world.command(["serve", "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0", "--json"], {
+        ...environment(),
+        ...env
       })
+    ),
+    ({ child, done }) =>
+      Effect.andThen(
+        Effect.sync(() => child.kill("SIGTERM")),
+        Effect.promise(() => done)
+      )
   )
+  return (JSON.parse(yield* Effect.promise(() => firstLine(command))) as { readonly dashboard: string }).dashboard
 })
 
 const initialize = JSON.stringify({
@@ -353,83 +345,61 @@ const statusOf = (url: string, headers: http.OutgoingHttpHeaders, body = initial
   })
 
 describe("the endpoint of assistants at the dashboard", () => {
-  it(
-    "needs a token, and answers the same tools",
-    () =>
-      Effect.runPromise(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const url = `${yield* serving({})}/mcp`
-            const made = yield* Effect.promise(
-              () =>
-                startCommand(["serve", "tokens", "add", "assistant"], {
-                  cwd: world.folder,
-                  env: environment()
-                }).done
-            )
-            const bearer = { authorization: `Bearer ${made.stdout.split("\n")[0]}` }
-            assert.strictEqual(yield* Effect.promise(() => statusOf(url, { authorization: `Bearer ${password}` })), 401)
-            const status = (headers: http.OutgoingHttpHeaders, body?: string) =>
-              Effect.promise(() => statusOf(url, headers, body))
-            assert.strictEqual(yield* status({}), 401)
-            assert.strictEqual(yield* status({ authorization: "Bearer wrong" }), 401)
-            assert.strictEqual(yield* status({ authorization: `Basic ${btoa(`x:${password}`)}` }), 401)
-            assert.strictEqual(yield* status({ ...bearer, origin: "https://evil.example" }), 403)
-            assert.strictEqual(yield* status({ ...bearer, origin: new URL(url).origin }), 403)
-            assert.strictEqual(yield* status(bearer, "x".repeat(100_000)), 413)
-            assert.strictEqual(yield* status(bearer), 200)
-            // The other forms of the dashboard still need a session.
-            assert.strictEqual(yield* Effect.promise(() => statusOf(new URL("/tasks/run", url).href, bearer)), 403)
+  liveTest("needs a token, and answers the same tools", function* () {
+    const url = `${yield* serving({})}/mcp`
+    const made = yield* Effect.promise(
+      () =>
+        startCommand(["serve", "tokens", "add", "assistant"], {
+          cwd: world.folder,
+          env: environment()
+        }).done
+    )
+    const bearer = { authorization: `Bearer ${made.stdout.split("\n")[0]}` }
+    assert.strictEqual(yield* Effect.promise(() => statusOf(url, { authorization: `Bearer ${password}` })), 401)
+    const status = (headers: http.OutgoingHttpHeaders, body?: string) =>
+      Effect.promise(() => statusOf(url, headers, body))
+    assert.strictEqual(yield* status({}), 401)
+    assert.strictEqual(yield* status({ authorization: "Bearer wrong" }), 401)
+    assert.strictEqual(yield* status({ authorization: `Basic ${btoa(`x:${password}`)}` }), 401)
+    assert.strictEqual(yield* status({ ...bearer, origin: "https://evil.example" }), 403)
+    assert.strictEqual(yield* status({ ...bearer, origin: new URL(url).origin }), 403)
+    assert.strictEqual(yield* status(bearer, "x".repeat(100_000)), 413)
+    assert.strictEqual(yield* status(bearer), 200)
+    // The other forms of the dashboard still need a session.
+    assert.strictEqual(yield* Effect.promise(() => statusOf(new URL("/tasks/run", url).href, bearer)), 403)
 
-            const assistant = yield* overHttp(url, bearer)
-            const answered = yield* Effect.promise(() =>
-              assistant.call("query", { sql: "select count(*) from orders" })
-            )
-            assert.isFalse(answered.isError, answered.text)
-            assert.deepEqual(answered.data!["rows"], [["150"]])
-            assertContext(answered, "over HTTP")
-            for (const { tool, args } of hostile.filter(
-              (one, at) => at % 9 === 0 && JSON.stringify(one).length < 60_000
-            )) {
-              const one = yield* Effect.promise(() => assistant.call(tool, args))
-              assertNoSecret(JSON.stringify(one), tool)
-            }
-            const plan = yield* Effect.promise(() => assistant.call("plan_sync", { resources: ["orders"] }))
-            assert.isFalse(plan.isError, plan.text)
-            const checked = yield* Effect.promise(() =>
-              assistant.call("dry_run_push", {
-                resource: "customers",
-                records: '{"externalid":"h-1","customercode":"H1","name":"H"}',
-                company: "main"
-              })
-            )
-            assert.isFalse(checked.isError, checked.text)
-            yield* Effect.promise(() => assistant.end())
-          })
-        )
-      ),
-    180_000
-  )
+    const assistant = yield* overHttp(url, bearer)
+    const answered = yield* Effect.promise(() => assistant.call("query", { sql: "select count(*) from orders" }))
+    assert.isFalse(answered.isError, answered.text)
+    assert.deepEqual(answered.data!["rows"], [["150"]])
+    assertContext(answered, "over HTTP")
+    for (const { tool, args } of hostile.filter((one, at) => at % 9 === 0 && JSON.stringify(one).length < 60_000)) {
+      const one = yield* Effect.promise(() => assistant.call(tool, args))
+      assertNoSecret(JSON.stringify(one), tool)
+    }
+    const plan = yield* Effect.promise(() => assistant.call("plan_sync", { resources: ["orders"] }))
+    assert.isFalse(plan.isError, plan.text)
+    const checked = yield* Effect.promise(() =>
+      assistant.call("dry_run_push", {
+        resource: "customers",
+        records: '{"externalid":"h-1","customercode":"H1","name":"H"}',
+        company: "main"
+      })
+    )
+    assert.isFalse(checked.isError, checked.text)
+    yield* Effect.promise(() => assistant.end())
+  })
 
-  it(
-    "without a password answers this machine by its own names only",
-    () =>
-      Effect.runPromise(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const url = `${yield* serving({ TRIBUTARY_DASHBOARD_PASSWORD: "" })}/mcp`
-            const status = (headers: http.OutgoingHttpHeaders) => Effect.promise(() => statusOf(url, headers))
-            assert.strictEqual(yield* status({}), 200)
-            assert.strictEqual(yield* status({ host: "evil.example" }), 403)
-            assert.strictEqual(yield* status({ "x-forwarded-for": "10.0.0.1" }), 403)
-            assert.strictEqual(yield* status({ "sec-fetch-site": "cross-site" }), 403)
-            assert.strictEqual(yield* status({ origin: new URL(url).origin }), 403)
-            const assistant = yield* overHttp(url, {})
-            const answered = yield* Effect.promise(() => assistant.call("freshness", { resource: "orders" }))
-            assert.isFalse(answered.isError, answered.text)
-          })
-        )
-      ),
-    120_000
-  )
+  liveTest("without a password answers this machine by its own names only", function* () {
+    const url = `${yield* serving({ TRIBUTARY_DASHBOARD_PASSWORD: "" })}/mcp`
+    const status = (headers: http.OutgoingHttpHeaders) => Effect.promise(() => statusOf(url, headers))
+    assert.strictEqual(yield* status({}), 200)
+    assert.strictEqual(yield* status({ host: "evil.example" }), 403)
+    assert.strictEqual(yield* status({ "x-forwarded-for": "10.0.0.1" }), 403)
+    assert.strictEqual(yield* status({ "sec-fetch-site": "cross-site" }), 403)
+    assert.strictEqual(yield* status({ origin: new URL(url).origin }), 403)
+    const assistant = yield* overHttp(url, {})
+    const answered = yield* Effect.promise(() => assistant.call("freshness", { resource: "orders" }))
+    assert.isFalse(answered.isError, answered.text)
+  })
 })

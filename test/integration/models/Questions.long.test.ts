@@ -4,26 +4,23 @@
  */
 import { readFileSync } from "node:fs"
 import { assert, it as test, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { modelDatasetsOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as Reader from "../../../src/warehouse/Reader.ts"
 import * as ReaderQuery from "../../../src/warehouse/ReaderQuery.ts"
-import * as Views from "../../../src/warehouse/Views.ts"
-import { makeInstallation } from "../../support/installation.ts"
-import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+import { booksOf, layerCatalogue } from "../../support/demo.ts"
+import { clockIs } from "../../support/postgres.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
+import { connect, layerClients, makeSource } from "../../support/source.ts"
 import { answers, type Given } from "./answers.ts"
-import { booksOf } from "./compare.ts"
 import { type Json, plain } from "./figures.ts"
 
 const textOf = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8")
@@ -45,8 +42,10 @@ const tables = new Map(resources.map((resource) => [resource.path, tableOf(resou
 const unstorable = "\ud800"
 
 const makeCompany = Effect.gen(function* () {
-  const { baseUrl, send, control, lines, connect } = yield* makeInstallation
-  const { token, connector } = yield* connect(1, false)
+  const source = yield* makeSource("demo")
+  const { token, connector } = yield* connect(source, 1)
+  const control = (method: string, path: string, body?: unknown) =>
+    Effect.promise(() => source.control(method, path, body))
   const bringOver = Effect.fnUntraced(function* (full: boolean) {
     const report = yield* sync({
       companies: [{ name: "main", connector, resources }],
@@ -63,7 +62,7 @@ const makeCompany = Effect.gen(function* () {
     const state = new Map<string, ReadonlyArray<string>>()
     for (const path of paths) {
       // The record that no column can hold is in no table.
-      const all = yield* lines(`/state?company=1&resource=${path}`)
+      const all = yield* Effect.promise(() => source.lines(`/state?company=1&resource=${path}`))
       state.set(
         path,
         all.filter((line) => !line.includes("\\ud800"))
@@ -87,10 +86,11 @@ const makeCompany = Effect.gen(function* () {
     put: (resource: string, record: Json) => control("POST", "/records", { company: 1, resource, records: [record] }),
     /** A request as a client of the API sends it. */
     call: (method: string, path: string, body: unknown) =>
-      Effect.map(
-        send(method, `${baseUrl}${path}`, body, { authorization: `Bearer ${token}` }),
-        ({ text }) => JSON.parse(text) as Json
-      )
+      Effect.promise(async () => {
+        const headers = { "content-type": "application/json", authorization: `Bearer ${token}` }
+        const response = await fetch(`${source.baseUrl}${path}`, { method, headers, body: JSON.stringify(body) })
+        return (await response.json()) as Json
+      })
   }
 })
 
@@ -162,60 +162,60 @@ test("the README has three of the questions", () => {
   )
 })
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the questions", (it) => {
-  it.effect(
-    "have the answers that the records of the server give",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* sql.unsafe(clockIs("clock_timestamp() - interval ''40 days''"))
-        const installation = yield* makeCompany
-        yield* installation.bringOver(false)
-        for (const datasets of modelDatasetsOf(datasetsDefault)) {
-          assert.deepStrictEqual((yield* Views.apply(readModels(), datasets)).refused, [])
-        }
-        const before = yield* installation.books
-        yield* sql.unsafe(clockIs("clock_timestamp()"))
-        const expected = yield* change(installation, before)
-        yield* installation.bringOver(true)
-        const { requests } = JSON.parse(yield* installation.control("GET", "/requests")) as {
-          readonly requests: ReadonlyArray<{ readonly path: string; readonly method: string }>
-        }
-        const [at] = yield* sql<{ readonly moment: string; readonly day: string; readonly today: string }>`
+layer(Layer.merge(layerCatalogue, layerClients), { excludeTestServices: true, timeout: "120 seconds" })(
+  "the questions",
+  (it) => {
+    it.effect(
+      "have the answers that the records of the server give",
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* sql.unsafe(clockIs("clock_timestamp() - interval ''40 days''"))
+          const installation = yield* makeCompany
+          yield* installation.bringOver(false)
+          const before = yield* installation.books
+          yield* sql.unsafe(clockIs("clock_timestamp()"))
+          const expected = yield* change(installation, before)
+          yield* installation.bringOver(true)
+          const { requests } = (yield* installation.control("GET", "/requests")) as {
+            readonly requests: ReadonlyArray<{ readonly path: string; readonly method: string }>
+          }
+          const [at] = yield* sql<{ readonly moment: string; readonly day: string; readonly today: string }>`
         select (now() - interval '20 days')::text as moment, (now() - interval '20 days')::date::text as day,
                current_date::text as today`
-        const given: Given = {
-          ...expected,
-          before,
-          now: yield* installation.books,
-          today: at!.today,
-          day: at!.day,
-          resources: paths,
-          quarantined: ["areas", "901", "name", "contains half a surrogate pair"],
-          requests: (resource) =>
-            requests.filter(({ method, path }) => method === "GET" && path.split(/[?/]/)[1] === resource).length
-        }
-        assert.isAtLeast(questions.length, 40)
-        assert.deepStrictEqual(questions.map(({ title }) => title).sort(), Object.keys(answers).sort())
-        const wrong: Array<string> = []
-        for (const { title, sql: text, isAsOf } of questions) {
-          // A reader of the page may paste it between double quotes of a shell.
-          assert.notMatch(text, /["$`\\]/, title)
-          const rows = yield* readAt(text, isAsOf ? at!.moment : "")
-          const is = sorted(rows)
-          const ought = sorted(answers[title]!(given))
-          if (ought.length === 0) wrong.push(`${title}\n  the demo has no row that answers it`)
-          if (JSON.stringify(is) !== JSON.stringify(ought)) {
-            const only = (some: ReadonlyArray<string>, other: ReadonlyArray<string>) =>
-              some
-                .filter((row) => !other.includes(row))
-                .slice(0, 5)
-                .join("\n    ")
-            wrong.push(`${title}\n  has  ${only(is, ought)}\n  lacks ${only(ought, is)}`)
+          const given: Given = {
+            ...expected,
+            before,
+            now: yield* installation.books,
+            today: at!.today,
+            day: at!.day,
+            resources: paths,
+            quarantined: ["areas", "901", "name", "contains half a surrogate pair"],
+            requests: (resource) =>
+              requests.filter(({ method, path }) => method === "GET" && path.split(/[?/]/)[1] === resource).length
           }
-        }
-        assert.strictEqual(wrong.join("\n\n"), "")
-      }),
-    120_000
-  )
-})
+          assert.isAtLeast(questions.length, 40)
+          assert.deepStrictEqual(questions.map(({ title }) => title).sort(), Object.keys(answers).sort())
+          const wrong: Array<string> = []
+          for (const { title, sql: text, isAsOf } of questions) {
+            // A reader of the page may paste it between double quotes of a shell.
+            assert.notMatch(text, /["$`\\]/, title)
+            const rows = yield* readAt(text, isAsOf ? at!.moment : "")
+            const is = sorted(rows)
+            const ought = sorted(answers[title]!(given))
+            if (ought.length === 0) wrong.push(`${title}\n  the demo has no row that answers it`)
+            if (JSON.stringify(is) !== JSON.stringify(ought)) {
+              const only = (some: ReadonlyArray<string>, other: ReadonlyArray<string>) =>
+                some
+                  .filter((row) => !other.includes(row))
+                  .slice(0, 5)
+                  .join("\n    ")
+              wrong.push(`${title}\n  has  ${only(is, ought)}\n  lacks ${only(ought, is)}`)
+            }
+          }
+          assert.strictEqual(wrong.join("\n\n"), "")
+        }),
+      120_000
+    )
+  }
+)

@@ -1,7 +1,6 @@
-import { assert, describe, it as test, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { assert, describe, it as test } from "@effect/vitest"
+import { Effect, Tracer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Tracer from "effect/Tracer"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import { missingModel, read } from "../../../src/cli/query.ts"
@@ -13,6 +12,7 @@ import * as Views from "../../../src/warehouse/Views.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { resourcesOf } from "./compare.ts"
+import { suite } from "../../support/suite.ts"
 
 /** A view over `shelves` with these columns. */
 const model = (columns: ReadonlyArray<readonly [name: string, type: string, sql: string]>, name = "stock") =>
@@ -55,228 +55,210 @@ const columnsOf = (view: string) =>
     )
   )
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the model views", (it) => {
-  it.effect("are created in the configured datasets, and cost one query when they are current", () =>
-    Effect.gen(function* () {
-      const models = readModels()
-      const datasets = { current: "mill", history: "mill_history", asOf: "mill_asof", models: "mill_views" }
-      const resources = resourcesOf(models)
-      yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
-      const first = yield* Views.apply(models, datasets)
-      assert.deepStrictEqual([first.refused, first.skipped], [[], []])
-      assert.isAbove(first.done.length, 200)
+suite("the model views", layerWarehouse, (test) => {
+  test("are created in the configured datasets, and cost one query when they are current", function* () {
+    const models = readModels()
+    const datasets = { current: "mill", history: "mill_history", asOf: "mill_asof", models: "mill_views" }
+    const resources = resourcesOf(models)
+    yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
+    const first = yield* Views.apply(models, datasets)
+    assert.deepStrictEqual([first.refused, first.skipped], [[], []])
+    assert.isAbove(first.done.length, 200)
 
-      let statements = 0
-      const tracer = Tracer.make({
-        span: (options) => {
-          if (options.kind === "client") statements += 1
-          return new Tracer.NativeSpan(options)
-        }
-      })
-      const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
-      assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
-      assert.strictEqual(statements, 1)
-      assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
-      const sql = yield* SqlClient.SqlClient
-      for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
-      const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
-      assert.strictEqual(elsewhere.length, 0)
-    })
-  )
-
-  it.effect("that do not exist name the resources that they need to the query that reads them", () =>
-    Effect.gen(function* () {
-      const models = readModels()
-      const { resources } = models.find(({ name }) => name === "receivables_aging")!
-      const datasets = { current: "thin", history: "thin_history", asOf: "thin_asof" }
-      yield* TablePlan.apply([tableOf(serviceV2.resources.get("invoices")!, datasets)])
-      const missing = resources.filter((path) => path !== "invoices")
-      assert.isNotEmpty(missing)
-      const inOctober = { moment: "2026-10-31", mode: "warehouse" } as const
-      for (const [name, at] of [
-        ["receivables_aging", undefined],
-        ["erp_models.receivables_aging", undefined],
-        ["receivables_aging", inOctober]
-      ] as const) {
-        const error = yield* Effect.flip(read(`select * from ${name}`, at))
-        assert.strictEqual(error._tag, "DatabaseError")
-        const said = yield* missingModel(error, models, datasets)
-        assert.include(said, `the model receivables_aging does not exist yet: it needs ${missing.join(", ")}, which`)
-        assert.include(said, `tributary sync ${missing.join(" ")}`)
+    let statements = 0
+    const tracer = Tracer.make({
+      span: (options) => {
+        if (options.kind === "client") statements += 1
+        return new Tracer.NativeSpan(options)
       }
-      const other = yield* Effect.flip(read("select * from no_such_table"))
-      assert.isNull(yield* missingModel(other, models, datasets))
     })
-  )
+    const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
+    assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
+    assert.strictEqual(statements, 1)
+    assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
+    const sql = yield* SqlClient.SqlClient
+    for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
+    const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
+    assert.strictEqual(elsewhere.length, 0)
+  })
 
-  it.effect("are skipped while a table that they read is missing", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      const other = modelOf(
-        "lent",
-        "-- What is lent?\n--\n-- Columns:\n--   id bigint: number\nselect l.id from {{loans}} l join {{shelves}} s using (id)\n"
-      )
-      const none = yield* Views.apply([other], datasets)
-      assert.deepStrictEqual(none, { done: [], skipped: [{ name: "lent", missing: ["loans"] }], refused: [] })
-      const some = yield* Views.apply([other, model([company])], datasets)
-      assert.deepStrictEqual(some.skipped, [{ name: "lent", missing: ["loans"] }])
-      yield* sql.unsafe(`select * from ${view}`)
-      yield* sql.unsafe(`create table ${datasets.current}.loans (id bigint)`)
-      const all = yield* Views.apply([other, model([company])], datasets)
-      assert.deepStrictEqual(all.skipped, [])
-      assert.isTrue(all.done.every((statement) => statement.includes("lent")))
-      assert.deepStrictEqual((yield* Views.apply([], datasets)).done, [])
-    })
-  )
+  test("that do not exist name the resources that they need to the query that reads them", function* () {
+    const models = readModels()
+    const { resources } = models.find(({ name }) => name === "receivables_aging")!
+    const datasets = { current: "thin", history: "thin_history", asOf: "thin_asof" }
+    yield* TablePlan.apply([tableOf(serviceV2.resources.get("invoices")!, datasets)])
+    const missing = resources.filter((path) => path !== "invoices")
+    assert.isNotEmpty(missing)
+    const inOctober = { moment: "2026-10-31", mode: "warehouse" } as const
+    for (const [name, at] of [
+      ["receivables_aging", undefined],
+      ["erp_models.receivables_aging", undefined],
+      ["receivables_aging", inOctober]
+    ] as const) {
+      const error = yield* Effect.flip(read(`select * from ${name}`, at))
+      assert.strictEqual(error._tag, "DatabaseError")
+      const said = yield* missingModel(error, models, datasets)
+      assert.include(said, `the model receivables_aging does not exist yet: it needs ${missing.join(", ")}, which`)
+      assert.include(said, `tributary sync ${missing.join(" ")}`)
+    }
+    const other = yield* Effect.flip(read("select * from no_such_table"))
+    assert.isNull(yield* missingModel(other, models, datasets))
+  })
 
-  it.effect("read the tables of the dataset that has its name after the first one was renamed", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      const { current } = datasets
-      yield* Views.apply([model([company, book])], datasets)
-      yield* sql.unsafe(`alter schema ${current} rename to ${current}_old`)
-      yield* sql.unsafe(`create schema ${current}`)
-      yield* sql.unsafe(`create table ${current}.shelves (like ${current}_old.shelves including all)`)
-      yield* sql.unsafe(`insert into ${current}.shelves values (1, 1, 9, 2.5)`)
-      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
-      yield* Views.apply([model([company, book])], datasets)
-      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [{ book_id: 9n }])
-      assert.deepStrictEqual((yield* Views.planFor([model([company, book])], datasets)).steps, [])
-    })
-  )
+  test("are skipped while a table that they read is missing", function* () {
+    const { sql, datasets, view } = yield* library
+    const other = modelOf(
+      "lent",
+      "-- What is lent?\n--\n-- Columns:\n--   id bigint: number\nselect l.id from {{loans}} l join {{shelves}} s using (id)\n"
+    )
+    const none = yield* Views.apply([other], datasets)
+    assert.deepStrictEqual(none, { done: [], skipped: [{ name: "lent", missing: ["loans"] }], refused: [] })
+    const some = yield* Views.apply([other, model([company])], datasets)
+    assert.deepStrictEqual(some.skipped, [{ name: "lent", missing: ["loans"] }])
+    yield* sql.unsafe(`select * from ${view}`)
+    yield* sql.unsafe(`create table ${datasets.current}.loans (id bigint)`)
+    const all = yield* Views.apply([other, model([company])], datasets)
+    assert.deepStrictEqual(all.skipped, [])
+    assert.isTrue(all.done.every((statement) => statement.includes("lent")))
+    assert.deepStrictEqual((yield* Views.apply([], datasets)).done, [])
+  })
 
-  it.effect("get new columns in place when other views depend on them", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      yield* Views.apply([model([company])], datasets)
-      yield* sql.unsafe(`create view ${datasets.current}.mine as select * from ${view}`)
-      const grown = model([company, named])
-      const { steps } = yield* Views.planFor([grown], datasets)
-      assert.match(steps[0]!.statements[0]!, /^create or replace view/)
-      assert.deepStrictEqual((yield* Views.apply([grown], datasets)).refused, [])
-      assert.deepStrictEqual(yield* columnsOf(view), [
-        { name: "company_id", comment: "the company_id" },
-        { name: "named", comment: "the named" }
-      ])
-      yield* sql.unsafe(`insert into ${datasets.current}.shelves values (1, 1, 7, 2.5)`)
-      const rows = yield* sql.unsafe<{ named: string }>(`select named from ${view}`)
-      assert.match(rows[0]!.named, /^it's \d{4}-\d\d-\d\d$/)
-    })
-  )
+  test("read the tables of the dataset that has its name after the first one was renamed", function* () {
+    const { sql, datasets, view } = yield* library
+    const { current } = datasets
+    yield* Views.apply([model([company, book])], datasets)
+    yield* sql.unsafe(`alter schema ${current} rename to ${current}_old`)
+    yield* sql.unsafe(`create schema ${current}`)
+    yield* sql.unsafe(`create table ${current}.shelves (like ${current}_old.shelves including all)`)
+    yield* sql.unsafe(`insert into ${current}.shelves values (1, 1, 9, 2.5)`)
+    assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
+    yield* Views.apply([model([company, book])], datasets)
+    assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [{ book_id: 9n }])
+    assert.deepStrictEqual((yield* Views.planFor([model([company, book])], datasets)).steps, [])
+  })
 
-  it.effect("are never dropped with their dependants, and keep their grants when they are recreated", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      yield* Views.apply([model([company, book]), model([company], "calm")], datasets)
-      yield* sql.unsafe(`grant select on ${view} to pg_monitor, public`)
-      yield* sql.unsafe(`create view ${datasets.current}.mine as select book_id from ${view}`)
-      const changed = [model([company, price]), model([company, price], "calm")]
-      const refused = yield* Views.apply(changed, datasets)
-      assert.strictEqual(refused.refused.length, 1)
-      assert.include(refused.refused[0]!.reason, `${datasets.current}.mine depends on it`)
-      assert.include(refused.refused[0]!.remedy, "tributary schema apply")
-      assert.deepStrictEqual(
-        (yield* columnsOf(view)).map(({ name }) => name),
-        ["company_id", "book_id"]
-      )
-      assert.strictEqual((yield* columnsOf(`${datasets.models}.calm`)).length, 2)
-      yield* sql.unsafe(`drop view ${datasets.current}.mine`)
-      const done = yield* Views.apply(changed, datasets)
-      assert.deepStrictEqual(done.refused, [])
-      assert.isFalse(done.done.some((statement) => /cascade/i.test(statement)))
-      assert.deepStrictEqual(
-        (yield* columnsOf(view)).map(({ name }) => name),
-        ["company_id", "price"]
-      )
-      const granted = yield* sql.unsafe<{ grantee: string }>(
-        `select g.grantee::regrole::text as grantee from pg_class c, aclexplode(c.relacl) g
+  test("get new columns in place when other views depend on them", function* () {
+    const { sql, datasets, view } = yield* library
+    yield* Views.apply([model([company])], datasets)
+    yield* sql.unsafe(`create view ${datasets.current}.mine as select * from ${view}`)
+    const grown = model([company, named])
+    const { steps } = yield* Views.planFor([grown], datasets)
+    assert.match(steps[0]!.statements[0]!, /^create or replace view/)
+    assert.deepStrictEqual((yield* Views.apply([grown], datasets)).refused, [])
+    assert.deepStrictEqual(yield* columnsOf(view), [
+      { name: "company_id", comment: "the company_id" },
+      { name: "named", comment: "the named" }
+    ])
+    yield* sql.unsafe(`insert into ${datasets.current}.shelves values (1, 1, 7, 2.5)`)
+    const rows = yield* sql.unsafe<{ named: string }>(`select named from ${view}`)
+    assert.match(rows[0]!.named, /^it's \d{4}-\d\d-\d\d$/)
+  })
+
+  test("are never dropped with their dependants, and keep their grants when they are recreated", function* () {
+    const { sql, datasets, view } = yield* library
+    yield* Views.apply([model([company, book]), model([company], "calm")], datasets)
+    yield* sql.unsafe(`grant select on ${view} to pg_monitor, public`)
+    yield* sql.unsafe(`create view ${datasets.current}.mine as select book_id from ${view}`)
+    const changed = [model([company, price]), model([company, price], "calm")]
+    const refused = yield* Views.apply(changed, datasets)
+    assert.strictEqual(refused.refused.length, 1)
+    assert.include(refused.refused[0]!.reason, `${datasets.current}.mine depends on it`)
+    assert.include(refused.refused[0]!.remedy, "tributary schema apply")
+    assert.deepStrictEqual(
+      (yield* columnsOf(view)).map(({ name }) => name),
+      ["company_id", "book_id"]
+    )
+    assert.strictEqual((yield* columnsOf(`${datasets.models}.calm`)).length, 2)
+    yield* sql.unsafe(`drop view ${datasets.current}.mine`)
+    const done = yield* Views.apply(changed, datasets)
+    assert.deepStrictEqual(done.refused, [])
+    assert.isFalse(done.done.some((statement) => /cascade/i.test(statement)))
+    assert.deepStrictEqual(
+      (yield* columnsOf(view)).map(({ name }) => name),
+      ["company_id", "price"]
+    )
+    const granted = yield* sql.unsafe<{ grantee: string }>(
+      `select g.grantee::regrole::text as grantee from pg_class c, aclexplode(c.relacl) g
           where c.oid = '${view}'::regclass and g.privilege_type = 'SELECT' and g.grantee <> c.relowner order by 1`
-      )
-      assert.deepStrictEqual(granted, [{ grantee: "-" }, { grantee: "pg_monitor" }])
-    })
-  )
+    )
+    assert.deepStrictEqual(granted, [{ grantee: "-" }, { grantee: "pg_monitor" }])
+  })
 
-  it.effect("never replace objects of other owners, and a failing view does not stop the others", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      yield* sql.unsafe(`create schema ${datasets.models}`)
-      yield* sql.unsafe(`create view ${view} as select 1 as mine`)
-      yield* sql.unsafe(`create table ${datasets.models}.shop (id bigint)`)
-      const broken = model([company, ["gone", "text", "s.nosuchcolumn"]], "broken")
-      const report = yield* Views.apply(
-        [broken, model([company]), model([company], "shop"), model([company], "good")],
-        datasets
-      )
-      assert.deepStrictEqual(report.refused.map(({ name }) => name).sort(), ["broken", "shop", "stock"])
-      const reason = (name: string) => report.refused.find((one) => one.name === name)!.reason
-      assert.include(reason("broken"), "nosuchcolumn")
-      assert.include(reason("stock"), "not one of Tributary's views")
-      assert.deepStrictEqual(
-        (yield* columnsOf(view)).map(({ name }) => name),
-        ["mine"]
-      )
-      yield* sql.unsafe(`select company_id from ${datasets.models}.good`)
-    })
-  )
+  test("never replace objects of other owners, and a failing view does not stop the others", function* () {
+    const { sql, datasets, view } = yield* library
+    yield* sql.unsafe(`create schema ${datasets.models}`)
+    yield* sql.unsafe(`create view ${view} as select 1 as mine`)
+    yield* sql.unsafe(`create table ${datasets.models}.shop (id bigint)`)
+    const broken = model([company, ["gone", "text", "s.nosuchcolumn"]], "broken")
+    const report = yield* Views.apply(
+      [broken, model([company]), model([company], "shop"), model([company], "good")],
+      datasets
+    )
+    assert.deepStrictEqual(report.refused.map(({ name }) => name).sort(), ["broken", "shop", "stock"])
+    const reason = (name: string) => report.refused.find((one) => one.name === name)!.reason
+    assert.include(reason("broken"), "nosuchcolumn")
+    assert.include(reason("stock"), "not one of Tributary's views")
+    assert.deepStrictEqual(
+      (yield* columnsOf(view)).map(({ name }) => name),
+      ["mine"]
+    )
+    yield* sql.unsafe(`select company_id from ${datasets.models}.good`)
+  })
 
-  it.effect("wait briefly for locks of readers, and are created once by concurrent programs", () =>
-    Effect.gen(function* () {
-      const { sql, datasets, view } = yield* library
-      const reports = yield* Effect.all(
-        [Views.apply([model([company])], datasets), Views.apply([model([company])], datasets)],
-        { concurrency: 2 }
-      )
-      assert.deepStrictEqual(
-        reports.map(({ refused }) => refused),
-        [[], []]
-      )
-      assert.strictEqual(reports.filter(({ done }) => done.length > 0).length, 1)
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const reader = yield* (yield* Database).connect
-          yield* Effect.promise(() => reader.query(`begin; select * from ${view}`))
-          const report = yield* Views.apply([model([company, book]), model([company], "other")], datasets)
-          assert.deepStrictEqual(
-            report.refused.map(({ name }) => name),
-            ["stock", "other"]
-          )
-          assert.include(report.refused[0]!.remedy, "the next run tries again")
-        })
-      )
-      assert.deepStrictEqual((yield* Views.apply([model([company, book])], datasets)).refused, [])
-      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
-    })
-  )
-
-  it.effect("create an index once the table is known to be large", () =>
-    Effect.gen(function* () {
-      const { sql, datasets } = yield* library
-      const shelves = `${datasets.current}.shelves`
-      const models = [model([company])]
-      const indexes = () =>
-        sql.unsafe<{ name: string }>(
-          `select indexrelid::regclass::text as name from pg_index where indrelid = '${shelves}'::regclass and not indisprimary`
+  test("wait briefly for locks of readers, and are created once by concurrent programs", function* () {
+    const { sql, datasets, view } = yield* library
+    const reports = yield* Effect.all(
+      [Views.apply([model([company])], datasets), Views.apply([model([company])], datasets)],
+      { concurrency: 2 }
+    )
+    assert.deepStrictEqual(
+      reports.map(({ refused }) => refused),
+      [[], []]
+    )
+    assert.strictEqual(reports.filter(({ done }) => done.length > 0).length, 1)
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const reader = yield* (yield* Database).connect
+        yield* Effect.promise(() => reader.query(`begin; select * from ${view}`))
+        const report = yield* Views.apply([model([company, book]), model([company], "other")], datasets)
+        assert.deepStrictEqual(
+          report.refused.map(({ name }) => name),
+          ["stock", "other"]
         )
-      yield* Views.apply(models, datasets)
-      yield* sql.unsafe(`insert into ${shelves} select 1, i, i % 100, 1 from generate_series(1, 9999) i`)
-      yield* sql.unsafe(`analyze ${shelves}`)
-      yield* Views.apply(models, datasets)
-      assert.deepStrictEqual(yield* indexes(), [])
-      yield* sql.unsafe(`insert into ${shelves} select 2, i, i % 100, 1 from generate_series(1, 10) i`)
-      // The size of the table is not known yet.
-      yield* Views.apply(models, datasets)
-      assert.deepStrictEqual(yield* indexes(), [])
-      yield* sql.unsafe(`analyze ${shelves}`)
-      const { done } = yield* Views.apply(models, datasets)
-      assert.match(done[0]!, /^create index if not exists "shelves__by_bookid" on .* \("_company_id", "bookid"\)$/)
-      assert.deepStrictEqual(yield* indexes(), [{ name: `${datasets.current}.shelves__by_bookid` }])
-      assert.deepStrictEqual((yield* Views.apply(models, datasets)).done, [])
-      const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(
-        `explain select * from ${shelves} where _company_id = 1 and bookid = 3`
+        assert.include(report.refused[0]!.remedy, "the next run tries again")
+      })
+    )
+    assert.deepStrictEqual((yield* Views.apply([model([company, book])], datasets)).refused, [])
+    assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
+  })
+
+  test("create an index once the table is known to be large", function* () {
+    const { sql, datasets } = yield* library
+    const shelves = `${datasets.current}.shelves`
+    const models = [model([company])]
+    const indexes = () =>
+      sql.unsafe<{ name: string }>(
+        `select indexrelid::regclass::text as name from pg_index where indrelid = '${shelves}'::regclass and not indisprimary`
       )
-      assert.include(plan.map((line) => line["QUERY PLAN"]).join("\n"), "shelves__by_bookid")
-    })
-  )
+    yield* Views.apply(models, datasets)
+    yield* sql.unsafe(`insert into ${shelves} select 1, i, i % 100, 1 from generate_series(1, 9999) i`)
+    yield* sql.unsafe(`analyze ${shelves}`)
+    yield* Views.apply(models, datasets)
+    assert.deepStrictEqual(yield* indexes(), [])
+    yield* sql.unsafe(`insert into ${shelves} select 2, i, i % 100, 1 from generate_series(1, 10) i`)
+    // The size of the table is not known yet.
+    yield* Views.apply(models, datasets)
+    assert.deepStrictEqual(yield* indexes(), [])
+    yield* sql.unsafe(`analyze ${shelves}`)
+    const { done } = yield* Views.apply(models, datasets)
+    assert.match(done[0]!, /^create index if not exists "shelves__by_bookid" on .* \("_company_id", "bookid"\)$/)
+    assert.deepStrictEqual(yield* indexes(), [{ name: `${datasets.current}.shelves__by_bookid` }])
+    assert.deepStrictEqual((yield* Views.apply(models, datasets)).done, [])
+    const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(
+      `explain select * from ${shelves} where _company_id = 1 and bookid = 3`
+    )
+    assert.include(plan.map((line) => line["QUERY PLAN"]).join("\n"), "shelves__by_bookid")
+  })
 })
 
 describe("a model file", () => {

@@ -1,13 +1,8 @@
-/**
- * A comparison of every row of every view with {@link figures} in both directions; and a loader of server records for
- * tests of the views alone.
- */
+/** A comparison of every row of every view with {@link figures} in both directions. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { asOfModelsDataset, type Model } from "../../../src/warehouse/Model.ts"
-import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
-import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
+import { type Books, figures, plain, type Row } from "./figures.ts"
 
 /** A value of a view in the form of the figures. */
 const canonical = (type: string, value: string | null): string | null => (type === "numeric" ? plain(value) : value)
@@ -88,42 +83,3 @@ export const check = Effect.fnUntraced(function* (
 /** Resources that the views read. */
 export const resourcesOf = (models: ReadonlyArray<Model>): ReadonlyArray<string> =>
   [...new Set(models.flatMap(({ resources }) => resources))].sort()
-
-/** Reads the books of a company from a response to `GET /state`, one record per line. */
-export const booksOf = (
-  company: number,
-  resources: ReadonlyArray<string>,
-  state: (company: number, resource: string) => ReadonlyArray<string>
-): Books & { readonly lines: ReadonlyMap<string, ReadonlyArray<string>> } => {
-  const lines = new Map(resources.map((resource) => [resource, state(company, resource)]))
-  const parsed = new Map([...lines].map(([resource, texts]) => [resource, texts.map((one) => JSON.parse(one) as Json)]))
-  return { company, lines, of: (resource) => parsed.get(resource)! }
-}
-
-/** Makes the warehouse's tables equal to these records. Rows of missing records become tombstones, as after a sync. */
-export const land = Effect.fnUntraced(function* (
-  datasets: Datasets,
-  company: number,
-  lines: ReadonlyMap<string, ReadonlyArray<string>>
-) {
-  const sql = yield* SqlClient.SqlClient
-  for (const [resource, texts] of lines) {
-    const table = tableOf(serviceV2.resources.get(resource)!, datasets)
-    const columns = table.columns.map((column) => column.sql)
-    const records = `[${texts.join(",")}]`
-    yield* sql.unsafe(
-      `insert into ${table.current} ("_company_id", ${columns.join(", ")}, "_origin", "_observed_at")
-       select $1, ${columns.map((column) => `r.${column}`).join(", ")}, 'scan', now()
-         from jsonb_array_elements($2::text::jsonb) e cross join lateral jsonb_populate_record(null::${table.current}, e) r
-       on conflict ("_company_id", "id") do update set
-         ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}, "_deleted_at" = null`,
-      [company, records]
-    )
-    yield* sql.unsafe(
-      `update ${table.current} set "_deleted_at" = now() where "_company_id" = $1 and "_deleted_at" is null
-         and id <> all (array(select (e ->> 'id')::bigint from jsonb_array_elements($2::text::jsonb) e))`,
-      [company, records]
-    )
-    yield* sql.unsafe(`analyze ${table.current}`)
-  }
-})

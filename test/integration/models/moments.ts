@@ -11,9 +11,11 @@ import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import { server, type HttpReply } from "../../reference-server/support.ts"
+import type { HttpReply } from "../../reference-server/support.ts"
+import { booksOf, demoServer } from "../../support/demo.ts"
 import { scripted } from "../../support/tiny.ts"
-import { booksOf, check, resourcesOf } from "./compare.ts"
+import { flowing } from "../../support/until.ts"
+import { check, resourcesOf } from "./compare.ts"
 import type { Json } from "./figures.ts"
 
 const models = readModels()
@@ -32,12 +34,7 @@ export interface Moment {
 const companyNumbers = [1, 2]
 
 export const makeDemo = (seed: number, offset = seed * 10) => {
-  const served = server({ data: "demo", seed })
-  const linesOf = (company: number, resource: string) =>
-    served
-      .control("GET", `/state?company=${company}&resource=${resource}`)
-      .text.split("\n")
-      .filter((line) => line !== "")
+  const { served, linesOf } = demoServer(seed)
   const books = () =>
     companyNumbers.map((company) => booksOf(company + offset, resources, (_, resource) => linesOf(company, resource)))
 
@@ -90,14 +87,16 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
         resources: changed.map((path) => serviceV2.resources.get(path)!)
       }
     })
-    const report = yield* sync({
-      companies: companies.filter((company) => company.resources.length > 0),
-      datasets: datasetsDefault,
-      models,
-      concurrency: 4,
-      batchRecordsMax: 5_000,
-      mode: { full: true, acceptDeletions: true }
-    })
+    const report = yield* flowing(
+      sync({
+        companies: companies.filter((company) => company.resources.length > 0),
+        datasets: datasetsDefault,
+        models,
+        concurrency: 4,
+        batchRecordsMax: 5_000,
+        mode: { full: true, acceptDeletions: true }
+      })
+    )
     const failures = report.companies.flatMap(({ failure, outcomes }) => [
       failure,
       ...outcomes.map((one) => one.failure)
@@ -126,20 +125,18 @@ export type Demo = ReturnType<typeof makeDemo>
 export const compareMoments = Effect.fnUntraced(function* (
   moments: ReadonlyArray<Moment>,
   days: ReadonlyArray<string>,
-  isMeant: (model: string) => boolean,
   settingsOf: (moment: Moment) => ReadonlyArray<string>
 ) {
-  const checked = models.filter(({ name }) => isMeant(name))
   const last = moments.at(-1)!
   for (const day of days) {
-    const { wrong } = yield* check(checked, "erp_models", last.companies, day)
+    const { wrong } = yield* check(models, "erp_models", last.companies, day)
     assert.deepStrictEqual(wrong.slice(0, 5), [], `${day}: ${wrong.length} rows`)
   }
   const rows: Array<Readonly<Record<string, number>>> = []
   for (const moment of moments) {
     const { title, time, companies } = moment
     for (const setting of settingsOf(moment)) {
-      const found = yield* check(checked, "erp_models_asof", companies, time.slice(0, 10), setting)
+      const found = yield* check(models, "erp_models_asof", companies, time.slice(0, 10), setting)
       assert.deepStrictEqual(found.wrong.slice(0, 5), [], `${title}, as of ${setting}: ${found.wrong.length} rows`)
       rows.push(found.rows)
     }

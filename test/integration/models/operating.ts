@@ -1,10 +1,8 @@
 /** What the views about operations count: a demo business that ships, bills, buys and works, and odd records of it. */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { operations } from "./figures/operations.ts"
 import type { Json } from "./figures/records.ts"
 import type { Demo } from "./moments.ts"
 
-export const isOfOperations = (name: string): boolean => name in operations || name === "shipments_not_invoiced"
 export const today = "2026-03-16"
 
 /** Ordinary work: shipping, billing, buying, coding to a job, hours and tasks. */

@@ -1,61 +1,47 @@
 /** The outbox poller of `serve`, for rows that are inserted by SQL. */
-import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
-import * as Schedule from "effect/Schedule"
+import { assert } from "@effect/vitest"
+import { Effect, Latch } from "effect"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
-import { makeStand, people, stand, tables } from "./stand.ts"
+import { until } from "../../support/until.ts"
+import { makeStand, people, stand } from "./stand.ts"
+import { suite } from "../../support/suite.ts"
 
-layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller", (it) => {
-  it.effect("pushes inserted rows in batches, and a blocked resource does not delay the others", () =>
-    Effect.gen(function* () {
-      const one = yield* makeStand()
-      const { sql, name } = one
-      yield* one.faults({
-        kind: "status",
-        status: 403,
-        method: "POST",
-        path: "/areas",
-        body: { error: { code: "insufficient_scope", message: "no" } }
-      })
-      const insert = (resource: string, records: ReadonlyArray<object>) =>
-        sql`insert into tributary.outbox (company, resource, record)
-            select ${name}, ${resource}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`
-      yield* insert("areas", [{ name: "Area", externalid: "a" }])
-      yield* insert("planets", [{ name: "Mars", externalid: "m" }])
-      yield* insert("salesmen", people(120))
-      const hasRows = Latch.makeUnsafe(false)
-      yield* Effect.forkScoped(PendingWork.watch({ events: new Map(), outbox: new Map([[name, hasRows]]) }))
-      const keeper = yield* Effect.forkChild(
-        OutboxPoller.poll({ ...one.company, tables: Effect.succeed(tables) }, settingsDefault, hasRows)
-      )
-      const states = Effect.map(
-        sql<{ resource: string; state: string; rows: number }>`
-          select resource, state, count(*)::int as rows from tributary.outbox where company = ${name} group by 1, 2 order by 1, 2`,
-        (rows) => rows.map(({ resource, state, rows: count }) => `${resource} ${state} ${count}`).join(", ")
-      )
-      const becomes = (expected: string) =>
-        Effect.gen(function* () {
-          const last = yield* states.pipe(
-            Effect.repeat({
-              until: (now) => now === expected,
-              schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 300 }))
-            })
-          )
-          assert.isDefined(last)
-          assert.strictEqual(yield* states, expected)
-        })
-      yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 120")
-      yield* insert("salesmen", people(30, 120))
-      yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 150")
-      const calls = yield* one.calls
-      assert.isAtMost(calls.filter(({ operation }) => operation === "batch").length, 2)
-      yield* one.noFaults
-      yield* becomes("areas done 1, planets rejected 1, salesmen done 150")
-      assert.isUndefined(keeper.pollUnsafe())
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+suite("the outbox poller", stand, (test) => {
+  test("pushes inserted rows in batches, and a blocked resource does not delay the others", function* () {
+    const one = yield* makeStand()
+    const { sql, name } = one
+    yield* one.faults({
+      kind: "status",
+      status: 403,
+      method: "POST",
+      path: "/areas",
+      body: { error: { code: "insufficient_scope", message: "no" } }
     })
-  )
+    const insert = (resource: string, records: ReadonlyArray<object>) =>
+      sql`insert into tributary.outbox (company, resource, record)
+            select ${name}, ${resource}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`
+    yield* insert("areas", [{ name: "Area", externalid: "a" }])
+    yield* insert("planets", [{ name: "Mars", externalid: "m" }])
+    yield* insert("salesmen", people(120))
+    const hasRows = Latch.makeUnsafe(false)
+    yield* Effect.forkScoped(PendingWork.watch({ events: new Map(), outbox: new Map([[name, hasRows]]) }))
+    const keeper = yield* Effect.forkChild(OutboxPoller.poll(one.company, settingsDefault, hasRows))
+    const states = Effect.map(
+      sql<{ resource: string; state: string; rows: number }>`
+          select resource, state, count(*)::int as rows from tributary.outbox where company = ${name} group by 1, 2 order by 1, 2`,
+      (rows) => rows.map(({ resource, state, rows: count }) => `${resource} ${state} ${count}`).join(", ")
+    )
+    const becomes = (expected: string) => until("the states", Effect.orDie(states), (now) => now === expected)
+    yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 120")
+    yield* insert("salesmen", people(30, 120))
+    yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 150")
+    const calls = yield* one.calls
+    assert.isAtMost(calls.filter(({ operation }) => operation === "batch").length, 2)
+    yield* one.noFaults
+    yield* becomes("areas done 1, planets rejected 1, salesmen done 150")
+    assert.isUndefined(keeper.pollUnsafe())
+    assert.deepStrictEqual((yield* one.isEqual).differences, [])
+  })
 })

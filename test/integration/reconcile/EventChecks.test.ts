@@ -1,10 +1,11 @@
 /** Event-proven freshness: what a check proves, and what ends the proof. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { eventNames } from "../../../connectors/service-v2/catalogue/events.ts"
 import { settled, warehouse } from "./healing.ts"
+import { suite } from "../../support/suite.ts"
 
 const both = ["customers", "items"]
 const every = deliveryReader.eventsOf(both)
@@ -31,138 +32,124 @@ const proving = Effect.fnUntraced(function* (events: ReadonlyArray<string> = eve
   return { ...world, proofs, proven, processed }
 })
 
-describe("the proof by events", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("holds for the time of the check less the longest delay of a delivery", () =>
-      Effect.gen(function* () {
-        const { checkOften, advance, customer, cycles, processed, proofs, sql, name } = yield* proving()
-        assert.deepStrictEqual(yield* proofs, [], "no check was made by a process that checks all the time")
-        yield* checkOften
-        assert.deepStrictEqual(
-          (yield* proofs).map(([resource]) => resource),
-          both
-        )
-        for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds, 10)
-        yield* advance(240)
-        for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds + 240, 10)
-        customer("NEWER")
-        yield* cycles(1)
-        yield* processed
-        yield* checkOften
-        for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds, 10)
-        // The last run is later until its start is older than the proof.
-        yield* sql`update tributary.runs set started_at = started_at - interval '1 hour'`
-        const shown = yield* sql`
+suite("the proof by events", warehouse, (test, it) => {
+  test("holds for the time of the check less the longest delay of a delivery", function* () {
+    const { checkOften, advance, customer, cycles, processed, proofs, sql, name } = yield* proving()
+    assert.deepStrictEqual(yield* proofs, [], "no check was made by a process that checks all the time")
+    yield* checkOften
+    assert.deepStrictEqual(
+      (yield* proofs).map(([resource]) => resource),
+      both
+    )
+    for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds, 10)
+    yield* advance(240)
+    for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds + 240, 10)
+    customer("NEWER")
+    yield* cycles(1)
+    yield* processed
+    yield* checkOften
+    for (const [, age] of yield* proofs) assert.approximately(age, delaySeconds, 10)
+    // The last run is later until its start is older than the proof.
+    yield* sql`update tributary.runs set started_at = started_at - interval '1 hour'`
+    const shown = yield* sql`
           select resource, fresh_at = proven_at as "isProven" from tributary.freshness where company = ${name} order by 1`
-        assert.deepStrictEqual(
-          shown,
-          both.map((resource) => ({ resource, isProven: true }))
-        )
-      })
+    assert.deepStrictEqual(
+      shown,
+      both.map((resource) => ({ resource, isProven: true }))
     )
+  })
 
-    it.effect("needs every event that announces a change of the resource", () =>
-      Effect.gen(function* () {
-        const { checkOften, proven } = yield* proving(every.filter((event) => event !== "items.cancelled"))
-        yield* checkOften
-        assert.deepStrictEqual(yield* proven, ["customers"])
-      })
-    )
+  test("needs every event that announces a change of the resource", function* () {
+    const { checkOften, proven } = yield* proving(every.filter((event) => event !== "items.cancelled"))
+    yield* checkOften
+    assert.deepStrictEqual(yield* proven, ["customers"])
+  })
 
-    it.effect("needs the events of all verbs, for every resource of the catalogue", () =>
-      Effect.sync(() => {
-        assert.sameMembers([...deliveryReader.eventsOf(null), "webhooks.test"], [...eventNames(serviceV2)])
-      })
-    )
+  it.effect("needs the events of all verbs, for every resource of the catalogue", () =>
+    Effect.sync(() => {
+      assert.sameMembers([...deliveryReader.eventsOf(null), "webhooks.test"], [...eventNames(serviceV2)])
+    })
+  )
 
-    it.effect("is withdrawn by a pause, and while the subscription does not deliver every wanted event", () =>
-      Effect.gen(function* () {
-        const { checkOften, proven, call, id, sql, name } = yield* proving()
-        yield* checkOften
-        assert.deepStrictEqual(yield* proven, both)
-        call("PATCH", `/webhooks/${id}`, { events: every.filter((event) => !event.startsWith("items.")) })
-        yield* checkOften
-        assert.deepStrictEqual(yield* proven, [])
-        call("PATCH", `/webhooks/${id}`, { events: every })
-        yield* checkOften
-        // Gaps end the proof until runs have closed them; the check after that proves again.
-        yield* checkOften
-        assert.deepStrictEqual(yield* proven, both)
-        call("PATCH", `/webhooks/${id}`, { paused: true })
-        yield* checkOften
-        assert.deepStrictEqual(yield* proven, [])
-        const withdrawn = yield* sql`
+  test("is withdrawn by a pause, and while the subscription does not deliver every wanted event", function* () {
+    const { checkOften, proven, call, id, sql, name } = yield* proving()
+    yield* checkOften
+    assert.deepStrictEqual(yield* proven, both)
+    call("PATCH", `/webhooks/${id}`, { events: every.filter((event) => !event.startsWith("items.")) })
+    yield* checkOften
+    assert.deepStrictEqual(yield* proven, [])
+    call("PATCH", `/webhooks/${id}`, { events: every })
+    yield* checkOften
+    // Gaps end the proof until runs have closed them; the check after that proves again.
+    yield* checkOften
+    assert.deepStrictEqual(yield* proven, both)
+    call("PATCH", `/webhooks/${id}`, { paused: true })
+    yield* checkOften
+    assert.deepStrictEqual(yield* proven, [])
+    const withdrawn = yield* sql`
           select resources, withdrawn_at is not null as "isWithdrawn" from tributary.event_checks where company = ${name}`
-        assert.deepStrictEqual(withdrawn, [{ resources: [], isWithdrawn: true }])
-      })
-    )
+    assert.deepStrictEqual(withdrawn, [{ resources: [], isWithdrawn: true }])
+  })
 
-    it.effect("ends with a gap, a failed task, a quarantined record and a required full scan", () =>
-      Effect.gen(function* () {
-        const { checkOften, proven, sql, name, companyId } = yield* proving()
-        yield* checkOften
-        const rest = ["items"]
-        yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail) values (${name}, 'customers', 'abandoned', '')`
-        assert.deepStrictEqual(yield* proven, rest)
-        yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() where company = ${name}`
-        assert.deepStrictEqual(yield* proven, both)
-        yield* sql`insert into tributary.tasks (company, resource, kind, status) values (${name}, 'customers', 'sync', 'failed')`
-        assert.deepStrictEqual(yield* proven, rest)
-        yield* sql`update tributary.tasks set status = 'done' where company = ${name}`
-        assert.deepStrictEqual(yield* proven, both)
-        yield* sql`
+  test("ends with a gap, a failed task, a quarantined record and a required full scan", function* () {
+    const { checkOften, proven, sql, name, companyId } = yield* proving()
+    yield* checkOften
+    const rest = ["items"]
+    yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail) values (${name}, 'customers', 'abandoned', '')`
+    assert.deepStrictEqual(yield* proven, rest)
+    yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() where company = ${name}`
+    assert.deepStrictEqual(yield* proven, both)
+    yield* sql`insert into tributary.tasks (company, resource, kind, status) values (${name}, 'customers', 'sync', 'failed')`
+    assert.deepStrictEqual(yield* proven, rest)
+    yield* sql`update tributary.tasks set status = 'done' where company = ${name}`
+    assert.deepStrictEqual(yield* proven, both)
+    yield* sql`
           insert into tributary.quarantine (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
           values (${companyId}, 'customers', 'odd', '{}', 1, '', tributary.now(), tributary.now())`
-        assert.deepStrictEqual(yield* proven, rest)
-        yield* sql`update tributary.quarantine set resolved_at = tributary.now() where company_id = ${companyId}`
-        assert.deepStrictEqual(yield* proven, both)
-        yield* sql`update tributary.checkpoints set full_scan_reason = 'older rows' where company_id = ${companyId} and resource = 'customers'`
-        assert.deepStrictEqual(yield* proven, rest)
-      })
-    )
+    assert.deepStrictEqual(yield* proven, rest)
+    yield* sql`update tributary.quarantine set resolved_at = tributary.now() where company_id = ${companyId}`
+    assert.deepStrictEqual(yield* proven, both)
+    yield* sql`update tributary.checkpoints set full_scan_reason = 'older rows' where company_id = ${companyId} and resource = 'customers'`
+    assert.deepStrictEqual(yield* proven, rest)
+  })
 
-    it.effect("does not pass an event that is not processed", () =>
-      Effect.gen(function* () {
-        const { checkOften, proofs, advance, customer, cycles, processed, sql, name } = yield* proving()
-        yield* checkOften
-        customer("PENDING")
-        yield* cycles(1)
-        // The server's clock is not that of the warehouse.
-        yield* sql`update tributary.inbox set occurred_at = received_at - interval '1 minute' where company = ${name}`
-        yield* advance(400)
-        yield* checkOften
-        const ages = new Map(yield* proofs)
-        assert.approximately(ages.get("items")!, delaySeconds, 10)
-        assert.approximately(ages.get("customers")!, delaySeconds + 400, 10)
-        yield* sql`update tributary.inbox set state = 'dead_letter' where company = ${name}`
-        assert.approximately(new Map(yield* proofs).get("customers")!, delaySeconds + 400, 10)
-        yield* processed
-        assert.approximately(new Map(yield* proofs).get("customers")!, delaySeconds, 10)
-      })
-    )
+  test("does not pass an event that is not processed", function* () {
+    const { checkOften, proofs, advance, customer, cycles, processed, sql, name } = yield* proving()
+    yield* checkOften
+    customer("PENDING")
+    yield* cycles(1)
+    // The server's clock is not that of the warehouse.
+    yield* sql`update tributary.inbox set occurred_at = received_at - interval '1 minute' where company = ${name}`
+    yield* advance(400)
+    yield* checkOften
+    const ages = new Map(yield* proofs)
+    assert.approximately(ages.get("items")!, delaySeconds, 10)
+    assert.approximately(ages.get("customers")!, delaySeconds + 400, 10)
+    yield* sql`update tributary.inbox set state = 'dead_letter' where company = ${name}`
+    assert.approximately(new Map(yield* proofs).get("customers")!, delaySeconds + 400, 10)
+    yield* processed
+    assert.approximately(new Map(yield* proofs).get("customers")!, delaySeconds, 10)
+  })
 
-    it.effect("is not renewed while a failed delivery may have delayed others, and expires", () =>
-      Effect.gen(function* () {
-        const { checkOften, proofs, proven, advance, customer, cycles, processed, receives, server } = yield* proving()
-        yield* checkOften
-        server.reply(() => 503)
-        customer("LATE")
-        yield* cycles(1)
-        yield* advance(60)
-        yield* checkOften
-        assert.approximately((yield* proofs)[0]![1], delaySeconds + 60, 10)
-        receives()
-        yield* cycles(1)
-        yield* processed
-        yield* checkOften
-        // The delivery was the second attempt.
-        assert.approximately((yield* proofs)[0]![1], delaySeconds + 60, 10)
-        yield* advance(delaySeconds)
-        yield* checkOften
-        assert.approximately((yield* proofs)[0]![1], delaySeconds, 10)
-        yield* advance(16 * 60)
-        assert.deepStrictEqual(yield* proven, [], "no check was made for three intervals")
-      })
-    )
+  test("is not renewed while a failed delivery may have delayed others, and expires", function* () {
+    const { checkOften, proofs, proven, advance, customer, cycles, processed, receives, server } = yield* proving()
+    yield* checkOften
+    server.reply(() => 503)
+    customer("LATE")
+    yield* cycles(1)
+    yield* advance(60)
+    yield* checkOften
+    assert.approximately((yield* proofs)[0]![1], delaySeconds + 60, 10)
+    receives()
+    yield* cycles(1)
+    yield* processed
+    yield* checkOften
+    // The delivery was the second attempt.
+    assert.approximately((yield* proofs)[0]![1], delaySeconds + 60, 10)
+    yield* advance(delaySeconds)
+    yield* checkOften
+    assert.approximately((yield* proofs)[0]![1], delaySeconds, 10)
+    yield* advance(16 * 60)
+    assert.deepStrictEqual(yield* proven, [], "no check was made for three intervals")
   })
 })

@@ -2,18 +2,26 @@
  * Delivery gaps that the state of a subscription does not show: changes between two checks, gaps beyond a cursor, and
  * checks that fail or overflow.
  */
-import { assert, describe, layer } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { assert } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber } from "effect"
 import { NotImplemented, SourceError } from "../../../src/connector/SourceError.ts"
 import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { order } from "../../reference-server/support.ts"
-import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
+import {
+  causes,
+  customers,
+  endlessLog,
+  events,
+  lastingCauses,
+  settled,
+  warehouse,
+  withSubscriptions,
+  world
+} from "./healing.ts"
+import { suite } from "../../support/suite.ts"
 
 const reads = (requests: ReadonlyArray<string>, resource: string) =>
   requests.filter((request) => request.startsWith(`GET /${resource}`))
@@ -24,389 +32,312 @@ const noLog = new SourceError({
   request: { method: "GET", path: "/webhooks/1/deliveries", requestId: null }
 })
 
-describe("reconcile of unobserved delivery gaps", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "120 seconds" })("against Postgres", (it) => {
-    it.effect("reports an overflowing delivery log as overflow, and reads for it at most once an hour", () =>
-      Effect.gen(function* () {
-        const { company, gaps, advance, requests, check } = yield* settled()
-        const { endless, pages } = endlessLog(company)
-        const overflowing = Reconcile.reconcile(endless, { url: receiver })
-        const first = yield* overflowing
-        assert.strictEqual(pages(), 200)
-        assert.deepStrictEqual(
-          (first as Reconcile.ReconcileReport).closed.map(({ resource, cause }) => [resource, cause]),
-          [
-            ["customers", "overflow"],
-            ["items", "overflow"]
-          ]
-        )
-        const before = requests.length
-        for (let looks = 0; looks < 2; looks += 1) {
-          yield* advance(900)
-          yield* overflowing
-        }
-        assert.isEmpty(reads(requests.slice(before), "customers"))
-        assert.deepStrictEqual(
-          (yield* gaps).map(({ resource, cause }) => [resource, cause]),
-          [
-            ["customers", "overflow"],
-            ["items", "overflow"]
-          ]
-        )
-        yield* advance(1_900)
-        assert.lengthOf((yield* check).closed, 2)
-      })
-    )
+suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
+  test("reports an overflowing delivery log as overflow, and reads for it at most once an hour", function* () {
+    const { company, gaps, advance, requests, check } = yield* settled()
+    const { endless, pages } = endlessLog(company)
+    const overflowing = Reconcile.reconcile(endless, { url: receiver })
+    const first = yield* overflowing
+    assert.strictEqual(pages(), 200)
+    assert.deepStrictEqual(causes((first as Reconcile.ReconcileReport).closed), [
+      "customers overflow",
+      "items overflow"
+    ])
+    const before = requests.length
+    for (let looks = 0; looks < 2; looks += 1) {
+      yield* advance(900)
+      yield* overflowing
+    }
+    assert.isEmpty(reads(requests.slice(before), "customers"))
+    assert.deepStrictEqual(causes(yield* gaps), ["customers overflow", "items overflow"])
+    yield* advance(1_900)
+    assert.lengthOf((yield* check).closed, 2)
+  })
 
-    it.effect("closes the gap of a dropped cancellation only after a full scan", () =>
-      Effect.gen(function* () {
-        const names = ["orderlines.created", "orderlines.updated", "orderlines.cancelled"]
-        const {
-          call,
-          advance,
-          cycles,
-          server,
-          receives,
-          check,
-          sync,
-          equal,
-          gaps,
-          requestsOf,
-          company,
-          companyId,
-          sql
-        } = yield* settled({ resources: ["orderlines"], events: names })
-        const { lines } = order(call)
-        yield* sync("orderlines")
-        yield* cycles(1)
-        yield* check
-        yield* advance(60)
-        server.reply(() => 503)
-        assert.strictEqual(call("DELETE", `/orderlines/${String(lines[1]!["id"])}`).status, 200)
-        yield* cycles(3)
-        receives()
-        assert.isFalse(yield* equal("orderlines"))
-        // Another run reads only changes, and the reads of reconcile fail.
-        const blind = { ...company, connector: { ...company.connector, page: () => Effect.fail(noLog) } }
-        yield* Reconcile.reconcile(blind, { url: receiver })
-        yield* sync("orderlines")
-        assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(company.name, companyId, 0), [])
-        assert.lengthOf(yield* gaps, 1)
-        yield* advance(120)
-        const { result, requests } = yield* requestsOf(check)
-        assert.deepStrictEqual(
-          result.closed.map(({ resource, cause }) => [resource, cause]),
-          [["orderlines", "abandoned"]]
-        )
-        assert.isTrue(reads(requests, "orderlines").every((request) => !request.includes("modifiedsince")))
-        assert.isTrue(yield* equal("orderlines"))
-        // A period in which a cancellation may have fired needs a full scan too; an incremental run does not close it.
-        call(
-          "PATCH",
-          `/webhooks/${
-            (yield* sql<{ id: string }>`
+  test("closes the gap of a dropped cancellation only after a full scan", function* () {
+    const names = ["orderlines.created", "orderlines.updated", "orderlines.cancelled"]
+    const { call, advance, cycles, server, receives, check, sync, equal, gaps, requestsOf, company, companyId, sql } =
+      yield* settled({ resources: ["orderlines"], events: names })
+    const { lines } = order(call)
+    yield* sync("orderlines")
+    yield* cycles(1)
+    yield* check
+    yield* advance(60)
+    server.reply(() => 503)
+    assert.strictEqual(call("DELETE", `/orderlines/${String(lines[1]!["id"])}`).status, 200)
+    yield* cycles(3)
+    receives()
+    assert.isFalse(yield* equal("orderlines"))
+    // Another run reads only changes, and the reads of reconcile fail.
+    const blind = { ...company, connector: { ...company.connector, page: () => Effect.fail(noLog) } }
+    yield* Reconcile.reconcile(blind, { url: receiver })
+    yield* sync("orderlines")
+    assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(company.name, companyId, 0), [])
+    assert.lengthOf(yield* gaps, 1)
+    yield* advance(120)
+    const { result, requests } = yield* requestsOf(check)
+    assert.deepStrictEqual(causes(result.closed), ["orderlines abandoned"])
+    assert.isTrue(reads(requests, "orderlines").every((request) => !request.includes("modifiedsince")))
+    assert.isTrue(yield* equal("orderlines"))
+    // A period in which a cancellation may have fired needs a full scan too; an incremental run does not close it.
+    call(
+      "PATCH",
+      `/webhooks/${
+        (yield* sql<{ id: string }>`
           select subscription_id as id from tributary.subscriptions where company = ${company.name}`)[0]!.id
-          }`,
-          {
-            paused: true
-          }
-        )
-        yield* check
-        const [window] = yield* sql<{ full: boolean }>`
+      }`,
+      {
+        paused: true
+      }
+    )
+    yield* check
+    const [window] = yield* sql<{ full: boolean }>`
           select requires_full_scan as full from tributary.delivery_gaps where company = ${company.name} and closed_at is null`
-        assert.isTrue(window!.full)
-      })
-    )
+    assert.isTrue(window!.full)
+  })
 
-    it.effect("opens a gap when the failure count was reset without a delivery", () =>
-      Effect.gen(function* () {
-        const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
-        server.reply(() => 503)
-        customer("FAILS")
+  test("opens a gap when the failure count was reset without a delivery", function* () {
+    const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+    server.reply(() => 503)
+    customer("FAILS")
+    yield* cycles(1)
+    yield* advance(60)
+    assert.strictEqual((yield* check).opened, 0)
+    call("PATCH", `/webhooks/${id}`, { enabled: false })
+    item("UNHEARD")
+    receives()
+    call("PATCH", `/webhooks/${id}`, { enabled: true })
+    yield* advance(60)
+    const checked = yield* check
+    assert.deepStrictEqual(causes(checked.closed), ["customers disabled", "items disabled"])
+    assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
+    assert.strictEqual((yield* check).opened, 0)
+  })
+
+  test("opens a gap for a dropped event after a later event or after the last retry", function* () {
+    for (const isFollowed of [true, false]) {
+      const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+      yield* advance(60)
+      server.reply(() => 503)
+      customer("TRIED ONCE")
+      item("BEHIND")
+      yield* cycles(1)
+      receives()
+      // Between two checks.
+      call("PATCH", `/webhooks/${id}`, { paused: true })
+      yield* advance(60)
+      yield* cycles(1)
+      call("PATCH", `/webhooks/${id}`, { paused: false })
+      assert.strictEqual((yield* check).opened, 0)
+      assert.isFalse(yield* equal("items"))
+      if (isFollowed) {
+        customer("LATER")
         yield* cycles(1)
-        yield* advance(60)
-        assert.strictEqual((yield* check).opened, 0)
-        call("PATCH", `/webhooks/${id}`, { enabled: false })
-        item("UNHEARD")
-        receives()
-        call("PATCH", `/webhooks/${id}`, { enabled: true })
-        yield* advance(60)
-        const checked = yield* check
-        assert.deepStrictEqual(
-          checked.closed.map(({ resource, cause }) => [resource, cause]),
-          [
-            ["customers", "disabled"],
-            ["items", "disabled"]
-          ]
-        )
-        assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
-        assert.strictEqual((yield* check).opened, 0)
-      })
+      } else {
+        yield* advance(3_700)
+      }
+      const checked = yield* check
+      assert.deepStrictEqual(causes(checked.closed), ["customers dropped", "items dropped"])
+      assert.isTrue((yield* equal("items")) && (yield* equal("customers")))
+      yield* advance(3_700)
+      assert.strictEqual((yield* check).opened, 0)
+    }
+  })
+
+  test("reports a period without readable subscriptions, and reads what may have been dropped", function* () {
+    const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } = yield* settled()
+    const subscription = Effect.map(Webhooks.read, (all) => all.find((one) => one.company === name)!.subscriptions[0]!)
+    server.control("POST", "/faults", { rules: [{ path: "/webhooks", kind: "status", status: 401 }] })
+    yield* advance(300)
+    assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
+    assert.deepStrictEqual(yield* gaps, [])
+    assert.isNotNull((yield* subscription).problem)
+    assert.isNotNull((yield* subscription).remedy)
+    yield* advance(3 * 3600)
+    for (let looks = 0; looks < 2; looks += 1) assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
+    assert.deepStrictEqual(lastingCauses(yield* gaps), ["customers unobserved", "items unobserved"])
+    server.control("POST", "/faults", { rules: [] })
+    // The source has dropped an event without an entry in its log.
+    call("PATCH", `/webhooks/${id}`, { paused: true })
+    customer("DROPPED")
+    call("PATCH", `/webhooks/${id}`, { paused: false })
+    receives()
+    assert.lengthOf((yield* checkOften).closed, 2)
+    assert.isTrue(yield* equal("customers"))
+    assert.isNull((yield* subscription).problem)
+
+    // The list of subscriptions is readable, and the log is not.
+    const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
+    const often = Reconcile.reconcile(blind, { url: receiver, checkInterval: Duration.minutes(5) })
+    yield* advance(1_200)
+    for (let looks = 0; looks < 2; looks += 1) {
+      const result = yield* often
+      assert.isTrue(result._tag === "Checked" && /cannot be read.*leave it out/.test(result.notes.join()))
+      assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "unobserved" && lasts))
+      assert.lengthOf(yield* gaps, 2)
+    }
+    assert.match((yield* subscription).problem!, /no such log/)
+    assert.lengthOf((yield* checkOften).closed, 2)
+    assert.isNull((yield* subscription).problem)
+  })
+
+  test("reports a missing scope until the token has it again", function* () {
+    const { company, gaps, check } = yield* settled()
+    const scopes = ["setup:read", "setup:write", "customers:read"]
+    const identify = Effect.map(company.connector.identify, (identity) => ({ ...identity, scopes }))
+    const less = { ...company, connector: { ...company.connector, identify } }
+    for (let looks = 0; looks < 2; looks += 1) {
+      const result = yield* Reconcile.reconcile(less, { url: receiver })
+      assert.isTrue(result._tag === "Checked" && /lacks the scope \w+:read/.test(result.notes.join()))
+      assert.deepStrictEqual(lastingCauses(yield* gaps), ["items missing"])
+    }
+    assert.deepStrictEqual(causes((yield* check).closed), ["items missing"])
+  })
+
+  test("reads at once after a pause, and closes the gap after a second read past the overlap", function* () {
+    const { check, customer, equal, gaps, call, id, advance, requestsOf, sync } = yield* world({
+      overlap: Duration.seconds(300)
+    })
+    yield* check
+    yield* advance(301)
+    assert.strictEqual((yield* check).open, 0)
+    call("PATCH", `/webhooks/${id}`, { paused: true })
+    yield* check
+    customer("WHILE PAUSED")
+    call("PATCH", `/webhooks/${id}`, { paused: false })
+    const resumed = yield* check
+    assert.deepStrictEqual([resumed.closed, resumed.open, resumed.repaired.length], [[], 2, 2])
+    assert.isTrue(yield* equal("customers"))
+    assert.match((yield* gaps)[0]!.reason!, /one more scan closes it/)
+    yield* advance(200)
+    const early = yield* requestsOf(check)
+    assert.isEmpty(reads(early.requests, "customers"))
+    yield* advance(101)
+    // Another run reads the resource after the overlap.
+    yield* sync("customers")
+    const late = yield* requestsOf(check)
+    assert.deepStrictEqual([late.result.closed.length, late.result.open], [2, 0])
+    assert.isEmpty(reads(late.requests, "customers"))
+    assert.isAbove(reads(late.requests, "items").length, 0)
+  })
+
+  test("continues checks and other reads while the read of one resource hangs", function* () {
+    const { company, name, sql } = yield* settled()
+    yield* DeliveryGaps.open(name, [
+      {
+        subscriptionId: null,
+        resource: "customers",
+        cause: "acknowledged_not_stored",
+        detail: "",
+        beganAt: null,
+        lasts: false,
+        events: []
+      },
+      {
+        subscriptionId: null,
+        resource: "items",
+        cause: "acknowledged_not_stored",
+        detail: "",
+        beganAt: null,
+        lasts: false,
+        events: [],
+        requiresFullScan: true
+      }
+    ])
+    const reading = yield* Deferred.make<void>()
+    let looks = 0
+    const slow = withSubscriptions(company, (inner) => ({
+      list: Effect.andThen(
+        Effect.sync(() => (looks += 1)),
+        inner.list
+      )
+    }))
+    const { connector } = slow
+    const page: typeof connector.page = (request) =>
+      request.resource.path === "items"
+        ? connector.page(request)
+        : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+    const fiber = yield* Effect.forkChild(
+      Reconcile.run(
+        { ...slow, connector: { ...connector, page } },
+        { url: receiver, checkInterval: Duration.millis(20) }
+      )
     )
-
-    it.effect("opens a gap for a dropped event after a later event or after the last retry", () =>
-      Effect.gen(function* () {
-        for (const isFollowed of [true, false]) {
-          const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
-          yield* advance(60)
-          server.reply(() => 503)
-          customer("TRIED ONCE")
-          item("BEHIND")
-          yield* cycles(1)
-          receives()
-          // Between two checks.
-          call("PATCH", `/webhooks/${id}`, { paused: true })
-          yield* advance(60)
-          yield* cycles(1)
-          call("PATCH", `/webhooks/${id}`, { paused: false })
-          assert.strictEqual((yield* check).opened, 0)
-          assert.isFalse(yield* equal("items"))
-          if (isFollowed) {
-            customer("LATER")
-            yield* cycles(1)
-          } else {
-            yield* advance(3_700)
-          }
-          const checked = yield* check
-          assert.deepStrictEqual(
-            checked.closed.map(({ resource, cause }) => [resource, cause]),
-            [
-              ["customers", "dropped"],
-              ["items", "dropped"]
-            ]
-          )
-          assert.isTrue((yield* equal("items")) && (yield* equal("customers")))
-          yield* advance(3_700)
-          assert.strictEqual((yield* check).opened, 0)
-        }
-      })
-    )
-
-    it.effect("reports a period without readable subscriptions, and reads what may have been dropped", () =>
-      Effect.gen(function* () {
-        const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } =
-          yield* settled()
-        const subscription = Effect.map(
-          Webhooks.read,
-          (all) => all.find((one) => one.company === name)!.subscriptions[0]!
-        )
-        server.control("POST", "/faults", { rules: [{ path: "/webhooks", kind: "status", status: 401 }] })
-        yield* advance(300)
-        assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
-        assert.deepStrictEqual(yield* gaps, [])
-        assert.isNotNull((yield* subscription).problem)
-        assert.isNotNull((yield* subscription).remedy)
-        yield* advance(3 * 3600)
-        for (let looks = 0; looks < 2; looks += 1) assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
-        assert.deepStrictEqual(
-          (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
-          [
-            ["customers", "unobserved", true],
-            ["items", "unobserved", true]
-          ]
-        )
-        server.control("POST", "/faults", { rules: [] })
-        // The source has dropped an event without an entry in its log.
-        call("PATCH", `/webhooks/${id}`, { paused: true })
-        customer("DROPPED")
-        call("PATCH", `/webhooks/${id}`, { paused: false })
-        receives()
-        assert.lengthOf((yield* checkOften).closed, 2)
-        assert.isTrue(yield* equal("customers"))
-        assert.isNull((yield* subscription).problem)
-
-        // The list of subscriptions is readable, and the log is not.
-        const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
-        const often = Reconcile.reconcile(blind, { url: receiver, checkInterval: Duration.minutes(5) })
-        yield* advance(1_200)
-        for (let looks = 0; looks < 2; looks += 1) {
-          const result = yield* often
-          assert.isTrue(result._tag === "Checked" && /cannot be read.*leave it out/.test(result.notes.join()))
-          assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "unobserved" && lasts))
-          assert.lengthOf(yield* gaps, 2)
-        }
-        assert.match((yield* subscription).problem!, /no such log/)
-        assert.lengthOf((yield* checkOften).closed, 2)
-        assert.isNull((yield* subscription).problem)
-      })
-    )
-
-    it.effect("reports a missing scope until the token has it again", () =>
-      Effect.gen(function* () {
-        const { company, gaps, check } = yield* settled()
-        const scopes = ["setup:read", "setup:write", "customers:read"]
-        const identify = Effect.map(company.connector.identify, (identity) => ({ ...identity, scopes }))
-        const less = { ...company, connector: { ...company.connector, identify } }
-        for (let looks = 0; looks < 2; looks += 1) {
-          const result = yield* Reconcile.reconcile(less, { url: receiver })
-          assert.isTrue(result._tag === "Checked" && /lacks the scope \w+:read/.test(result.notes.join()))
-          assert.deepStrictEqual(
-            (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
-            [["items", "missing", true]]
-          )
-        }
-        assert.deepStrictEqual(
-          (yield* check).closed.map(({ resource, cause }) => [resource, cause]),
-          [["items", "missing"]]
-        )
-      })
-    )
-
-    it.effect("reads at once after a pause, and closes the gap after a second read past the overlap", () =>
-      Effect.gen(function* () {
-        const { check, customer, equal, gaps, call, id, advance, requestsOf, sync } = yield* world({
-          overlap: Duration.seconds(300)
-        })
-        yield* check
-        yield* advance(301)
-        assert.strictEqual((yield* check).open, 0)
-        call("PATCH", `/webhooks/${id}`, { paused: true })
-        yield* check
-        customer("WHILE PAUSED")
-        call("PATCH", `/webhooks/${id}`, { paused: false })
-        const resumed = yield* check
-        assert.deepStrictEqual([resumed.closed, resumed.open, resumed.repaired.length], [[], 2, 2])
-        assert.isTrue(yield* equal("customers"))
-        assert.match((yield* gaps)[0]!.reason!, /one more scan closes it/)
-        yield* advance(200)
-        const early = yield* requestsOf(check)
-        assert.isEmpty(reads(early.requests, "customers"))
-        yield* advance(101)
-        // Another run reads the resource after the overlap.
-        yield* sync("customers")
-        const late = yield* requestsOf(check)
-        assert.deepStrictEqual([late.result.closed.length, late.result.open], [2, 0])
-        assert.isEmpty(reads(late.requests, "customers"))
-        assert.isAbove(reads(late.requests, "items").length, 0)
-      })
-    )
-
-    it.effect("continues checks and other reads while the read of one resource hangs", () =>
-      Effect.gen(function* () {
-        const { company, name, sql } = yield* settled()
-        yield* DeliveryGaps.open(name, [
-          {
-            subscriptionId: null,
-            resource: "customers",
-            cause: "acknowledged_not_stored",
-            detail: "",
-            beganAt: null,
-            lasts: false,
-            events: []
-          },
-          {
-            subscriptionId: null,
-            resource: "items",
-            cause: "acknowledged_not_stored",
-            detail: "",
-            beganAt: null,
-            lasts: false,
-            events: [],
-            requiresFullScan: true
-          }
-        ])
-        const reading = yield* Deferred.make<void>()
-        let looks = 0
-        const slow = withSubscriptions(company, (inner) => ({
-          list: Effect.andThen(
-            Effect.sync(() => (looks += 1)),
-            inner.list
-          )
-        }))
-        const { connector } = slow
-        const page: typeof connector.page = (request) =>
-          request.resource.path === "items"
-            ? connector.page(request)
-            : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
-        const fiber = yield* Effect.forkChild(
-          Reconcile.run(
-            { ...slow, connector: { ...connector, page } },
-            { url: receiver, checkInterval: Duration.millis(20) }
-          )
-        )
-        yield* Deferred.await(reading)
-        const before = looks
-        yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
-        assert.isAtLeast(looks, before + 3)
-        // Another process does not read the resource as well.
-        const other = yield* Reconcile.reconcile(company, { url: receiver })
-        assert.isTrue(other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
-        // Gaps that need a full scan are read while the other read hangs.
-        const open = sql<{ resource: string }>`
+    yield* Deferred.await(reading)
+    const before = looks
+    yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
+    assert.isAtLeast(looks, before + 3)
+    // Another process does not read the resource as well.
+    const other = yield* Reconcile.reconcile(company, { url: receiver })
+    assert.isTrue(other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
+    // Gaps that need a full scan are read while the other read hangs.
+    const open = sql<{ resource: string }>`
           select resource from tributary.delivery_gaps where company = ${name} and cause = 'acknowledged_not_stored' and closed_at is null order by 1`
-        yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
-          until: (rows) => rows.length === 1,
-          times: 1_000
-        })
-        yield* Fiber.interrupt(fiber)
-        assert.deepStrictEqual(yield* open, [{ resource: "customers" }])
-      })
-    )
+    yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
+      until: (rows) => rows.length === 1,
+      times: 1_000
+    })
+    yield* Fiber.interrupt(fiber)
+    assert.deepStrictEqual(yield* open, [{ resource: "customers" }])
+  })
 
-    it.effect("keeps the backoff of a growing gap, and limits the share of full scans", () =>
-      Effect.gen(function* () {
-        const { name, companyId, sql, sync } = yield* settled()
-        const gap = {
-          subscriptionId: "1",
-          resource: "items",
-          cause: "abandoned" as const,
-          detail: "",
-          beganAt: null,
-          lasts: false
-        }
-        yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
-        for (let tries = 0; tries < 3; tries += 1) {
-          yield* sql`update tributary.delivery_gaps set next_attempt_at = tributary.now() where company = ${name}`
-          yield* DeliveryGaps.recordRepairFailure(name, "items", "the source is away")
-        }
-        yield* DeliveryGaps.open(name, [{ ...gap, events: ["b"] }])
-        const [grown] = yield* sql<{ attempts: number; due: boolean; events: ReadonlyArray<string> }>`
+  test("keeps the backoff of a growing gap, and limits the share of full scans", function* () {
+    const { name, companyId, sql, sync } = yield* settled()
+    const gap = {
+      subscriptionId: "1",
+      resource: "items",
+      cause: "abandoned" as const,
+      detail: "",
+      beganAt: null,
+      lasts: false
+    }
+    yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
+    for (let tries = 0; tries < 3; tries += 1) {
+      yield* sql`update tributary.delivery_gaps set next_attempt_at = tributary.now() where company = ${name}`
+      yield* DeliveryGaps.recordRepairFailure(name, "items", "the source is away")
+    }
+    yield* DeliveryGaps.open(name, [{ ...gap, events: ["b"] }])
+    const [grown] = yield* sql<{ attempts: number; due: boolean; events: ReadonlyArray<string> }>`
           select attempts, next_attempt_at <= tributary.now() as due, events from tributary.delivery_gaps where company = ${name} and cause = 'abandoned'`
-        assert.deepStrictEqual(grown, { attempts: 3, due: false, events: ["a", "b"] })
-        // The lasting gap ends: the read is due at once.
-        yield* DeliveryGaps.open(name, [
-          { ...gap, resource: "customers", cause: "unobserved", lasts: true, events: [] }
-        ])
-        yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "unobserved", events: [] }])
-        const [over] = (yield* DeliveryGaps.openGaps(name)).filter(({ resource }) => resource === "customers")
-        assert.strictEqual(over!.dueInMs, 0)
+    assert.deepStrictEqual(grown, { attempts: 3, due: false, events: ["a", "b"] })
+    // The lasting gap ends: the read is due at once.
+    yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "unobserved", lasts: true, events: [] }])
+    yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "unobserved", events: [] }])
+    const [over] = (yield* DeliveryGaps.openGaps(name)).filter(({ resource }) => resource === "customers")
+    assert.strictEqual(over!.dueInMs, 0)
 
-        const { runId } = yield* sync("items")
-        yield* sql`update tributary.runs set kind = 'full', started_at = tributary.now() - interval '2 min',
+    const { runId } = yield* sync("items")
+    yield* sql`update tributary.runs set kind = 'full', started_at = tributary.now() - interval '2 min',
           finished_at = tributary.now() - interval '1 min' where id = ${runId}`
-        const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null)
-        assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
-        yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
-        const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
-        assert.isAbove(dearer, 15 * 60_000)
-        // A run was active when the machine stopped for a week.
-        yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
+    const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null)
+    assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
+    yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
+    const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
+    assert.isAbove(dearer, 15 * 60_000)
+    // A run was active when the machine stopped for a week.
+    yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
           values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`
-        assert.isAtMost(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null), 60_000)
-      })
-    )
+    assert.isAtMost(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null), 60_000)
+  })
 
-    it.effect("re-enables a subscription whose test event reached the inbox, and waits after a failure", () =>
-      Effect.gen(function* () {
-        const { check, company, call, id, requests, gaps } = yield* world({ events: customers })
-        subscribe(call, events)
-        yield* check
-        call("PATCH", `/webhooks/${id}`, { enabled: false })
-        // The event is in the inbox, whatever the response reports (H-14).
-        const unread = withSubscriptions(company, (inner) => ({
-          test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
-        }))
-        const result = yield* Reconcile.reconcile(unread, { url: receiver })
-        assert.isTrue(result._tag === "Checked" && result.reenabled.join() === id)
-        assert.deepStrictEqual(yield* gaps, [])
-        // After a failure it is not tested again for a while.
-        call("PATCH", `/webhooks/${id}`, { enabled: false })
-        const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
-        const tests = () => requests.filter((request) => request.endsWith("/test")).length
-        const before = tests()
-        for (let looks = 0; looks < 3; looks += 1) yield* Reconcile.reconcile(failing, { url: receiver })
-        assert.strictEqual(tests(), before + 1)
-      })
-    )
+  test("re-enables a subscription whose test event reached the inbox, and waits after a failure", function* () {
+    const { check, company, call, id, requests, gaps } = yield* world({ events: customers })
+    subscribe(call, events)
+    yield* check
+    call("PATCH", `/webhooks/${id}`, { enabled: false })
+    // The event is in the inbox, whatever the response reports (H-14).
+    const unread = withSubscriptions(company, (inner) => ({
+      test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
+    }))
+    const result = yield* Reconcile.reconcile(unread, { url: receiver })
+    assert.isTrue(result._tag === "Checked" && result.reenabled.join() === id)
+    assert.deepStrictEqual(yield* gaps, [])
+    // After a failure it is not tested again for a while.
+    call("PATCH", `/webhooks/${id}`, { enabled: false })
+    const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
+    const tests = () => requests.filter((request) => request.endsWith("/test")).length
+    const before = tests()
+    for (let looks = 0; looks < 3; looks += 1) yield* Reconcile.reconcile(failing, { url: receiver })
+    assert.strictEqual(tests(), before + 1)
   })
 })

@@ -3,12 +3,9 @@
  * client, the real inbox, a real Postgres.
  */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
@@ -28,6 +25,7 @@ import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { store as storeEvent } from "../../support/storing.ts"
+import { flowing } from "../../support/until.ts"
 
 const everyTable = new Map(
   ["customers", "items", "orders", "orderlines"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
@@ -172,9 +170,11 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
       sql`update public.ahead set by = by + make_interval(secs => ${seconds})`
     )
   const cycles = (count: number) =>
-    Effect.promise(async () => {
-      for (let done = 0; done < count; done += 1) await server.cycle()
-    })
+    flowing(
+      Effect.promise(async () => {
+        for (let done = 0; done < count; done += 1) await server.cycle()
+      })
+    )
   /** The requests of an effect. */
   const requestsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
@@ -219,6 +219,15 @@ export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) 
   assert.deepStrictEqual(yield* newWorld.gaps, [])
   return newWorld
 })
+
+/** `customers paused` for each gap. */
+export const causes = (gaps: ReadonlyArray<{ readonly resource: string; readonly cause: string }>) =>
+  gaps.map(({ resource, cause }) => `${resource} ${cause}`)
+/** The same. All gaps last. */
+export const lastingCauses = (gaps: ReadonlyArray<OpenGap>) => {
+  assert.isTrue(gaps.every(({ lasts }) => lasts))
+  return causes(gaps)
+}
 
 /** A connector with changed subscription operations. */
 export const withSubscriptions = (

@@ -1,6 +1,5 @@
 /** Questions of the pages and of the metrics that read a bounded number of rows, whatever the tables remember. */
-import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { assert } from "@effect/vitest"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Attention from "../../../src/status/Attention.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
@@ -9,6 +8,7 @@ import * as Processes from "../../../src/status/Processes.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const stored = 6_000
 
@@ -48,71 +48,62 @@ const rowsRead = (plan: Plan): number =>
     : (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"]) +
   (plan.Plans ?? []).reduce((sum, one) => sum + rowsRead(one), 0)
 
-layer(layerWarehouse, { timeout: "120 seconds" })("bounded questions", (it) => {
-  it.effect("read few rows of tables with many", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      for (const statement of rows) yield* sql.unsafe(statement)
-      const failing = JSON.stringify([{ company: "north", id: "1", resource: "broken" }])
-      const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>, rowsMax: number]> = [
-        [Attention.failingSinceStatement.text, [failing], 1_010],
-        [Processes.processesStatement.text, [], 10],
-        [Processes.listStatement.text, [null], 320],
-        [Processes.listStatement.text, ["p77"], 10],
-        [Webhooks.closedGapsStatement.text, [["north"]], 40],
-        [InboxMetrics.readStatement.text, ['["north"]'], 10],
-        [OpenNumbers.numbersStatement.text, [], 10],
-        [lastFullScanStatement.text, [1, "good1", null], 10]
-      ]
-      for (const [text, parameters, rowsMax] of statements) {
-        const [row] = yield* sql.unsafe<{ readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: Plan }> }>(
-          `explain (analyze, format json) ${text}`,
-          parameters
-        )
-        assert.isAtMost(rowsRead(row!["QUERY PLAN"][0]!.Plan), rowsMax, text)
-      }
-    })
-  )
+suite("bounded questions", layerWarehouse, (test) => {
+  test("read few rows of tables with many", function* () {
+    const sql = yield* SqlClient.SqlClient
+    for (const statement of rows) yield* sql.unsafe(statement)
+    const failing = JSON.stringify([{ company: "north", id: "1", resource: "broken" }])
+    const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>, rowsMax: number]> = [
+      [Attention.failingSinceStatement.text, [failing], 1_010],
+      [Processes.processesStatement.text, [], 10],
+      [Processes.listStatement.text, [null], 320],
+      [Processes.listStatement.text, ["p77"], 10],
+      [Webhooks.closedGapsStatement.text, [["north"]], 40],
+      [InboxMetrics.readStatement.text, ['["north"]'], 10],
+      [OpenNumbers.numbersStatement.text, [], 10],
+      [lastFullScanStatement.text, [1, "good1", null], 10]
+    ]
+    for (const [text, parameters, rowsMax] of statements) {
+      const [row] = yield* sql.unsafe<{ readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: Plan }> }>(
+        `explain (analyze, format json) ${text}`,
+        parameters
+      )
+      assert.isAtMost(rowsRead(row!["QUERY PLAN"][0]!.Plan), rowsMax, text)
+    }
+  })
 
-  it.effect("find when a resource began to fail", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`truncate tributary.runs`
-      const runs = [
-        ["never", "full", "failed"],
-        ["since", "incremental", "failed"],
-        ["since", "incremental", "done"],
-        ["since", "incremental", "abandoned"],
-        ["since", "incremental", "failed"],
-        ["since", "incremental", "failed"],
-        ["quarantined", "incremental", "failed"],
-        ["quarantined", "incremental", "quarantined"],
-        ["quarantined", "incremental", "failed"],
-        ["children", "full", "done"],
-        ["children", "children", "failed"],
-        ["children", "children", "done"],
-        ["children", "children", "failed"],
-        ["well", "incremental", "failed"],
-        ["well", "incremental", "done"]
-      ]
-      yield* sql`insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
+  test("find when a resource began to fail", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`truncate tributary.runs`
+    const runs = [
+      ["never", "full", "failed"],
+      ["since", "incremental", "failed"],
+      ["since", "incremental", "done"],
+      ["since", "incremental", "abandoned"],
+      ["since", "incremental", "failed"],
+      ["since", "incremental", "failed"],
+      ["quarantined", "incremental", "failed"],
+      ["quarantined", "incremental", "quarantined"],
+      ["quarantined", "incremental", "failed"],
+      ["children", "full", "done"],
+      ["children", "children", "failed"],
+      ["children", "children", "done"],
+      ["children", "children", "failed"],
+      ["well", "incremental", "failed"],
+      ["well", "incremental", "done"]
+    ]
+    yield* sql`insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
         select 1, r ->> 0, r ->> 1, r ->> 2, 1, to_timestamp(n), to_timestamp(n)
           from jsonb_array_elements(${JSON.stringify(runs)}::jsonb) with ordinality as x(r, n) order by n`
-      const states = [...new Set(runs.map(([resource]) => resource!))].map((resource) => ({
-        company: "north",
-        companyId: 1n,
-        resource
-      }))
-      const found = yield* Attention.readFailingSince(states)
-      assert.deepStrictEqual(
-        found.map(({ resource, since }) => [resource, since!.getTime() / 1000]),
-        [
-          ["never", 1],
-          ["since", 5],
-          ["quarantined", 9],
-          ["children", 13]
-        ]
-      )
-    })
-  )
+    const states = [...new Set(runs.map(([resource]) => resource!))].map((resource) => ({
+      company: "north",
+      companyId: 1n,
+      resource
+    }))
+    const found = yield* Attention.readFailingSince(states)
+    assert.deepStrictEqual(
+      found.map(({ resource, since }) => `${resource} ${since!.getTime() / 1000}`),
+      ["never 1", "since 5", "quarantined 9", "children 13"]
+    )
+  })
 })

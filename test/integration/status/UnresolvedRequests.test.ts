@@ -1,5 +1,5 @@
 /** Which push requests without a known outcome need a person, and its next step. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { unresolvedLines } from "../../../src/cli/status/Format.ts"
 import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
@@ -7,6 +7,7 @@ import { Database } from "../../../src/postgres/Database.ts"
 import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 /** An open request of a push, or of a row that was inserted by SQL. */
 const open = (company: string, resource: string, push: number | null) =>
@@ -31,115 +32,109 @@ const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
   all.map((one) => `${one.resource}: ${UnresolvedRequests.problemOf(one)}; ${UnresolvedRequests.stepOf(one)}`)
 )
 
-layer(layerWarehouse, { timeout: "30 seconds" })("a push request without an outcome", (it) => {
-  it.effect("of a push needs a person unless a process pushes its resource", () =>
-    Effect.gen(function* () {
-      yield* execute("insert into tributary.companies (company, company_id) values ('north', 1)")
-      const [push] = yield* execute<{ id: number }>(
-        `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
+suite("a push request without an outcome", layerWarehouse, (test) => {
+  test("of a push needs a person unless a process pushes its resource", function* () {
+    yield* execute("insert into tributary.companies (company, company_id) values ('north', 1)")
+    const [push] = yield* execute<{ id: number }>(
+      `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
          values ('north', 'things', 'create', 'new.csv', 'c', 1) returning id::int`
-      )
-      const id = push!.id
-      yield* open("north", "things", id)
-      // A living serve sends no row of a push.
-      yield* execute("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
-      yield* execute("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
-      const continued = `continue the push: tributary push retry ${id}`
-      assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
-      assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
+    )
+    const id = push!.id
+    yield* open("north", "things", id)
+    // A living serve sends no row of a push.
+    yield* execute("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
+    yield* execute("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
+    const continued = `continue the push: tributary push retry ${id}`
+    assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
+    assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
 
-      const { locks } = yield* Database
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          assert.isTrue(yield* locks.tryLock(LaneLock.nameOf(1n, "things", "push")))
-          assert.deepStrictEqual(yield* steps, [])
-        })
-      )
-      yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
-      assert.deepStrictEqual(yield* steps, [`things: POST /things: the connection failed (reset); ${continued}`])
-      // No process sends it after the cause is removed.
-      yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
-      assert.deepStrictEqual(yield* steps, [
-        `things: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
-      ])
-      // The next push was killed: the failure before it is not the reason.
-      const [killed] = yield* execute<{ id: string }>(
-        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+    const { locks } = yield* Database
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        assert.isTrue(yield* locks.tryLock(LaneLock.nameOf(1n, "things", "push")))
+        assert.deepStrictEqual(yield* steps, [])
+      })
+    )
+    yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
+    assert.deepStrictEqual(yield* steps, [`things: POST /things: the connection failed (reset); ${continued}`])
+    // No process sends it after the cause is removed.
+    yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
+    assert.deepStrictEqual(yield* steps, [
+      `things: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
+    ])
+    // The next push was killed: the failure before it is not the reason.
+    const [killed] = yield* execute<{ id: string }>(
+      `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
            values (1, 'things', 'push', 'push', 'running', 2, tributary.now()) returning id`
-      )
-      assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
-      yield* execute("delete from tributary.runs where id = $1", [killed!.id])
-      yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
-      // A row of the resource that serve pushes: its session completes every open request of the resource first.
-      yield* execute(
-        "insert into tributary.outbox (company, resource, operation, record) values ('north', 'things', 'create', '{}')"
-      )
-      assert.deepStrictEqual(yield* steps, [])
-      yield* execute("delete from tributary.outbox where push_id is null")
-      assert.lengthOf(yield* steps, 1)
+    )
+    assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
+    yield* execute("delete from tributary.runs where id = $1", [killed!.id])
+    yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
+    // A row of the resource that serve pushes: its session completes every open request of the resource first.
+    yield* execute(
+      "insert into tributary.outbox (company, resource, operation, record) values ('north', 'things', 'create', '{}')"
+    )
+    assert.deepStrictEqual(yield* steps, [])
+    yield* execute("delete from tributary.outbox where push_id is null")
+    assert.lengthOf(yield* steps, 1)
 
-      const all = yield* UnresolvedRequests.read(null)
-      assert.deepStrictEqual(
-        unresolvedLines(all).map((line) => line.replace(/since \S+:/, "since T:")),
-        [
-          "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
-          `    what to do: ${continued}`
-        ]
-      )
-      const fleet = yield* readFleet(["north"], null)
-      const text = fleetLines(fleet).join("\n")
-      assert.include(text, `    what to do: ${continued}`)
-      assert.notInclude(text, " more;")
-      const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
-      assert.lengthOf(
-        many.filter((line) => line.includes(continued)),
-        20
-      )
-      assert.include(many, "  such requests of 2 more resources; --json shows all")
-      yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
-      assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
-      yield* execute("update tributary.installation set pause_reason = null")
-      yield* execute("delete from tributary.outbox")
-      yield* execute("delete from tributary.push_requests")
-    })
-  )
+    const all = yield* UnresolvedRequests.read(null)
+    assert.deepStrictEqual(
+      unresolvedLines(all).map((line) => line.replace(/since \S+:/, "since T:")),
+      [
+        "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
+        `    what to do: ${continued}`
+      ]
+    )
+    const fleet = yield* readFleet(["north"], null)
+    const text = fleetLines(fleet).join("\n")
+    assert.include(text, `    what to do: ${continued}`)
+    assert.notInclude(text, " more;")
+    const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
+    assert.lengthOf(
+      many.filter((line) => line.includes(continued)),
+      20
+    )
+    assert.include(many, "  such requests of 2 more resources; --json shows all")
+    yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
+    assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
+    yield* execute("update tributary.installation set pause_reason = null")
+    yield* execute("delete from tributary.outbox")
+    yield* execute("delete from tributary.push_requests")
+  })
 
-  it.effect("of rows inserted by SQL needs a person where serve does not run, fails for good or is paused", () =>
-    Effect.gen(function* () {
-      yield* open("north", "things", null)
-      assert.deepStrictEqual(yield* steps, [], "serve sends it again after a failed connection")
-      yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
-      assert.deepStrictEqual(yield* steps, [
-        "things: POST /things: the token may not do this (403); give the token the scope"
-      ])
-      yield* ended("done", null, null, null)
-      assert.deepStrictEqual(yield* steps, [])
-      yield* execute(
-        "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
-      )
-      assert.deepStrictEqual(yield* steps, ["things: the company is paused; resume it: tributary company resume north"])
-      yield* execute("delete from tributary.company_settings")
-      // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
-      const toContinue =
-        "things: the push ended before the answer; continue the push: tributary push retry things --company north"
-      yield* execute("update tributary.tasks set resource = 'others'")
-      assert.deepStrictEqual(yield* steps, [toContinue])
-      yield* execute("update tributary.tasks set resource = 'things'")
-      assert.deepStrictEqual(yield* steps, [])
-      yield* execute("update tributary.processes set stopped_at = tributary.now()")
-      assert.deepStrictEqual(yield* steps, [toContinue])
-    })
-  )
+  test("of rows inserted by SQL needs a person where serve does not run, fails for good or is paused", function* () {
+    yield* open("north", "things", null)
+    assert.deepStrictEqual(yield* steps, [], "serve sends it again after a failed connection")
+    yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
+    assert.deepStrictEqual(yield* steps, [
+      "things: POST /things: the token may not do this (403); give the token the scope"
+    ])
+    yield* ended("done", null, null, null)
+    assert.deepStrictEqual(yield* steps, [])
+    yield* execute(
+      "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
+    )
+    assert.deepStrictEqual(yield* steps, ["things: the company is paused; resume it: tributary company resume north"])
+    yield* execute("delete from tributary.company_settings")
+    // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
+    const toContinue =
+      "things: the push ended before the answer; continue the push: tributary push retry things --company north"
+    yield* execute("update tributary.tasks set resource = 'others'")
+    assert.deepStrictEqual(yield* steps, [toContinue])
+    yield* execute("update tributary.tasks set resource = 'things'")
+    assert.deepStrictEqual(yield* steps, [])
+    yield* execute("update tributary.processes set stopped_at = tributary.now()")
+    assert.deepStrictEqual(yield* steps, [toContinue])
+  })
 
-  it.effect("is found without a search of the processes' companies for each request", () =>
-    Effect.gen(function* () {
-      const plan = yield* execute<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
-        null
-      ])
-      const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")
-      assert.include(lines, "processes")
-      assert.notInclude(lines, "ANY (companies)")
-      assert.notInclude(lines, "ANY (processes.companies)")
-    })
-  )
+  test("is found without a search of the processes' companies for each request", function* () {
+    const plan = yield* execute<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
+      null
+    ])
+    const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")
+    assert.include(lines, "processes")
+    assert.notInclude(lines, "ANY (companies)")
+    assert.notInclude(lines, "ANY (processes.companies)")
+  })
 })

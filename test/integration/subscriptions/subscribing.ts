@@ -3,13 +3,10 @@
  * subscriptions and their secrets.
  */
 import { assert } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Deferred, Duration, Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
@@ -18,6 +15,7 @@ import type { Outgoing } from "../../../connectors/service-v2/reference-server/e
 import * as Budget from "../../../src/budget/Budget.ts"
 import type { SecretKeyring } from "../../../src/subscriptions/SecretKeyring.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { server } from "../../reference-server/support.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -139,6 +137,13 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   keyring = apart ? yield* Secrets.keyring(keys) : secrets.keyring
   const desired: Subscriptions.DesiredSubscription = { url, events: ["salesmen.created", "salesmen.updated"] }
   const company = { name, connector: yield* connect(token) }
+  const rows = Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql<{ id: string; subscription: string; state: string; hours: number | null }>`
+      select s.id::text as id, subscription_id as subscription, state,
+             round(extract(epoch from accepted_until - tributary.now()) / 3600)::int as hours
+        from tributary.webhook_secrets s where company = ${name} order by s.id`
+  )
   const call = running.caller(token)
   return {
     name,
@@ -170,13 +175,12 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
       yield* Effect.promise(async () => void (await cycle.pending))
       return attempts.slice(from).map(({ accepted }) => accepted)
     }),
-    rows: Effect.flatMap(
-      SqlClient.SqlClient,
-      (sql) => sql<{ id: string; subscription: string; state: string; hours: number | null }>`
-        select s.id::text as id, subscription_id as subscription, state,
-               round(extract(epoch from accepted_until - tributary.now()) / 3600)::int as hours
-          from tributary.webhook_secrets s where company = ${name} order by s.id`
-    )
+    rows,
+    /** The states of the secrets, oldest first; and the hours for which each is accepted. */
+    states: Effect.map(rows, (all) => all.map(({ state }) => state)),
+    statesFor: Effect.map(rows, (all) => all.map(({ state, hours }) => `${state} ${hours}`)),
+    /** The stored snapshot of the subscriptions. */
+    seen: SubscriptionStore.read(name, desired.events)
   }
 })
 

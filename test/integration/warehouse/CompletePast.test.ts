@@ -2,29 +2,20 @@
  * A past that is no longer complete: an as-of query answers what the warehouse showed then, or fails. Each test damages the
  * tables of the resource as a person or a restore does.
  */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { makeCompany } from "../../support/feeding.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
-import { companyReader } from "./readers.ts"
+import { companyReader, readAsOf } from "./readers.ts"
+import { suite } from "../../support/suite.ts"
 
 /** Runs several statements in one transaction. */
 const script = (...statements: ReadonlyArray<string>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }))
-  )
-
-const inSession = <Row extends object>(asOf: string, mode: string, statement: string, role = "none") =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.withTransaction(
-      sql`select set_config('tributary.as_of', ${asOf}, true), set_config('tributary.as_of_mode', ${mode}, true)`.pipe(
-        Effect.andThen(sql.unsafe(`set local role ${role}`)),
-        Effect.andThen(sql.unsafe<Row>(statement))
-      )
-    )
   )
 
 const things = (dataset: string) => `select id || ' ' || name as row from ${dataset}.things order by _company_id, id`
@@ -33,7 +24,7 @@ const rowsNow = Effect.map(execute<{ row: string }>(things("erp")), (rows) => ro
 
 /** The rows as of a moment or position. */
 const asOf = (moment: string, mode = "") =>
-  Effect.map(inSession<{ row: string }>(moment, mode, things("erp_asof")), (rows) => rows.map(({ row }) => row))
+  Effect.map(readAsOf<{ row: string }>(moment, things("erp_asof"), { mode }), (rows) => rows.map(({ row }) => row))
 
 const refusal = (moment: string, mode = "") =>
   Effect.map(Effect.flip(asOf(moment, mode)), (error) => DatabaseError.from("")(error).message)
@@ -105,7 +96,7 @@ const anew = (table: string) => {
 const refilled = (table: string, remove: "truncate" | "delete from") =>
   script(`${remove} ${table}`, `insert into ${table} select * from copies.${table.split(".")[1]!}`)
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the past", (it) => {
+suite("the past", layerWarehouse, (test, it) => {
   it.effect.each([
     ["dropped", currentTable, `drop table ${currentTable} cascade`],
     ["truncated", currentTable, `truncate ${currentTable}`],
@@ -164,122 +155,110 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("th
     })
   )
 
-  it.effect("keeps rows that a person deletes or replaces by older ones, and the next sync reads every record", () =>
-    Effect.gen(function* () {
-      const { company, first, second } = yield* versioned
-      yield* copy(currentTable)
-      company.put(1, "third")
-      yield* company.sync()
-      const third = yield* moment
-      yield* execute("delete from erp.things where id = 2")
+  test("keeps rows that a person deletes or replaces by older ones, and the next sync reads every record", function* () {
+    const { company, first, second } = yield* versioned
+    yield* copy(currentTable)
+    company.put(1, "third")
+    yield* company.sync()
+    const third = yield* moment
+    yield* execute("delete from erp.things where id = 2")
+    yield* assertRefuses(first, /Run "tributary sync/)
+    yield* company.sync()
+    assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
+    for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
+    yield* refilled(currentTable, "delete from")
+    yield* assertRefuses(third, /Run "tributary sync/)
+    yield* company.sync()
+    assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
+    for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
+    yield* assertSingle
+  })
+
+  test("stays answered after a rewrite of its tables that loses nothing", function* () {
+    const { company, first, second } = yield* versioned
+    for (const rewrite of [
+      `vacuum full ${currentTable}`,
+      `vacuum full ${historyTable}`,
+      `cluster ${currentTable} using things_pkey`
+    ]) {
+      yield* execute(rewrite)
       yield* assertRefuses(first, /Run "tributary sync/)
       yield* company.sync()
-      assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
-      for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
-      yield* refilled(currentTable, "delete from")
-      yield* assertRefuses(third, /Run "tributary sync/)
-      yield* company.sync()
-      assert.deepStrictEqual(yield* rowsNow, ["1 third", "2 other"])
-      for (const one of [first, second, third, yield* moment]) yield* assertAnswers(one)
-      yield* assertSingle
-    })
-  )
+      for (const one of [first, second, yield* moment]) yield* assertAnswers(one)
+    }
+  })
 
-  it.effect("stays answered after a rewrite of its tables that loses nothing", () =>
-    Effect.gen(function* () {
-      const { company, first, second } = yield* versioned
-      for (const rewrite of [
-        `vacuum full ${currentTable}`,
-        `vacuum full ${historyTable}`,
-        `cluster ${currentTable} using things_pkey`
-      ]) {
-        yield* execute(rewrite)
-        yield* assertRefuses(first, /Run "tributary sync/)
-        yield* company.sync()
-        for (const one of [first, second, yield* moment]) yield* assertAnswers(one)
-      }
-    })
-  )
+  test("is refused after the control plane was lost or emptied, until a full scan", function* () {
+    const { company, first } = yield* versioned
+    yield* execute("truncate tributary.checkpoints")
+    yield* assertRefuses(first, /no checkpoint tells/)
+    yield* execute("truncate tributary.companies")
+    yield* assertRefuses(first, /no checkpoint tells/)
+    yield* company.sync()
+    yield* assertRefuses(first, /is not complete before .* older than its checkpoint/)
+    yield* assertAnswers(yield* moment)
+  })
 
-  it.effect("is refused after the control plane was lost or emptied, until a full scan", () =>
-    Effect.gen(function* () {
-      const { company, first } = yield* versioned
-      yield* execute("truncate tributary.checkpoints")
-      yield* assertRefuses(first, /no checkpoint tells/)
-      yield* execute("truncate tributary.companies")
-      yield* assertRefuses(first, /no checkpoint tells/)
-      yield* company.sync()
-      yield* assertRefuses(first, /is not complete before .* older than its checkpoint/)
-      yield* assertAnswers(yield* moment)
-    })
-  )
+  test("stays answered after a restore of the control plane alone, whose rows were not touched", function* () {
+    const { company, first, second } = yield* versioned
+    yield* execute("create table copies.checkpoints as table tributary.checkpoints")
+    company.put(1, "third")
+    yield* company.sync()
+    const third = yield* moment
+    yield* script(
+      "truncate tributary.checkpoints",
+      "insert into tributary.checkpoints select * from copies.checkpoints"
+    )
+    yield* company.sync()
+    for (const { time, rows } of [first, second, third]) assert.deepStrictEqual(yield* asOf(time), rows)
+    yield* assertSingle
+  })
 
-  it.effect("stays answered after a restore of the control plane alone, whose rows were not touched", () =>
-    Effect.gen(function* () {
-      const { company, first, second } = yield* versioned
-      yield* execute("create table copies.checkpoints as table tributary.checkpoints")
-      company.put(1, "third")
-      yield* company.sync()
-      const third = yield* moment
+  test("of all datasets restored to one moment is complete before that moment and after the next sync", function* () {
+    const { company, first, second } = yield* versioned
+    const all = [
+      currentTable,
+      historyTable,
+      ...["checkpoints", "change_batches", "change_feed", "runs"].map((name) => `tributary.${name}`)
+    ]
+    yield* company.sync()
+    for (const table of all) yield* copy(table)
+    company.put(1, "third")
+    yield* company.sync()
+    const third = yield* moment
+    for (const table of all)
       yield* script(
-        "truncate tributary.checkpoints",
-        "insert into tributary.checkpoints select * from copies.checkpoints"
+        `truncate ${table} cascade`,
+        `insert into ${table} overriding system value select * from copies.${table.split(".")[1]!}`
       )
-      yield* company.sync()
-      for (const { time, rows } of [first, second, third]) assert.deepStrictEqual(yield* asOf(time), rows)
-      yield* assertSingle
-    })
-  )
+    yield* company.sync()
+    assert.deepStrictEqual(yield* asOf(first.time), first.rows)
+    assert.deepStrictEqual(yield* asOf(second.time), second.rows)
+    assert.match(yield* refusal(third.time), /is not complete before/)
+    const repaired = yield* moment
+    assert.deepStrictEqual(repaired.rows, ["1 third", "2 other"])
+    yield* assertAnswers(repaired)
+    yield* assertSingle
+  })
 
-  it.effect("of all datasets restored to one moment is complete before that moment and after the next sync", () =>
-    Effect.gen(function* () {
-      const { company, first, second } = yield* versioned
-      const all = [
-        currentTable,
-        historyTable,
-        ...["checkpoints", "change_batches", "change_feed", "runs"].map((name) => `tributary.${name}`)
-      ]
-      yield* company.sync()
-      for (const table of all) yield* copy(table)
-      company.put(1, "third")
-      yield* company.sync()
-      const third = yield* moment
-      for (const table of all)
-        yield* script(
-          `truncate ${table} cascade`,
-          `insert into ${table} overriding system value select * from copies.${table.split(".")[1]!}`
-        )
-      yield* company.sync()
-      assert.deepStrictEqual(yield* asOf(first.time), first.rows)
-      assert.deepStrictEqual(yield* asOf(second.time), second.rows)
-      assert.match(yield* refusal(third.time), /is not complete before/)
-      const repaired = yield* moment
-      assert.deepStrictEqual(repaired.rows, ["1 third", "2 other"])
-      yield* assertAnswers(repaired)
-      yield* assertSingle
-    })
-  )
-
-  it.effect("of one company does not hinder the reader of another one", () =>
-    Effect.gen(function* () {
-      const { company, first } = yield* versioned
-      const other = makeCompany(2n)
-      other.put(7, "of the other company")
-      yield* other.sync(true)
-      yield* company.sync()
-      const both = yield* moment
-      yield* execute("delete from erp_history.things__superseded where _company_id = 1")
-      const role = `past_reader_${process.pid}`
-      for (const companyId of [1n, 2n]) yield* companyReader(companyId, `${role}_${companyId}`)
-      const read = (companyId: bigint) =>
-        inSession(both.time, "", `select name from erp_asof_${companyId}.things`, `${role}_${companyId}`)
-      assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
-      assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /things of company 1/)
-      yield* assertRefuses(first, /things of company 1/)
-      yield* company.sync()
-      assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
-      assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /is not complete before/)
-      yield* execute("drop schema if exists erp_asof_1, erp_asof_2, erp_1, erp_2, erp_history_1, erp_history_2 cascade")
-    }).pipe(Effect.scoped)
-  )
+  test("of one company does not hinder the reader of another one", function* () {
+    const { company, first } = yield* versioned
+    const other = makeCompany(2n)
+    other.put(7, "of the other company")
+    yield* other.sync(true)
+    yield* company.sync()
+    const both = yield* moment
+    yield* execute("delete from erp_history.things__superseded where _company_id = 1")
+    const role = `past_reader_${process.pid}`
+    for (const companyId of [1n, 2n]) yield* companyReader(companyId, `${role}_${companyId}`)
+    const read = (companyId: bigint) =>
+      readAsOf(both.time, `select name from erp_asof_${companyId}.things`, { role: `${role}_${companyId}` })
+    assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
+    assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /things of company 1/)
+    yield* assertRefuses(first, /things of company 1/)
+    yield* company.sync()
+    assert.deepStrictEqual(yield* read(2n), [{ name: "of the other company" }])
+    assert.match(DatabaseError.from("")(yield* Effect.flip(read(1n))).message, /is not complete before/)
+    yield* execute("drop schema if exists erp_asof_1, erp_asof_2, erp_1, erp_2, erp_history_1, erp_history_2 cascade")
+  })
 })

@@ -1,9 +1,7 @@
 /** The printed grants, which an administrator runs: they mean what they mean for the owner. */
 import { randomUUID } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
@@ -11,17 +9,12 @@ import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
 import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
 import * as Grants from "../../../src/warehouse/Grants.ts"
-import { modelOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 import { plain, things } from "../../support/tiny.ts"
-import { datasets } from "./readers.ts"
-
-const model = modelOf(
-  "names",
-  "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
-)
+import { datasets, namesModel } from "./readers.ts"
+import { test } from "../../support/suite.ts"
 
 /** An empty database of a superuser, and the layers of an owner without such rights, a loader and a reader. */
 const stage = Effect.gen(function* () {
@@ -60,7 +53,7 @@ const stage = Effect.gen(function* () {
     Effect.gen(function* () {
       yield* Migrations.migrate()
       yield* TablePlan.apply(resources.map((one) => tableOf(one, datasetsDefault)))
-      yield* applyViews({ models: [model], datasets: datasetsDefault })
+      yield* applyViews({ models: [namesModel], datasets: datasetsDefault })
     }).pipe(Effect.provide(as(names.owner)))
   const count = (user: string, from: string) =>
     Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<{ n: bigint }>(`select count(*) as n from ${from}`)).pipe(
@@ -72,58 +65,51 @@ const stage = Effect.gen(function* () {
 
 describe("grants that an administrator runs", () => {
   for (const when of ["before the first sync", "after the first sync"]) {
-    it.live(
-      `make later tables and models readable, ${when}`,
-      () =>
-        Effect.gen(function* () {
-          const { administer, names, grant, sync, count } = yield* stage
-          if (when === "after the first sync") yield* sync([things])
-          yield* grant
-          yield* sync([things])
-          // Made later by the owner.
-          yield* sync([things, plain])
-          for (const from of ["erp.plains", "erp.things", "erp_history.plains", "erp_models.names"]) {
-            assert.strictEqual(yield* count(names.reader, from), 0n, from)
-            if (!from.startsWith("erp_models")) assert.strictEqual(yield* count(names.loader, from), 0n, from)
-          }
-          assert.strictEqual(yield* count(names.loader, "tributary.checkpoints"), 0n)
-          const owners = yield* administer((sql) =>
-            sql.unsafe<{ owner: string }>(
-              `select distinct r.rolname::text as owner from pg_namespace n join pg_roles r on r.oid = n.nspowner
+    test(`make later tables and models readable, ${when}`, function* () {
+      const { administer, names, grant, sync, count } = yield* stage
+      if (when === "after the first sync") yield* sync([things])
+      else {
+        // A dataset that belongs to another role ends them with the command.
+        yield* administer((sql) => sql.unsafe("create schema erp_models"))
+        const error = DatabaseError.from("grant")(yield* Effect.flip(grant))
+        assert.match(error.message, /the dataset erp_models belongs to \w+, not to Owner-/)
+        yield* administer((sql) => sql.unsafe("drop schema erp_models"))
+      }
+      yield* grant
+      yield* sync([things])
+      // Made later by the owner.
+      yield* sync([things, plain])
+      for (const from of ["erp.plains", "erp.things", "erp_history.plains", "erp_models.names"]) {
+        assert.strictEqual(yield* count(names.reader, from), 0n, from)
+        if (!from.startsWith("erp_models")) assert.strictEqual(yield* count(names.loader, from), 0n, from)
+      }
+      assert.strictEqual(yield* count(names.loader, "tributary.checkpoints"), 0n)
+      const owners = yield* administer((sql) =>
+        sql.unsafe<{ owner: string }>(
+          `select distinct r.rolname::text as owner from pg_namespace n join pg_roles r on r.oid = n.nspowner
               where n.nspname = any(array[${Object.values(datasets)
                 .map((name) => `'${name}'`)
                 .join(", ")}])`
+        )
+      )
+      assert.deepStrictEqual(owners, [{ owner: names.owner }])
+      const company = `company_${names.reader}`
+      const own = CompanyGrants.statements(datasets, 5n, company, names.owner)
+      yield* Effect.acquireRelease(
+        administer((sql) => Effect.forEach(own, (statement) => sql.unsafe(statement))),
+        () =>
+          Effect.orDie(
+            administer((sql) =>
+              Effect.andThen(sql.unsafe(`drop owned by ${company}`), sql.unsafe(`drop role ${company}`))
             )
           )
-          assert.deepStrictEqual(owners, [{ owner: names.owner }])
-          const company = `company_${names.reader}`
-          const own = CompanyGrants.statements(datasets, 5n, company, names.owner)
-          yield* Effect.acquireRelease(
-            administer((sql) => Effect.forEach(own, (statement) => sql.unsafe(statement))),
-            () =>
-              Effect.orDie(
-                administer((sql) =>
-                  Effect.andThen(sql.unsafe(`drop owned by ${company}`), sql.unsafe(`drop role ${company}`))
-                )
-              )
-          )
-          const views = yield* administer((sql) =>
-            sql.unsafe<{ owner: string }>(
-              "select distinct viewowner::text as owner from pg_views where schemaname in ('erp_5', 'erp_asof_5')"
-            )
-          )
-          assert.deepStrictEqual(views, [{ owner: names.owner }])
-        }).pipe(Effect.scoped),
-      120_000
-    )
+      )
+      const views = yield* administer((sql) =>
+        sql.unsafe<{ owner: string }>(
+          "select distinct viewowner::text as owner from pg_views where schemaname in ('erp_5', 'erp_asof_5')"
+        )
+      )
+      assert.deepStrictEqual(views, [{ owner: names.owner }])
+    })
   }
-
-  it.live("end with the command where a dataset belongs to another role", () =>
-    Effect.gen(function* () {
-      const { administer, grant } = yield* stage
-      yield* administer((sql) => sql.unsafe("create schema erp_models"))
-      const error = DatabaseError.from("grant")(yield* Effect.flip(grant))
-      assert.match(error.message, /the dataset erp_models belongs to \w+, not to Owner-/)
-    }).pipe(Effect.scoped)
-  )
 })

@@ -3,7 +3,7 @@
  * and the control plane from the migrated database. `npm run tables` writes them.
  */
 import { readFileSync, writeFileSync } from "node:fs"
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -12,6 +12,7 @@ import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { secretTables } from "../../../src/warehouse/Grants.ts"
 import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const file = new URL("../../../connectors/service-v2/docs/warehouse.md", import.meta.url)
 
@@ -120,20 +121,18 @@ const control = Effect.gen(function* () {
 /** Text without its layout, which the formatter changes. */
 const withoutLayout = (text: string) => text.replace(/-{3,}/g, "---").replace(/\s+/g, "")
 
-layer(layerWarehouse)("the page of the warehouse", (it) => {
-  it.effect("has the tables, joins and diagrams of the catalogue", () =>
-    Effect.gen(function* () {
-      const parts = { columns: columns(), areas: areas(), models: models(), control: yield* control }
-      const written = readFileSync(file, "utf8")
-      let text = written
-      for (const [name, part] of Object.entries(parts)) {
-        const marks = new RegExp(`(<!-- ${name}: begin -->)[^]*(<!-- ${name}: end -->)`)
-        assert.match(text, marks)
-        text = text.replace(marks, (_all, begin: string, end: string) => `${begin}\n\n${part}\n${end}`)
-      }
-      if (process.env["TABLES"] === "write") writeFileSync(file, text)
-      else assert.strictEqual(withoutLayout(written), withoutLayout(text), "run npm run tables")
-      for (const { path } of resources) assert.include(text, `| \`${path}\` `)
-    })
-  )
+suite("the page of the warehouse", layerWarehouse, (test) => {
+  test("has the tables, joins and diagrams of the catalogue", function* () {
+    const parts = { columns: columns(), areas: areas(), models: models(), control: yield* control }
+    const written = readFileSync(file, "utf8")
+    let text = written
+    for (const [name, part] of Object.entries(parts)) {
+      const marks = new RegExp(`(<!-- ${name}: begin -->)[^]*(<!-- ${name}: end -->)`)
+      assert.match(text, marks)
+      text = text.replace(marks, (_all, begin: string, end: string) => `${begin}\n\n${part}\n${end}`)
+    }
+    if (process.env["TABLES"] === "write") writeFileSync(file, text)
+    else assert.strictEqual(withoutLayout(written), withoutLayout(text), "run npm run tables")
+    for (const { path } of resources) assert.include(text, `| \`${path}\` `)
+  })
 })

@@ -1,14 +1,14 @@
 /** A query as of a moment answers as of the moment, or is refused: it never reads the present records. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { read } from "../../../src/cli/query.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
-import { modelOf } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeCompany } from "../../support/feeding.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
-import { companyReader } from "./readers.ts"
+import { companyReader, namesModel } from "./readers.ts"
+import { suite } from "../../support/suite.ts"
 
 const longAgo = { moment: "2020-01-01 00:00:00+00", mode: "warehouse" } as const
 
@@ -50,45 +50,44 @@ const allowed: ReadonlyArray<readonly [statement: string, value: string]> = [
   ["select erp_models.as_of()", "2020-01-01"]
 ]
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a query as of a moment", (it) => {
-  it.effect(
-    "is refused where it would read present records, however they are named",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const company = makeCompany(7n)
-        company.put(1, "one")
-        company.put(2, "two")
-        yield* company.sync()
-        const model = modelOf(
-          "names",
-          "-- Which names are there?\n--\n-- Columns:\n--   name text: name\nselect name from {{things}} where {{as_of}} is not null\n"
-        )
-        yield* applyViews({ models: [model], datasets: datasetsDefault })
-        yield* companyReader(7n, `present_reader_${process.pid}`)
-        for (const statement of [
-          "create view public.mine as select t.* from (select * from erp.things) t",
-          "create materialized view public.copied as select * from erp.things",
-          "create view public.of_the_moment as select name from erp_models_asof.names",
-          "create table public.calendar as select date '2020-01-01' as day",
-          "create function public.counted() returns bigint language sql stable security definer as 'select count(*) from erp.things'",
-          "grant usage on schema public to public",
-          "grant select on all tables in schema public to public",
-          "grant usage on schema erp_7, erp_asof_7 to public",
-          "grant select on all tables in schema erp_7, erp_asof_7 to public"
-        ])
-          yield* sql.unsafe(statement)
-        for (const [statement, problem] of present) {
-          const error = yield* Effect.flip(read(statement, longAgo))
-          assert.match(error.message, problem, statement)
-          assert.strictEqual(error.operation, "query", statement)
-          assert.strictEqual(error._tag === "DatabaseError" ? error.code : "", "TB010", statement)
-        }
-        for (const [statement, value] of allowed) {
-          assert.strictEqual((yield* read(statement, longAgo)).rows[0]?.[0], value, statement)
-        }
-        assert.strictEqual((yield* read("select count(*) from erp.things")).rows[0]?.[0], "2")
-      }).pipe(Effect.scoped),
-    120_000
-  )
+suite("a query as of a moment", layerWarehouse, (test) => {
+  test("is refused where it would read present records, however they are named", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const company = makeCompany(7n)
+    company.put(1, "one")
+    company.put(2, "two")
+    yield* company.sync()
+    yield* applyViews({ models: [namesModel], datasets: datasetsDefault })
+    yield* companyReader(7n, `present_reader_${process.pid}`)
+    for (const statement of [
+      "create view public.mine as select t.* from (select * from erp.things) t",
+      "create materialized view public.copied as select * from erp.things",
+      "create view public.of_the_moment as select name from erp_models_asof.names",
+      "create table public.calendar as select date '2020-01-01' as day",
+      "create function public.counted() returns bigint language sql stable security definer as 'select count(*) from erp.things'",
+      "grant usage on schema public to public",
+      "grant select on all tables in schema public to public",
+      "grant usage on schema erp_7, erp_asof_7 to public",
+      "grant select on all tables in schema erp_7, erp_asof_7 to public"
+    ])
+      yield* sql.unsafe(statement)
+    const together = { concurrency: 4 }
+    yield* Effect.forEach(
+      present,
+      Effect.fnUntraced(function* ([statement, problem]) {
+        const error = yield* Effect.flip(read(statement, longAgo))
+        assert.match(error.message, problem, statement)
+        assert.strictEqual(error.operation, "query", statement)
+        assert.strictEqual(error._tag === "DatabaseError" ? error.code : "", "TB010", statement)
+      }),
+      together
+    )
+    yield* Effect.forEach(
+      allowed,
+      ([statement, value]) =>
+        Effect.map(read(statement, longAgo), ({ rows }) => assert.strictEqual(rows[0]?.[0], value, statement)),
+      together
+    )
+    assert.strictEqual((yield* read("select count(*) from erp.things")).rows[0]?.[0], "2")
+  })
 })

@@ -2,12 +2,10 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, layer, type Vitest } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
-import * as Stream from "effect/Stream"
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Redacted, Stream } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as TestClock from "effect/testing/TestClock"
 import { read, readParts } from "../../../src/cli/query.ts"
 import type { QueryResult } from "../../../src/warehouse/ReaderQuery.ts"
 import * as Grants from "../../../src/warehouse/Grants.ts"
@@ -18,6 +16,7 @@ import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const root = Effect.acquireRelease(
   Effect.sync(() => {
@@ -46,8 +45,10 @@ const filled = Layer.effectDiscard(
 const embedded = filled.pipe(
   Layer.provideMerge(sqlLayer),
   Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(root, (path) => Database.layerEmbedded({ root: join(path, "pg"), port: 0, durable: false }))
+    Layer.effectContext(
+      Effect.flatMap(root, (path) =>
+        TestClock.withLive(Layer.build(Database.layerEmbedded({ root: join(path, "pg"), port: 0, durable: false })))
+      )
     )
   )
 )
@@ -110,215 +111,198 @@ const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
   ["", /syntax error|one statement/]
 ]
 
-const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
-  it.effect("the reader rejects statements that write, and they change nothing", () =>
-    Effect.gen(function* () {
-      const version = Number((yield* read("show server_version_num")).rows[0]?.[0])
-      const before = yield* fingerprint
-      for (const [statement, problem] of refused) {
-        // Before Postgres 16 this is not refused, but rolled back with the transaction.
-        if (version < 160_000 && statement.includes("lo_create")) continue
+suite("SQL of a user", embedded, (test) => {
+  test("reads, changes nothing, and cannot lock, write WAL, notify, or end sessions, and its temporary files have a limit", function* () {
+    assert.strictEqual((yield* read("select count(*) from erp.orders")).rows[0]?.[0], "50")
+    for (const statement of ["delete from erp.orders", "select erp.remove()", "select pg_read_file('PG_VERSION')"]) {
+      yield* Effect.flip(read(statement))
+    }
+    for (const call of [
+      "pg_advisory_lock(1)",
+      "pg_try_advisory_lock(1)",
+      "pg_advisory_xact_lock_shared(1)",
+      "pg_logical_emit_message(false, 'a', repeat('x', 1000))",
+      "pg_logical_emit_message(true, 'a', 'b'::bytea)",
+      "pg_notify('a', 'b')",
+      "pg_cancel_backend(1)",
+      "pg_terminate_backend(1)",
+      "lo_from_bytea(0, 'a')",
+      "pg_create_physical_replication_slot('a')"
+    ]) {
+      const error = yield* Effect.flip(read(`select ${call}`))
+      assert.match(error.message, /permission denied for function/, call)
+    }
+    assert.deepStrictEqual((yield* read("show temp_file_limit")).rows, [["1GB"]])
+  })
+})
+
+suite("on a server with a superuser role", superuser, (test) => {
+  test("the reader rejects statements that write, and they change nothing", function* () {
+    const version = Number((yield* read("show server_version_num")).rows[0]?.[0])
+    const before = yield* fingerprint
+    yield* Effect.forEach(
+      // Before Postgres 16 lo_create is not refused, but rolled back with the transaction.
+      refused.filter(([statement]) => version >= 160_000 || !statement.includes("lo_create")),
+      Effect.fnUntraced(function* ([statement, problem]) {
         const error = yield* Effect.flip(read(statement))
         assert.match(error.message, problem, statement)
         assert.isFalse(error.isRetryable, statement)
         assert.isFalse(error.message.includes("\n"), statement)
-      }
-      const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select pg_read_file('/etc/passwd') as id")))
-      assert.match(pushed.message, /permission denied/)
-      assert.deepStrictEqual(yield* fingerprint, before)
-      assert.isFalse(existsSync(marker))
-    })
-  )
+      }),
+      { concurrency: 4 }
+    )
+    const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select pg_read_file('/etc/passwd') as id")))
+    assert.match(pushed.message, /permission denied/)
+    assert.deepStrictEqual(yield* fingerprint, before)
+    assert.isFalse(existsSync(marker))
+  })
 
-  it.effect("the reader cannot end the sessions of the program", () =>
-    Effect.gen(function* () {
-      const client = yield* (yield* Database).connect
-      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
-      for (const name of ["pg_terminate_backend", "pg_cancel_backend"]) {
-        const error = yield* Effect.flip(read(`select ${name}(${row!.pid})`))
-        // Postgres before 16 uses other words.
-        assert.match(error.message, /permission denied|must be a superuser/)
-      }
-      yield* query(client, "ask", "select 1")
-    }).pipe(Effect.scoped)
-  )
+  test("the reader cannot end the sessions of the program", function* () {
+    const client = yield* (yield* Database).connect
+    const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+    for (const name of ["pg_terminate_backend", "pg_cancel_backend"]) {
+      const error = yield* Effect.flip(read(`select ${name}(${row!.pid})`))
+      // Postgres before 16 uses other words.
+      assert.match(error.message, /permission denied|must be a superuser/)
+    }
+    yield* query(client, "ask", "select 1")
+  })
 
-  it.effect("the reader reads records and control plane tables without secrets, also new tables", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const count = (from: string) => Effect.map(read(`select count(*) as n from ${from};`), ({ rows }) => rows[0]?.[0])
-      assert.strictEqual(yield* count("erp.orders"), "50")
-      assert.strictEqual(yield* count("tributary.runs"), "0")
-      yield* sql.unsafe("create table erp.later as select 1 as id")
-      yield* sql.unsafe("create view erp_models.more as select id from erp.later")
-      assert.strictEqual(yield* count("erp.later"), "1")
-      assert.strictEqual(yield* count("erp_models.more"), "1")
-      yield* sql.unsafe("drop table erp.later cascade")
-      assert.match((yield* read("explain select * from erp.orders")).rows[0]?.[0] ?? "", /Seq Scan on orders/)
-      assert.deepStrictEqual((yield* read("show transaction_read_only")).rows, [["on"]])
-      assert.deepStrictEqual((yield* read("show statement_timeout")).rows, [["1min"]])
-      assert.deepStrictEqual((yield* read("values (1.10, null)")).rows, [["1.10", null]])
-      assert.deepStrictEqual((yield* read("with one as (select 1 as id, 2 as id) select * from one -- end;")).rows, [
-        ["1", "2"]
-      ])
-      const pushed = yield* Stream.runCollect(QueryInput.read("select id from erp.orders order by id limit 1"))
-      assert.deepInclude([...pushed][0]!, { json: '{"id":1}' })
-    })
-  )
+  test("the reader reads records and control plane tables without secrets, also new tables", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const count = (from: string) => Effect.map(read(`select count(*) as n from ${from};`), ({ rows }) => rows[0]?.[0])
+    assert.strictEqual(yield* count("erp.orders"), "50")
+    assert.strictEqual(yield* count("tributary.runs"), "0")
+    yield* sql.unsafe("create table erp.later as select 1 as id")
+    yield* sql.unsafe("create view erp_models.more as select id from erp.later")
+    assert.strictEqual(yield* count("erp.later"), "1")
+    assert.strictEqual(yield* count("erp_models.more"), "1")
+    yield* sql.unsafe("drop table erp.later cascade")
+    assert.match((yield* read("explain select * from erp.orders")).rows[0]?.[0] ?? "", /Seq Scan on orders/)
+    assert.deepStrictEqual((yield* read("show transaction_read_only")).rows, [["on"]])
+    assert.deepStrictEqual((yield* read("show statement_timeout")).rows, [["1min"]])
+    assert.deepStrictEqual((yield* read("values (1.10, null)")).rows, [["1.10", null]])
+    assert.deepStrictEqual((yield* read("with one as (select 1 as id, 2 as id) select * from one -- end;")).rows, [
+      ["1", "2"]
+    ])
+    const pushed = yield* Stream.runCollect(QueryInput.read("select id from erp.orders order by id limit 1"))
+    assert.deepInclude([...pushed][0]!, { json: '{"id":1}' })
+  })
 
-  it.effect("the reader returns a large result in parts and keeps its statement timeout", () =>
-    Effect.gen(function* () {
-      const parts: Array<QueryResult> = []
-      const take = (part: QueryResult) => Effect.sync(() => void parts.push(part))
-      yield* readParts(
-        `select repeat('x', 1000000) as x, current_setting('statement_timeout') as "limit",
+  test("the reader returns a large result in parts and keeps its statement timeout", function* () {
+    const parts: Array<QueryResult> = []
+    const take = (part: QueryResult) => Effect.sync(() => void parts.push(part))
+    yield* readParts(
+      `select repeat('x', 1000000) as x, current_setting('statement_timeout') as "limit",
                 set_config('statement_timeout', '0', false) from generate_series(1, 100)`,
-        take
-      )
-      assert.strictEqual(parts.flatMap(({ rows }) => rows).length, 100)
-      assert.isAtMost(Math.max(...parts.map(({ rows }) => rows.length)), 10)
-      for (const { rows } of parts) assert.strictEqual(rows[0]?.[1] ?? "1min", "1min")
-      const error = yield* Effect.flip(read("select repeat('x', 1000000) from generate_series(1, 100)"))
-      assert.match(error.message, /larger than 64 MB; add a limit, or use --json/)
-      parts.length = 0
-      yield* readParts("select 1 as one where false", take)
-      assert.deepStrictEqual(
-        parts.map(({ columns, rows }) => [columns[0]?.name, rows]),
-        [["one", []]]
-      )
-    })
-  )
+      take
+    )
+    assert.strictEqual(parts.flatMap(({ rows }) => rows).length, 100)
+    assert.isAtMost(Math.max(...parts.map(({ rows }) => rows.length)), 10)
+    for (const { rows } of parts) assert.strictEqual(rows[0]?.[1] ?? "1min", "1min")
+    const error = yield* Effect.flip(read("select repeat('x', 1000000) from generate_series(1, 100)"))
+    assert.match(error.message, /larger than 64 MB; add a limit, or use --json/)
+    parts.length = 0
+    yield* readParts("select 1 as one where false", take)
+    assert.deepStrictEqual(
+      parts.map(({ columns, rows }) => [columns[0]?.name, rows]),
+      [["one", []]]
+    )
+  })
 
-  it.effect("the reader has access to no table or column that may contain a secret", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* read("select 1")
-      const rows = yield* sql<{ name: string; isread: boolean; odd: string | null }>`
+  test("the reader has access to no table or column that may contain a secret", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* read("select 1")
+    const rows = yield* sql<{ name: string; isread: boolean; odd: string | null }>`
         select c.relname::text as name, has_table_privilege('tributary_reader', c.oid, 'select') as isread,
                (select string_agg(c.relname || '.' || attname, ',') from pg_attribute
                  where attrelid = c.oid and attnum > 0
                    and attname ~ '(secret|sealed|password|salt|hash|token|signing|^key$|_key$)') as odd
           from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')`
-      assert.isAbove(rows.length, 20)
-      for (const { name, isread, odd } of rows) {
-        assert.strictEqual(isread, !(name in Grants.secretTables), name)
-        const secrets = (odd?.split(",") ?? []).filter((column) => !harmless.includes(column))
-        assert.isTrue(!isread || secrets.length === 0, `${secrets.join(", ")}: add the table to Grants.secretTables`)
-      }
-      const shown = yield* sql<{ name: string; columns: string }>`
+    assert.isAbove(rows.length, 20)
+    for (const { name, isread, odd } of rows) {
+      assert.strictEqual(isread, !(name in Grants.secretTables), name)
+      const secrets = (odd?.split(",") ?? []).filter((column) => !harmless.includes(column))
+      assert.isTrue(!isread || secrets.length === 0, `${secrets.join(", ")}: add the table to Grants.secretTables`)
+    }
+    const shown = yield* sql<{ name: string; columns: string }>`
         select c.relname::text as name, string_agg(attname, ',' order by attnum) as columns
           from pg_class c join pg_attribute on attrelid = c.oid and attnum > 0
          where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')
            and not has_table_privilege('tributary_reader', c.oid, 'select')
            and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
          group by 1 order by 1`
-      assert.deepStrictEqual(shown, [
-        { name: "access_tokens", columns: "name,created_at,created_by,used_at" },
-        {
-          name: "change_endpoints",
-          columns:
-            "name,url,origin,only_company,resources,operations,fields,batch_max,allow_private,retry_hours,state,state_since," +
-            "reason,last_position,process_id,leased_until,fence,failing_since,failures,next_attempt_at,succeeded_at,attempts," +
-            "delivered,created_at"
-        },
-        {
-          name: "company_settings",
-          columns: "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at"
-        },
-        {
-          name: "push_requests",
-          columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
-        }
-      ])
+    assert.deepStrictEqual(shown, [
+      { name: "access_tokens", columns: "name,created_at,created_by,used_at" },
+      {
+        name: "change_endpoints",
+        columns:
+          "name,url,origin,only_company,resources,operations,fields,batch_max,allow_private,retry_hours,state,state_since," +
+          "reason,last_position,process_id,leased_until,fence,failing_since,failures,next_attempt_at,succeeded_at,attempts," +
+          "delivered,created_at"
+      },
+      {
+        name: "company_settings",
+        columns: "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at"
+      },
+      {
+        name: "push_requests",
+        columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
+      }
+    ])
+  })
+
+  test("is refused when the superuser role cannot drop its rights", function* () {
+    const { endpoint, describe: name } = yield* Database
+    const without = Database.of({
+      ...(yield* Database),
+      endpoint: { ...endpoint, password: Redacted.make("") },
+      describe: name
     })
-  )
-}
-
-describe("SQL of a user", () => {
-  layer(embedded, { excludeTestServices: true, timeout: "60 seconds" })("on the embedded server", (it) => {
-    behaves(it)
-
-    it.effect("cannot lock, write WAL, notify, or end sessions, and its temporary files have a limit", () =>
-      Effect.gen(function* () {
-        for (const call of [
-          "pg_advisory_lock(1)",
-          "pg_try_advisory_lock(1)",
-          "pg_advisory_xact_lock_shared(1)",
-          "pg_logical_emit_message(false, 'a', repeat('x', 1000))",
-          "pg_logical_emit_message(true, 'a', 'b'::bytea)",
-          "pg_notify('a', 'b')",
-          "pg_cancel_backend(1)",
-          "pg_terminate_backend(1)",
-          "lo_from_bytea(0, 'a')",
-          "pg_create_physical_replication_slot('a')"
-        ]) {
-          const error = yield* Effect.flip(read(`select ${call}`))
-          assert.match(error.message, /permission denied for function/, call)
-        }
-        assert.deepStrictEqual((yield* read("show temp_file_limit")).rows, [["1GB"]])
-      })
+    const error = yield* Effect.flip(Effect.provideService(read("select 1"), Database, without))
+    assert.match(error.message, /superuser without a password.*schema grants.*DATABASE_READER_URL/)
+    const { host, port, user, password, database } = endpoint
+    const url = Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+    const named = yield* Effect.flip(
+      Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+    )
+    assert.match(
+      named.message,
+      /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/
     )
   })
 
-  layer(superuser, { excludeTestServices: true, timeout: "60 seconds" })("on a server with a superuser role", (it) => {
-    behaves(it)
-
-    it.effect("is refused when the superuser role cannot drop its rights", () =>
-      Effect.gen(function* () {
-        const { endpoint, describe: name } = yield* Database
-        const without = Database.of({
-          ...(yield* Database),
-          endpoint: { ...endpoint, password: Redacted.make("") },
-          describe: name
-        })
-        const error = yield* Effect.flip(Effect.provideService(read("select 1"), Database, without))
-        assert.match(error.message, /superuser without a password.*schema grants.*DATABASE_READER_URL/)
-        const { host, port, user, password, database } = endpoint
-        const url = Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
-        const named = yield* Effect.flip(
-          Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
-        )
-        assert.match(
-          named.message,
-          /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/
-        )
-      })
-    )
-
-    it.effect("is refused for a role that can become superuser or read server files", () =>
-      Effect.gen(function* () {
-        const database = yield* Database
-        const sql = yield* SqlClient.SqlClient
-        const { host, port, database: name } = database.endpoint
-        const user = "tributary_test_climber"
-        const password = Redacted.make("climb")
-        const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
-        for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
-          yield* Effect.acquireUseRelease(
-            Effect.gen(function* () {
-              if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
-              yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
-              yield* sql.unsafe(`grant ${power} to ${user}`)
-            }),
-            () =>
-              Effect.gen(function* () {
-                const connected = Database.of({ ...owner, connect: connect(owner) })
-                const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
-                assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
-                const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
-                const named = yield* Effect.flip(
-                  Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
-                )
-                assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
-              }),
-            () =>
-              Effect.gen(function* () {
-                yield* sql.unsafe(`drop role ${user}`)
-                if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
-              })
-          )
-        }
-      })
-    )
+  test("is refused for a role that can become superuser or read server files", function* () {
+    const database = yield* Database
+    const sql = yield* SqlClient.SqlClient
+    const { host, port, database: name } = database.endpoint
+    const user = "tributary_test_climber"
+    const password = Redacted.make("climb")
+    const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
+    for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
+      yield* Effect.acquireUseRelease(
+        Effect.gen(function* () {
+          if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
+          yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
+          yield* sql.unsafe(`grant ${power} to ${user}`)
+        }),
+        () =>
+          Effect.gen(function* () {
+            const connected = Database.of({ ...owner, connect: connect(owner) })
+            const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
+            assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
+            const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
+            const named = yield* Effect.flip(
+              Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+            )
+            assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
+          }),
+        () =>
+          Effect.gen(function* () {
+            yield* sql.unsafe(`drop role ${user}`)
+            if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
+          })
+      )
+    }
   })
 })

@@ -1,10 +1,11 @@
 /** What a reader may execute, compared with `pg_proc` of this server. `npm run test:postgres` does so on other versions. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import * as ReaderFunctions from "../../../src/warehouse/ReaderFunctions.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 /** Functions of Postgres 14 to 18 that were looked at, and are closed. */
 const closed = new Set(
@@ -45,51 +46,49 @@ const executable = (role: string) =>
     )
   ).pipe(Effect.map((rows) => rows.map(({ name }) => name)))
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("what a reader may execute", (it) => {
-  it.effect("is listed for every volatile function of the server, and the others are closed", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const mark = process.pid
-      const [plain, keeper, reader] = [`plain_${mark}`, `keeper_${mark}`, `closed_reader_${mark}`]
-      yield* Effect.acquireRelease(
-        Effect.forEach([plain, keeper, reader], (role) => sql.unsafe(`create role ${role}`)),
-        () =>
-          Effect.orDie(
-            Effect.forEach([plain, keeper, reader], (role) =>
-              Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))
-            )
+suite("what a reader may execute", layerWarehouse, (test) => {
+  test("is listed for every volatile function of the server, and the others are closed", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const mark = process.pid
+    const [plain, keeper, reader] = [`plain_${mark}`, `keeper_${mark}`, `closed_reader_${mark}`]
+    yield* Effect.acquireRelease(
+      Effect.forEach([plain, keeper, reader], (role) => sql.unsafe(`create role ${role}`)),
+      () =>
+        Effect.orDie(
+          Effect.forEach([plain, keeper, reader], (role) =>
+            Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))
           )
-      )
-      const before = yield* executable(plain)
-      assert.deepStrictEqual(
-        before.filter((name) => !ReaderFunctions.allowed.includes(name) && !closed.has(name)),
-        [],
-        "look at these functions of a new version of Postgres, and add them to one of the two lists"
-      )
-      assert.include(before, "pg_logical_emit_message")
-      yield* sql.unsafe(ReaderFunctions.restrict(reader, [keeper]))
-      const after = yield* executable(plain)
-      assert.deepStrictEqual(
-        after.filter((name) => !ReaderFunctions.allowed.includes(name)),
-        []
-      )
-      assert.includeMembers(after, ["set_config", "pg_lock_status", "query_to_xml", "clock_timestamp"])
-      // The loader and the owner keep what they had.
-      assert.deepStrictEqual(yield* executable(keeper), before)
-      const denied = yield* Effect.flip(
-        sql.withTransaction(
-          Effect.andThen(sql.unsafe(`set local role ${reader}`), sql`select pg_logical_emit_message(false, 'a', 'b')`)
         )
+    )
+    const before = yield* executable(plain)
+    assert.deepStrictEqual(
+      before.filter((name) => !ReaderFunctions.allowed.includes(name) && !closed.has(name)),
+      [],
+      "look at these functions of a new version of Postgres, and add them to one of the two lists"
+    )
+    assert.include(before, "pg_logical_emit_message")
+    yield* sql.unsafe(ReaderFunctions.restrict(reader, [keeper]))
+    const after = yield* executable(plain)
+    assert.deepStrictEqual(
+      after.filter((name) => !ReaderFunctions.allowed.includes(name)),
+      []
+    )
+    assert.includeMembers(after, ["set_config", "pg_lock_status", "query_to_xml", "clock_timestamp"])
+    // The loader and the owner keep what they had.
+    assert.deepStrictEqual(yield* executable(keeper), before)
+    const denied = yield* Effect.flip(
+      sql.withTransaction(
+        Effect.andThen(sql.unsafe(`set local role ${reader}`), sql`select pg_logical_emit_message(false, 'a', 'b')`)
       )
-      assert.strictEqual(DatabaseError.from("try")(denied).code, "42501")
-      const [role] = yield* sql<{
-        config: string
-      }>`select rolconfig::text as config from pg_roles where rolname = ${reader}`
-      assert.include(role!.config, "temp_file_limit=1GB")
-      // A role without the rights of a superuser changes nothing, and gets a warning.
-      yield* sql.withTransaction(
-        Effect.andThen(sql.unsafe(`set local role ${keeper}`), sql.unsafe(ReaderFunctions.restrict(reader, [])))
-      )
-    }).pipe(Effect.scoped)
-  )
+    )
+    assert.strictEqual(DatabaseError.from("try")(denied).code, "42501")
+    const [role] = yield* sql<{
+      config: string
+    }>`select rolconfig::text as config from pg_roles where rolname = ${reader}`
+    assert.include(role!.config, "temp_file_limit=1GB")
+    // A role without the rights of a superuser changes nothing, and gets a warning.
+    yield* sql.withTransaction(
+      Effect.andThen(sql.unsafe(`set local role ${keeper}`), sql.unsafe(ReaderFunctions.restrict(reader, [])))
+    )
+  })
 })

@@ -1,9 +1,6 @@
 /** A reader of another database than the warehouse: nothing that decides rests on it. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import { ReaderWait } from "../../../src/warehouse/ReaderMark.ts"
 import { databaseUrl, layerWarehouse } from "../../support/postgres.ts"
 import { evaluate, pass, prepare, priced, test } from "../invariants/evaluating.ts"

@@ -1,8 +1,7 @@
 /** Damaged tables: what is reported, what other resources do meanwhile, and what a repair keeps. */
-import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { assert } from "@effect/vitest"
+import { Effect, Stream } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Stream from "effect/Stream"
 import { history } from "../../../src/cli/doctor/Agreement.ts"
 import { about } from "../../../src/cli/doctor/Finding.ts"
 import { read } from "../../../src/cli/query.ts"
@@ -13,6 +12,7 @@ import * as TableRepair from "../../../src/warehouse/TableRepair.ts"
 import * as VersionOverlap from "../../../src/warehouse/VersionOverlap.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
+import { suite } from "../../support/suite.ts"
 
 const named = (path: string): Table => tableOf({ ...things, path })
 
@@ -158,115 +158,105 @@ const cases: ReadonlyArray<Damage> = [
   }
 ]
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("a damaged table", (it) => {
+suite("a damaged table", warehouse, (test) => {
   for (const [index, one] of cases.entries()) {
     const path = `damage${index}`
     const own = (text: string) => text.replaceAll("PATH", path)
     const pattern = ({ source }: RegExp) => new RegExp(own(source))
-    it.effect(`${one.name}: is reported, blocks no other, and is repaired`, () =>
-      Effect.gen(function* () {
-        const table = yield* filled(path)
-        const other = named(`${path}_other`)
-        yield* execute(...one.damage.map(own))
-        const [before] = yield* select(`select pg_relation_filenode('erp_history.${path}__superseded') as history,
+    test(`${one.name}: is reported, blocks no other, and is repaired`, function* () {
+      const table = yield* filled(path)
+      const other = named(`${path}_other`)
+      yield* execute(...one.damage.map(own))
+      const [before] = yield* select(`select pg_relation_filenode('erp_history.${path}__superseded') as history,
           case when to_regclass('erp.${path}') is not null then pg_relation_filenode('erp.${path}') end as current`)
-        const { damaged } = yield* TablePlan.applyUndamaged([table, other])
-        assert.isTrue(damaged.length > 0 && damaged.every(({ resource }) => resource === path))
-        assert.match(damaged[0]!.message, pattern(one.reported))
-        assert.deepStrictEqual((yield* TablePlan.plan([other])).statements, [])
-        const failure = yield* Effect.flip(TablePlan.apply([table]))
-        assert.strictEqual(failure._tag, "TableDamaged")
+      const { damaged } = yield* TablePlan.applyUndamaged([table, other])
+      assert.isTrue(damaged.length > 0 && damaged.every(({ resource }) => resource === path))
+      assert.match(damaged[0]!.message, pattern(one.reported))
+      assert.deepStrictEqual((yield* TablePlan.plan([other])).statements, [])
+      const failure = yield* Effect.flip(TablePlan.apply([table]))
+      assert.strictEqual(failure._tag, "TableDamaged")
 
-        const repaired = yield* TablePlan.changing(path, TableRepair.repair(table))
-        assert.match(`${repaired[0]!.table}: ${repaired[0]!.done.join("; ")}`, pattern(one.done))
-        assert.deepStrictEqual(yield* TablePlan.plan([table]), { statements: [], damaged: [] })
-        const rows = yield* select(`select name from erp.${path} order by id`)
-        assert.deepStrictEqual(
-          rows.map(({ name }) => name),
-          [...(one.names ?? ["one", "two"])]
-        )
-        const versions = yield* select(`select name from erp_history.${path}__superseded`)
-        assert.lengthOf(versions, 1)
-        yield* select(`select * from erp_history.${path}`)
-        // By its new file the next run recognises a repaired table, and reads every record.
-        const [after] = yield* select(`select pg_relation_filenode('erp_history.${path}__superseded') as history,
+      const repaired = yield* TablePlan.changing(path, TableRepair.repair(table))
+      assert.match(`${repaired[0]!.table}: ${repaired[0]!.done.join("; ")}`, pattern(one.done))
+      assert.deepStrictEqual(yield* TablePlan.plan([table]), { statements: [], damaged: [] })
+      const rows = yield* select(`select name from erp.${path} order by id`)
+      assert.deepStrictEqual(
+        rows.map(({ name }) => name),
+        [...(one.names ?? ["one", "two"])]
+      )
+      const versions = yield* select(`select name from erp_history.${path}__superseded`)
+      assert.lengthOf(versions, 1)
+      yield* select(`select * from erp_history.${path}`)
+      // By its new file the next run recognises a repaired table, and reads every record.
+      const [after] = yield* select(`select pg_relation_filenode('erp_history.${path}__superseded') as history,
           pg_relation_filenode('erp.${path}') as current`)
-        for (const { table: name } of repaired) {
-          if (name === `erp.${path}`) assert.notStrictEqual(after!["current"], before!["current"])
-          if (name === `erp_history.${path}__superseded`) assert.notStrictEqual(after!["history"], before!["history"])
-        }
-      })
-    )
+      for (const { table: name } of repaired) {
+        if (name === `erp.${path}`) assert.notStrictEqual(after!["current"], before!["current"])
+        if (name === `erp_history.${path}__superseded`) assert.notStrictEqual(after!["history"], before!["history"])
+      }
+    })
   }
 
-  it.effect("keeps what a copy without constraints has, and adds them again without a repair", () =>
-    Effect.gen(function* () {
-      const table = yield* filled("copied")
-      yield* execute("alter table erp.copied rename to kept", "create table erp.copied as table erp.kept")
-      const { damaged, statements } = yield* TablePlan.applyUndamaged([table])
-      assert.deepStrictEqual(damaged, [])
-      assert.include(statements.join("\n"), 'alter table "erp"."copied" add primary key')
-      assert.include(statements.join("\n"), 'alter column "_op" set not null')
-      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
-    })
-  )
+  test("keeps what a copy without constraints has, and adds them again without a repair", function* () {
+    const table = yield* filled("copied")
+    yield* execute("alter table erp.copied rename to kept", "create table erp.copied as table erp.kept")
+    const { damaged, statements } = yield* TablePlan.applyUndamaged([table])
+    assert.deepStrictEqual(damaged, [])
+    assert.include(statements.join("\n"), 'alter table "erp"."copied" add primary key')
+    assert.include(statements.join("\n"), 'alter column "_op" set not null')
+    assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+  })
 
-  it.effect("has versions of a record that are valid at one moment, until a repair ends them", () =>
-    Effect.gen(function* () {
-      const [table, other] = [yield* filled("overlapping"), yield* filled("disjoint")]
-      const its = about("history")
-      assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
-      yield* execute("update erp_history.overlapping__superseded set _valid_to = '2999-01-01Z'")
-      const [finding] = yield* history(its, [table, other])
-      assert.deepStrictEqual(
-        [finding?.status, finding?.remedy],
-        ["failed", "tributary schema repair ends each version where the next one begins"]
-      )
-      assert.include(finding?.message, "valid at one moment in erp_history.overlapping__superseded, as of record 1:")
-      assert.strictEqual(yield* VersionOverlap.repair(table), 1)
-      assert.strictEqual(yield* VersionOverlap.repair(table), 0)
-      assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
-      const [version] = yield* select(`select s._valid_to = c._observed_at as ends_at_next
+  test("has versions of a record that are valid at one moment, until a repair ends them", function* () {
+    const [table, other] = [yield* filled("overlapping"), yield* filled("disjoint")]
+    const its = about("history")
+    assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
+    yield* execute("update erp_history.overlapping__superseded set _valid_to = '2999-01-01Z'")
+    const [finding] = yield* history(its, [table, other])
+    assert.deepStrictEqual(
+      [finding?.status, finding?.remedy],
+      ["failed", "tributary schema repair ends each version where the next one begins"]
+    )
+    assert.include(finding?.message, "valid at one moment in erp_history.overlapping__superseded, as of record 1:")
+    assert.strictEqual(yield* VersionOverlap.repair(table), 1)
+    assert.strictEqual(yield* VersionOverlap.repair(table), 0)
+    assert.strictEqual((yield* history(its, [table, other]))[0]?.status, "ok")
+    const [version] = yield* select(`select s._valid_to = c._observed_at as ends_at_next
         from erp_history.overlapping__superseded s join erp.overlapping c using (_company_id, id)`)
-      assert.isTrue(version?.["ends_at_next"])
-    })
-  )
+    assert.isTrue(version?.["ends_at_next"])
+  })
 
-  it.effect("leaves a table that a view of a person keeps from its repair, and names the view", () =>
-    Effect.gen(function* () {
-      const table = yield* filled("viewed")
-      yield* execute(
-        "drop view erp_history.viewed, erp_asof.viewed",
-        "alter table erp.viewed alter column price type double precision",
-        "create view public.mine as select price from erp.viewed"
-      )
-      const failure = yield* Effect.flip(TablePlan.changing("viewed", TableRepair.repair(table)))
-      assert.include(failure.message, "mine")
-      assert.lengthOf((yield* TablePlan.plan([table])).damaged, 1)
-    })
-  )
+  test("leaves a table that a view of a person keeps from its repair, and names the view", function* () {
+    const table = yield* filled("viewed")
+    yield* execute(
+      "drop view erp_history.viewed, erp_asof.viewed",
+      "alter table erp.viewed alter column price type double precision",
+      "create view public.mine as select price from erp.viewed"
+    )
+    const failure = yield* Effect.flip(TablePlan.changing("viewed", TableRepair.repair(table)))
+    assert.include(failure.message, "mine")
+    assert.lengthOf((yield* TablePlan.plan([table])).damaged, 1)
+  })
 
-  it.effect("is not read by a query, nor by a push from one, under any name", () =>
-    Effect.gen(function* () {
-      yield* filled("keyless")
-      yield* execute(
-        "create table erp.own (note text)",
-        "alter table erp.keyless drop constraint keyless_pkey",
-        "insert into erp.keyless select * from erp.keyless",
-        "create view public.sums as select sum(price) from erp.keyless",
-        "grant select on public.sums to public"
-      )
-      for (const text of [
-        "select count(*) from keyless",
-        "select * from public.sums",
-        "select * from erp_history.keyless"
-      ]) {
-        const failure = yield* Effect.flip(read(text))
-        assert.match(failure.message, /erp\.keyless is damaged: it has no primary key.*tributary schema repair/)
-      }
-      const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select name from erp.keyless")))
-      assert.match(pushed.message, /erp\.keyless is damaged/)
-      assert.deepStrictEqual((yield* read("select count(*) from own")).rows, [["0"]])
-    })
-  )
+  test("is not read by a query, nor by a push from one, under any name", function* () {
+    yield* filled("keyless")
+    yield* execute(
+      "create table erp.own (note text)",
+      "alter table erp.keyless drop constraint keyless_pkey",
+      "insert into erp.keyless select * from erp.keyless",
+      "create view public.sums as select sum(price) from erp.keyless",
+      "grant select on public.sums to public"
+    )
+    for (const text of [
+      "select count(*) from keyless",
+      "select * from public.sums",
+      "select * from erp_history.keyless"
+    ]) {
+      const failure = yield* Effect.flip(read(text))
+      assert.match(failure.message, /erp\.keyless is damaged: it has no primary key.*tributary schema repair/)
+    }
+    const pushed = yield* Effect.flip(Stream.runCollect(QueryInput.read("select name from erp.keyless")))
+    assert.match(pushed.message, /erp\.keyless is damaged/)
+    assert.deepStrictEqual((yield* read("select count(*) from own")).rows, [["0"]])
+  })
 })

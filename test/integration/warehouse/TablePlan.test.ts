@@ -1,6 +1,5 @@
-import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { assert } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { money, string } from "../../../connectors/service-v2/catalogue/fields.ts"
@@ -8,9 +7,11 @@ import { resource, type Resource } from "../../../connectors/service-v2/catalogu
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Database from "../../../src/postgres/Database.ts"
+import { layerCatalogue } from "../../support/demo.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
+import { suite } from "../../support/suite.ts"
 
 const grown = (base: Resource, fields: Resource["fields"]): Resource =>
   resource({
@@ -23,157 +24,179 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
     modifiedSince: base.modifiedSince
   })
 
-layer(warehouse, { timeout: "60 seconds" })("the table plan", (it) => {
-  it.effect("creates the tables of the whole catalogue and is empty afterwards", () =>
-    Effect.gen(function* () {
-      const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
-      const statements = yield* TablePlan.apply(tables)
-      assert.isAbove(statements.length, tables.length * 3)
-      assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
-      assert.deepStrictEqual(yield* TablePlan.apply(tables), [])
-      const sql = yield* SqlClient.SqlClient
-      const columns = yield* sql<{ column_name: string; type: string; comment: string }>`
-        select a.attname as column_name, format_type(a.atttypid, a.atttypmod) as type,
-               col_description(a.attrelid, a.attnum) as comment
-          from pg_attribute a where a.attrelid = 'erp.payments'::regclass and a.attnum > 0 order by a.attnum`
-      const types = new Map(columns.map((column) => [column.column_name, column.type]))
-      assert.strictEqual(types.get("id"), "bigint")
-      assert.strictEqual(types.get("amount"), "numeric(20,4)")
-      assert.strictEqual(types.get("datereceived"), "date")
-      assert.strictEqual(types.get("jointcheck"), "boolean")
-      assert.strictEqual(types.get("_extra"), "jsonb")
-      assert.strictEqual(types.get("_observed_at"), "timestamp with time zone")
-      const paymeth = columns.find((column) => column.column_name === "paymeth")!
-      assert.include(paymeth.comment, "99 write-off")
-      for (const table of tables) yield* sql.unsafe(`select * from ${table.view}`)
-    })
-  )
-
-  it.effect("adds a column, keeps existing rows and includes the column in the history", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* TablePlan.apply([tableOf(things)])
-      yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 1, 'old', 'scan', now())`
-      const more = tableOf(
-        grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })])
-      )
-      const statements = yield* TablePlan.apply([more])
-      assert.strictEqual(statements.filter((statement) => statement.includes("add column")).length, 4)
-      const [row] = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things`
-      assert.deepStrictEqual([row!.record["name"], row!.record["cost"]], ["old", null])
-      const [comment] = yield* sql<{ comment: string }>`
+suite("the table plan", warehouse, (test) => {
+  test("adds a column, keeps existing rows and includes the column in the history", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* TablePlan.apply([tableOf(things)])
+    yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 1, 'old', 'scan', now())`
+    const more = tableOf(grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })]))
+    const statements = yield* TablePlan.apply([more])
+    assert.strictEqual(statements.filter((statement) => statement.includes("add column")).length, 4)
+    const [row] = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things`
+    assert.deepStrictEqual([row!.record["name"], row!.record["cost"]], ["old", null])
+    const [comment] = yield* sql<{ comment: string }>`
         select col_description('erp.things'::regclass, attnum) as comment from pg_attribute
          where attrelid = 'erp.things'::regclass and attname = 'label'`
-      assert.include(comment!.comment, "it's \\ odd")
-      assert.deepStrictEqual(yield* TablePlan.planFor([more]), [])
-    })
-  )
+    assert.include(comment!.comment, "it's \\ odd")
+    assert.deepStrictEqual(yield* TablePlan.planFor([more]), [])
+  })
 
-  it.effect("binds the history to the table that has the name after the first one was renamed", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const table = tableOf(things)
-      yield* TablePlan.apply([table])
-      yield* sql`alter table erp.things rename to things_old`
-      yield* sql`create table erp.things (like erp.things_old including all)`
-      const statements = yield* TablePlan.apply([table])
-      assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 2)
-      yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
-      const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
-      assert.deepStrictEqual(
-        rows.map(({ record }) => record["name"]),
-        ["new"]
-      )
-      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
-      yield* sql`drop table erp.things_old`
-    })
-  )
+  test("binds the history to the table that has the name after the first one was renamed", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const table = tableOf(things)
+    yield* TablePlan.apply([table])
+    yield* sql`alter table erp.things rename to things_old`
+    yield* sql`create table erp.things (like erp.things_old including all)`
+    const statements = yield* TablePlan.apply([table])
+    assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 2)
+    yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
+    const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
+    assert.deepStrictEqual(
+      rows.map(({ record }) => record["name"]),
+      ["new"]
+    )
+    assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+    yield* sql`drop table erp.things_old`
+  })
 
-  it.effect("recreates a dropped column and requests a full scan", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const table = tableOf({ ...things, path: "dropped" })
-      yield* TablePlan.apply([table])
-      yield* sql`insert into tributary.checkpoints (company_id, resource, cursor, updated_at)
+  test("recreates a dropped column and requests a full scan", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const table = tableOf({ ...things, path: "dropped" })
+    yield* TablePlan.apply([table])
+    yield* sql`insert into tributary.checkpoints (company_id, resource, cursor, updated_at)
                  values (1, 'dropped', 'c', now()), (2, 'dropped', null, now())`
-      yield* sql`alter table erp.dropped drop column price cascade`
-      const statements = yield* TablePlan.apply([table])
-      assert.include(statements.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
-      assert.include(statements.join("\n"), "create or replace view")
-      const checkpoints = yield* sql<{ full_scan_reason: string | null }>`
+    yield* sql`alter table erp.dropped drop column price cascade`
+    const statements = yield* TablePlan.apply([table])
+    assert.include(statements.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
+    assert.include(statements.join("\n"), "create or replace view")
+    const checkpoints = yield* sql<{ full_scan_reason: string | null }>`
         select full_scan_reason from tributary.checkpoints where resource = 'dropped' order by company_id`
-      // The second company has read nothing yet. Its first run is a full scan anyway.
-      assert.deepStrictEqual(
-        checkpoints.map((row) => row.full_scan_reason),
-        ["new in the table: price", null]
-      )
-      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
-    })
-  )
+    // The second company has read nothing yet. Its first run is a full scan anyway.
+    assert.deepStrictEqual(
+      checkpoints.map((row) => row.full_scan_reason),
+      ["new in the table: price", null]
+    )
+    assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+  })
 
-  it.effect("adds a column to a table on which other views depend", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const base = { ...things, path: "rested" }
-      yield* TablePlan.apply([tableOf(base)])
-      yield* sql`create view erp.mine as select * from erp.rested`
-      yield* sql`create view erp_history.mine as select * from erp_history.rested`
-      yield* TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])
-      yield* sql`select cost from erp.rested`
-      yield* sql`select * from erp.mine`
-      yield* sql`select record from erp_history.mine`
-    })
-  )
+  test("adds a column to a table on which other views depend", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const base = { ...things, path: "rested" }
+    yield* TablePlan.apply([tableOf(base)])
+    yield* sql`create view erp.mine as select * from erp.rested`
+    yield* sql`create view erp_history.mine as select * from erp_history.rested`
+    yield* TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])
+    yield* sql`select cost from erp.rested`
+    yield* sql`select * from erp.mine`
+    yield* sql`select record from erp_history.mine`
+  })
 
-  it.effect("rolls back and reports the reason when Postgres rejects a statement", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const base = { ...things, path: "refused" }
-      yield* TablePlan.apply([tableOf(base)])
-      yield* sql`create function public.no_ddl() returns event_trigger language plpgsql as
+  test("rolls back and reports the reason when Postgres rejects a statement", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const base = { ...things, path: "refused" }
+    yield* TablePlan.apply([tableOf(base)])
+    yield* sql`create function public.no_ddl() returns event_trigger language plpgsql as
                  $$ begin raise exception 'ask the owner first'; end $$`
-      yield* sql`create event trigger no_ddl on ddl_command_end when tag in ('COMMENT') execute function public.no_ddl()`
-      const conflict = yield* Effect.flip(
-        TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])
-      ).pipe(Effect.ensuring(Effect.orDie(sql`drop event trigger no_ddl`)))
-      assert.strictEqual(conflict._tag, "TableConflict")
-      assert.include(conflict.message, "ask the owner first (P0001)")
-      const columns =
-        yield* sql`select 1 from pg_attribute where attrelid = 'erp.refused'::regclass and attname = 'cost'`
-      assert.lengthOf(columns, 0)
-    })
-  )
+    yield* sql`create event trigger no_ddl on ddl_command_end when tag in ('COMMENT') execute function public.no_ddl()`
+    const conflict = yield* Effect.flip(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))])).pipe(
+      Effect.ensuring(Effect.orDie(sql`drop event trigger no_ddl`))
+    )
+    assert.strictEqual(conflict._tag, "TableConflict")
+    assert.include(conflict.message, "ask the owner first (P0001)")
+    const columns = yield* sql`select 1 from pg_attribute where attrelid = 'erp.refused'::regclass and attname = 'cost'`
+    assert.lengthOf(columns, 0)
+  })
 
-  it.effect("does not block readers while it waits for a lock on the table", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const base = { ...things, path: "locked" }
-      yield* TablePlan.apply([tableOf(base)])
-      const holder = yield* (yield* Database.Database).connect
-      yield* Effect.promise(() => holder.query("begin; lock table erp.locked in access share mode"))
-      const applyFiber = yield* Effect.forkChild(
-        Effect.result(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))]))
-      )
-      // A query waits for at most one lock attempt of the change, however long the other session keeps its lock.
-      yield* sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`.pipe(
-        Effect.repeat({ until: (rows) => Number((rows[0] as { count: bigint }).count) > 0 })
-      )
-      yield* sql`select set_config('statement_timeout', '10s', false)`
-      yield* sql`select count(*) from erp.locked`
-      yield* Effect.promise(() => holder.query("commit"))
-      const result = yield* flowing(Fiber.join(applyFiber))
-      assert.strictEqual(result._tag, "Success")
-    }).pipe(Effect.scoped)
-  )
+  test("does not block readers while it waits for a lock on the table", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const base = { ...things, path: "locked" }
+    yield* TablePlan.apply([tableOf(base)])
+    const holder = yield* (yield* Database.Database).connect
+    yield* Effect.promise(() => holder.query("begin; lock table erp.locked in access share mode"))
+    const applyFiber = yield* Effect.forkChild(
+      Effect.result(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))]))
+    )
+    // A query waits for at most one lock attempt of the change, however long the other session keeps its lock.
+    yield* sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`.pipe(
+      Effect.repeat({ until: (rows) => Number((rows[0] as { count: bigint }).count) > 0 })
+    )
+    yield* sql`select set_config('statement_timeout', '10s', false)`
+    yield* sql`select count(*) from erp.locked`
+    yield* Effect.promise(() => holder.query("commit"))
+    const result = yield* flowing(Fiber.join(applyFiber))
+    assert.strictEqual(result._tag, "Success")
+  })
 
-  it.effect("runs once when programs start concurrently", () =>
-    Effect.gen(function* () {
-      const table = tableOf({ ...things, path: "together" })
-      const results = yield* Effect.forEach([1, 2, 3, 4], () => TablePlan.apply([table]), { concurrency: "unbounded" })
-      assert.lengthOf(
-        results.filter((done) => done.length > 0),
-        1
-      )
+  test("runs once when programs start concurrently", function* () {
+    const table = tableOf({ ...things, path: "together" })
+    const results = yield* Effect.forEach([1, 2, 3, 4], () => TablePlan.apply([table]), { concurrency: "unbounded" })
+    assert.lengthOf(
+      results.filter((done) => done.length > 0),
+      1
+    )
+  })
+})
+
+const datasets = "('erp', 'erp_history', 'erp_asof', 'erp_models', 'erp_models_asof', 'tributary')"
+
+/** What has no comment. */
+const uncommented = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  sql.unsafe<{ readonly object: string }>(`
+    with datasets as (select oid, nspname from pg_namespace where nspname in ${datasets}),
+      relations as (
+        select c.oid, n.nspname || '.' || c.relname as name from pg_class c join datasets n on n.oid = c.relnamespace
+         where c.relkind in ('r', 'p', 'v', 'm', 'f'))
+    select 'dataset ' || nspname as object from datasets where obj_description(oid, 'pg_namespace') is null
+    union all
+    select 'relation ' || name from relations where coalesce(obj_description(oid, 'pg_class'), '') = ''
+    union all
+    select 'column ' || name || '.' || attname from relations join pg_attribute on attrelid = oid
+     where attnum > 0 and not attisdropped and coalesce(col_description(oid, attnum), '') = ''
+    union all
+    select 'function ' || p.oid::regprocedure from pg_proc p join datasets n on n.oid = p.pronamespace
+     where coalesce(obj_description(p.oid, 'pg_proc'), '') = ''
+    order by 1`)
+)
+
+const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
+
+suite("the tables and views of the whole catalogue", layerCatalogue, (test) => {
+  test("have their types, can be read, and have a comment on every object; nothing is planned for them", function* () {
+    const sql = yield* SqlClient.SqlClient
+    assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
+    const columns = yield* sql<{ name: string; type: string; comment: string }>`
+        select a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
+               col_description(a.attrelid, a.attnum) as comment
+          from pg_attribute a where a.attrelid = 'erp.payments'::regclass and a.attnum > 0 order by a.attnum`
+    const types = Object.fromEntries(columns.map(({ name, type }) => [name, type]))
+    assert.deepInclude(types, {
+      id: "bigint",
+      amount: "numeric(20,4)",
+      datereceived: "date",
+      jointcheck: "boolean",
+      _extra: "jsonb",
+      _observed_at: "timestamp with time zone"
     })
-  )
+    assert.include(columns.find(({ name }) => name === "paymeth")!.comment, "99 write-off")
+    for (const table of tables) yield* sql.unsafe(`select * from ${table.view}`)
+    const [counted] = yield* sql.unsafe<{ readonly columns: bigint }>(
+      `select count(*) as columns from pg_attribute where attnum > 0
+          and attrelid in (select oid from pg_class where relnamespace in (select oid from pg_namespace where nspname in ${datasets}))`
+    )
+    assert.isAbove(Number(counted!.columns), 5_000)
+    assert.deepStrictEqual(yield* uncommented, [])
+  })
+
+  test("get their comments again where these were removed or changed", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.unsafe(`comment on column erp.orders._company_id is null`)
+    yield* sql.unsafe(`comment on column erp.orders.status is 'another'`)
+    yield* sql.unsafe(`comment on view erp_history.orders is null`)
+    yield* sql.unsafe(`comment on view erp_asof.orders is null`)
+    yield* sql.unsafe(`drop view erp_asof.countries`)
+    const planned = yield* TablePlan.apply(tables)
+    assert.isAbove(planned.length, 3)
+    assert.deepStrictEqual(yield* uncommented, [])
+    assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
+  })
 })
