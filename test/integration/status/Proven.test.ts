@@ -5,18 +5,21 @@ import * as TestClock from "effect/testing/TestClock"
 import { readResources } from "../../../src/cli/status/Resources.ts"
 import { reportLines } from "../../../src/cli/status/Format.ts"
 import * as Format from "../../../src/dashboard/Format.ts"
-import { readNowMs } from "../../../src/postgres/Now.ts"
 import { readResourceMetrics } from "../../../src/status/ResourceMetrics.ts"
 import * as Resources from "../../../src/status/Resources.ts"
 import * as Schedule from "../../../src/status/Schedule.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { shownCompany } from "../../support/pages.ts"
-import { layerPages } from "../../support/postgres.ts"
+import { clockIs, layerWarehouse } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
-suite("a freshness that events prove", layerPages, (test) => {
+suite("a freshness that events prove", layerWarehouse, (test) => {
   test("is shown as such wherever freshness is", function* () {
     const sql = yield* SqlClient.SqlClient
+    // The time of both clocks.
+    const now = new Date("1970-01-01T12:00:00Z")
+    yield* sql.unsafe(clockIs(`timestamptz ''${now.toISOString()}''`))
+    yield* TestClock.setTime(now.getTime())
     yield* sql`insert into tributary.companies (company, company_id) values ('north', 7)`
     for (const resource of ["a", "b"]) {
       yield* sql`
@@ -34,9 +37,6 @@ suite("a freshness that events prove", layerPages, (test) => {
         insert into tributary.event_checks (company, checked_at, delay, age_max, expires_at, resources)
         values ('north', tributary.now(), '6 min', '12 min', tributary.now() + interval '15 min', '{a}')`
 
-    const nowMs = yield* readNowMs
-    yield* TestClock.setTime(nowMs)
-    const now = new Date(nowMs)
     const [a, b] = yield* Resources.read([shownCompany("north", 7n)], now)
     assert.deepStrictEqual([a!.isProven, a!.health.state], [true, "fresh"])
     assert.deepStrictEqual([b!.isProven, b!.health.state], [false, "late"])
