@@ -7,6 +7,7 @@ import { Effect, Stream } from "effect"
 import { type InputOptions, openInput } from "../../src/outbox/input/Input.ts"
 import { type InputRecord, InputError } from "../../src/outbox/input/InputRecord.ts"
 import { dryRun } from "../../src/outbox/DryRun.ts"
+import { EnqueueRejected } from "../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
 import { test } from "../support/suite.ts"
@@ -78,6 +79,13 @@ describe("a dry run", () => {
         '5 externalid: "A" is given twice: in line 1 and in line 5'
       ]
     )
+  })
+
+  test("rejects empty input and unsupported operations", function* () {
+    assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "the input has no records")
+    const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
+    assert.instanceOf(error, EnqueueRejected)
+    assert.match(error.message, /cannot be cancelled through this API/)
   })
 })
 
