@@ -1,7 +1,8 @@
 /** Deliveries: their content, order, retries and end. */
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, afterEach, assert, beforeAll, describe, test, vi } from "vitest"
 import {
   advance,
+  companyOf,
   control,
   freeze,
   fresh,
@@ -11,7 +12,6 @@ import {
   keptPromises,
   micros,
   mint,
-  companyOf,
   newCompany,
   page,
   refused,
@@ -72,6 +72,11 @@ async function hook(events: readonly string[], over: Row = {}, c?: Company): Pro
   return made
 }
 
+/** A test with a subscription to new salesmen. */
+function it(title: string, check: (h: Hook) => Promise<void>): void {
+  test(`${title}`, async () => check(await hook(["salesmen.created"])))
+}
+
 const fails = (h: Hook, status = 500) => {
   h.box.answer = () => ({ status })
 }
@@ -94,10 +99,10 @@ async function eventLoopTurns(): Promise<void> {
 }
 
 describe("an event delivery", () => {
-  it("[EVT-07][EVT-08][EVT-09][EVT-10][EVT-11] has an envelope of id, type, createdate, companyid and the record in data", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[EVT-07][EVT-08][EVT-09][EVT-10][EVT-11] has an envelope of id, type, createdate, companyid and the record as it was in data", async (h) => {
     const now = await serverNow()
     const record = await makeSalesman(h.c, { email1: "a@b.example" })
+    succeeded(await h.c.patch(`/salesmen/${idOf(record)}`, { email1: "later" }))
     await advance(5)
     await cycle()
     assert.lengthOf(h.box.received, 1)
@@ -108,46 +113,31 @@ describe("an event delivery", () => {
     assert.match(text(sent["createdate"]), TIMESTAMP)
     assert.isTrue(micros(sent["createdate"]) - now < 1_000_000n, "createdate is when it fired")
     assert.strictEqual(sent["companyid"], h.c.id)
-    assert.deepEqual(sent["data"], await h.c.read("salesmen", idOf(record)))
+    assert.deepEqual(sent["data"], record)
   })
 
-  it("[EVT-11] has the record as it was when the event fired", async () => {
-    const h = await hook(["salesmen.created"])
-    const record = await makeSalesman(h.c, { email1: "then" })
-    succeeded(await h.c.patch(`/salesmen/${idOf(record)}`, { email1: "now" }))
-    await cycle()
-    assert.deepEqual(envelope(at(h, 0))["data"], record)
-  })
-
-  it("[SIG-01][SIG-02][SIG-03][SIG-04][GEN-10] is a POST of JSON with headers for signature, id, type and attempt", async () => {
-    const h = await hook(["salesmen.created"])
-    await makeSalesman(h.c)
+  it("[SIG-01][SIG-02][SIG-03][SIG-04][SIG-05][SIG-11][GEN-10] is a POST of JSON with headers for signature, id, type and attempt, where v1 is the HMAC-SHA256 of t, a dot and the raw body", async (h) => {
+    await makeSalesman(h.c, { name: `Zoë ${fresh("ü")} \u{1F600}` })
     await cycle()
     const received = at(h, 0)
     assert.strictEqual(received.method, "POST")
     assert.match(String(received.headers["content-type"]), /^application\/json\b/)
-    assert.strictEqual(received.headers["svc-event-id"], envelope(received)["id"])
-    assert.strictEqual(received.headers["svc-event-type"], "salesmen.created")
-    assert.strictEqual(received.headers["svc-delivery-attempt"], "1")
-    assert.lengthOf(signatureOf(received).v1, 1)
+    assert.deepInclude(received.headers, {
+      "svc-event-id": text(envelope(received)["id"]),
+      "svc-event-type": "salesmen.created",
+      "svc-delivery-attempt": "1"
+    })
     assert.isUndefined(received.headers["authorization"])
     assert.notInclude(JSON.stringify(received.headers), h.c.token)
-  })
-
-  it("[SIG-05][SIG-11] has in v1 the HMAC-SHA256 of t, a dot and the raw body", async () => {
-    const h = await hook(["salesmen.created"])
-    await makeSalesman(h.c, { name: `Zoë ${fresh("ü")} \u{1F600}` })
-    await cycle()
-    const received = at(h, 0)
+    const { t, v1 } = signatureOf(received)
+    assert.lengthOf(v1, 1)
+    assert.isAtMost(Math.abs(t - Number((await serverNow()) / 1_000_000n)), 2)
     assert.isTrue(verifies(received, h.secret))
     assert.isFalse(verifies(received, `${h.secret}x`))
     assert.isFalse(verifies({ ...received, body: Buffer.concat([received.body, Buffer.from(" ")]) }, h.secret))
-    const { t } = signatureOf(received)
-    assert.isAtMost(Math.abs(t - Number((await serverNow()) / 1_000_000n)), 2)
   })
 
-  it("[SIG-05][H-09] is signed with a caller's own secret as it was given", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[SIG-05][H-09] is signed with a caller's own secret as it was given", async (h) => {
     const secret = "ключ with spaces & ümlauts"
     succeeded(await h.c.patch(h.url, { secret }))
     await advance(25 * 3600)
@@ -156,7 +146,7 @@ describe("an event delivery", () => {
     assert.isTrue(verifies(at(h, 0), secret))
   })
 
-  it("[EVT-06][SHIPMENTS-17][EVT-08] exists for orders.created, orders.updated, shipments.created and invoices.posted", async () => {
+  test("[EVT-06][SHIPMENTS-17][EVT-08] exists for orders.created, orders.updated, shipments.created and invoices.posted", async () => {
     const h = await hook(["orders.created", "orders.updated", "shipments.created", "invoices.posted"])
     const order = await makeOrder(h.c)
     await cycle()
@@ -180,7 +170,7 @@ describe("an event delivery", () => {
     assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], invoice)
   })
 
-  it("[EVT-03][EVT-06][H-01] is sent for created, updated and cancelled, to their subscribers only", async () => {
+  test("[EVT-03][EVT-06][H-01] is sent for created, updated and cancelled, to their subscribers only", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
     const narrow = await hook(["salesmen.cancelled"], {}, h.c)
     const id = idOf(await makeSalesman(h.c))
@@ -192,7 +182,7 @@ describe("an event delivery", () => {
     assert.strictEqual(row(envelope(at(narrow, 0))["data"])["cancel"], true)
   })
 
-  it("[EVT-11] has the data of a document with lines as a GET shows it", async () => {
+  test("[EVT-11] has the data of a document with lines as a GET shows it", async () => {
     const h = await hook(["orders.created", "invoices.posted", "payments.created", "invoicelines.created"])
     const order = await makeOrder(h.c)
     const shown = await h.c.read("orders", order.id)
@@ -210,15 +200,7 @@ describe("an event delivery", () => {
     if (fired !== undefined) assert.deepEqual(fired["data"], line)
   })
 
-  it("[SIG-04][LOG-01] of a test call is a first attempt", async () => {
-    const h = await hook(["salesmen.created"])
-    succeeded(await h.c.post(`${h.url}/test`))
-    assert.strictEqual(at(h, 0).headers["svc-delivery-attempt"], "1")
-    assert.strictEqual(at(h, 0).headers["svc-event-type"], "webhooks.test")
-    assert.match(String(at(h, 0).headers["svc-event-id"]), /^evt_/)
-  })
-
-  it("[H-23] is not sent for a rejected write or one without changes", async () => {
+  test("[H-23] is not sent for a rejected write or one without changes", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
     const record = await makeSalesman(h.c, { email1: "same" })
     const id = idOf(record)
@@ -231,17 +213,7 @@ describe("an event delivery", () => {
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[H-23] reports an updated order after a shipment changed its quantities", async () => {
-    const h = await hook(["orders.updated"])
-    const order = await makeOrder(h.c)
-    await makeShipment(h.c, order, "4")
-    await cycle()
-    assert.isAtLeast(h.box.received.length, 1)
-    assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], order.id)
-  })
-
-  it("[EVT-07][DLV-04] is sent for each record of a batch, and for none of the control plane", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[EVT-07][DLV-04] is sent for each record of a batch, and for none of the control plane", async (h) => {
     succeeded(await h.c.post("/salesmen/batch", [{ name: "a" }, { name: "b" }, { bogus: 1 }, { name: "c" }]), 207)
     await h.c.put("salesmen", [{ name: "quiet" }])
     await cycle()
@@ -250,8 +222,7 @@ describe("an event delivery", () => {
     assert.strictEqual(unique.size, 3)
   })
 
-  it("[EP-02][EVT-07] is not sent again for a replayed request", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[EP-02][EVT-07] is not sent again for a replayed request", async (h) => {
     const key = { "idempotency-key": fresh("evt") }
     const body = { name: fresh("s") }
     succeeded(await h.c.post("/salesmen", body, key), 201)
@@ -260,31 +231,21 @@ describe("an event delivery", () => {
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[EVT-02][EVT-10][GEN-06] goes to the subscriptions of its own company", async () => {
-    const a = await hook(["salesmen.created"])
-    const b = await hook(["salesmen.created"])
-    await makeSalesman(a.c)
-    await cycle()
-    assert.lengthOf(a.box.received, 1)
-    assert.isEmpty(b.box.received)
-  })
-
-  it("[EVT-02][H-03] is not sent if the owning token may not read the record", async () => {
+  test("[EVT-02][EVT-10][GEN-06][H-03] goes to subscriptions of its company, whose token may read the record", async () => {
     const c = await newCompany()
-    const narrow = companyOf(
-      c.id,
-      (await mint({ company: c.id, scopes: ["setup:read", "setup:write", "setup:cancel"] })).token
-    )
-    const h = await hook(["orders.created", "salesmen.created"], {}, narrow)
-    const full = await hook(["orders.created", "salesmen.created"], {}, c)
+    const events = ["orders.created", "salesmen.created"]
+    const narrow = await hook(events, {}, await c.with("setup:read", "setup:write", "setup:cancel"))
+    const full = await hook(events, {}, c)
+    const stranger = await hook(events)
     await makeOrder(c)
     await makeSalesman(c)
     await cycle(2)
-    assert.deepEqual(types(full.box), ["orders.created", "salesmen.created"])
-    assert.deepEqual(types(h.box), ["salesmen.created"])
+    assert.deepEqual(types(full.box), events)
+    assert.deepEqual(types(narrow.box), ["salesmen.created"])
+    assert.isEmpty(stranger.box.received)
   })
 
-  it("[H-05][AUTH-04] is not sent once the owning token is revoked or expired", async () => {
+  test("[H-05][AUTH-04] is not sent once the owning token is revoked or expired", async () => {
     const c = await newCompany()
     const mine = companyOf(c.id, (await mint({ company: c.id })).token)
     const h = await hook(["salesmen.created"], {}, mine)
@@ -298,18 +259,25 @@ describe("an event delivery", () => {
 })
 
 describe("the order of deliveries", () => {
-  it("[DLV-04][H-24] follows cycles of five minutes", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-04][DLV-08][H-24] follows cycles of five minutes, and so do three attempts", async (h) => {
+    fails(h)
     await advance(300)
     await makeSalesman(h.c)
     assert.isEmpty(h.box.received, "not with the write")
-    await advance(300)
-    assert.lengthOf(h.box.received, 1, "within five minutes")
-    await advance(900)
-    assert.lengthOf(h.box.received, 1)
+    for (const [seconds, attempts] of [
+      [300, 1],
+      [300, 2],
+      [300, 3],
+      [1200, 3]
+    ] as const) {
+      await advance(seconds)
+      assert.lengthOf(h.box.received, attempts)
+    }
+    const stamps = h.box.received.map((each) => signatureOf(each).t)
+    for (const [i, t] of stamps.entries()) if (i > 0) assert.approximately(t - (stamps[i - 1] ?? 0), 300, 60)
   })
 
-  it("[DLV-05] is the order of the writes, with no update before its create", async () => {
+  test("[DLV-05] is the order of the writes, with no update before its create", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     const expected: string[] = []
     const made: number[] = []
@@ -329,8 +297,7 @@ describe("the order of deliveries", () => {
     assert.deepEqual(seen, expected)
   })
 
-  it("[DLV-05] is sequential: no event is sent before the last is answered", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-05][EVT-07] is sequential, also with concurrent cycles: no event is sent before the last is answered, or twice", async (h) => {
     let busy = 0
     let most = 0
     h.box.answer = () => {
@@ -342,24 +309,15 @@ describe("the order of deliveries", () => {
       }
       return { status: 204, after: answered() }
     }
-    for (let i = 0; i < 5; i += 1) await makeSalesman(h.c)
-    await cycle()
-    assert.lengthOf(h.box.received, 5)
-    assert.strictEqual(most, 1)
-  })
-
-  it("[DLV-05][EVT-07] is kept by concurrent cycles, which send nothing twice", async () => {
-    const h = await hook(["salesmen.created"])
-    h.box.answer = () => ({ status: 204, after: eventLoopTurns() })
     const expected = ["a", "b", "c", "d", "e", "f"]
     for (const name of expected) await makeSalesman(h.c, { name })
     await Promise.all([cycle(), cycle(), cycle()])
     await cycle()
     assert.deepEqual(names(h), expected)
+    assert.strictEqual(most, 1)
   })
 
-  it("[DLV-05][DLV-04] puts writes during a cycle after those before it", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-05][DLV-04] puts writes during a cycle after those before it", async (h) => {
     h.box.answer = () => ({ status: 204, after: eventLoopTurns() })
     for (const name of ["a", "b", "c"]) await makeSalesman(h.c, { name })
     const running = cycle()
@@ -369,25 +327,25 @@ describe("the order of deliveries", () => {
     assert.deepEqual(names(h), ["a", "b", "c", "d", "e"])
   })
 
-  it("[EVT-03][EVT-07] has one delivery for an event that is named twice in a subscription", async () => {
+  test("[EVT-03][EVT-07] has one delivery for an event that is named twice in a subscription", async () => {
     const h = await hook(["salesmen.created", "salesmen.created"])
     await makeSalesman(h.c)
     await cycle(2)
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[DLV-09] of a waiting subscription delays no other subscription", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-09][LOG-04][EVT-02] of a waiting subscription delays no other subscription, which has its own log", async (h) => {
     const other = await hook(["salesmen.created"], {}, h.c)
     fails(h)
     for (const name of ["a", "b"]) await makeSalesman(h.c, { name })
     await cycle()
     assert.deepEqual(names(h), ["a"])
     assert.deepEqual(names(other), ["a", "b"])
+    const logged = async ({ log }: Hook) => (await log()).map((entry) => entry["delivered"])
+    assert.deepEqual([await logged(h), await logged(other)], [[false], [true, true]])
   })
 
-  it("[DLV-01] advances with any 2xx response", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-01] advances with any 2xx response", async (h) => {
     for (const status of [200, 201, 202, 204, 206, 299]) {
       h.box.answer = () => ({ status })
       await makeSalesman(h.c, { name: `${status}` })
@@ -398,7 +356,7 @@ describe("the order of deliveries", () => {
     assert.strictEqual((await h.show())["failcount"], 0)
   })
 
-  it("[DLV-01][H-20] treats any other status as a failure, also a redirect", async () => {
+  test("[DLV-01][H-20] treats any other status as a failure, also a redirect", async () => {
     for (const status of [301, 304, 307, 400, 401, 404, 409, 429, 500, 503]) {
       const h = await hook(["salesmen.created"])
       const elsewhere = receiver.mailbox()
@@ -412,8 +370,7 @@ describe("the order of deliveries", () => {
 })
 
 describe("a subscription with deliveries", () => {
-  it("[DLV-08][DLV-07][DLV-09][LIM-05][EVT-07][EVT-11][SIG-04][H-10][H-25][X-23] gets three attempts in three cycles, freshly signed, then the next event", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-08][DLV-07][DLV-09][LIM-05][EVT-07][EVT-11][SIG-04][H-10][H-25][X-23] gets three attempts in three cycles, freshly signed, then the next event", async (h) => {
     h.box.answer = (received) => ({ status: envelope(received)["data"] && nameOf(received) === "bad" ? 500 : 204 })
     await makeSalesman(h.c, { name: "bad" })
     await makeSalesman(h.c, { name: "next" })
@@ -438,24 +395,7 @@ describe("a subscription with deliveries", () => {
     assert.deepInclude(row(log[0]), { attempts: 3, abandoned: true, delivered: false })
   })
 
-  it("[DLV-08] gets automatic retries in consecutive cycles about five minutes apart", async () => {
-    const h = await hook(["salesmen.created"])
-    fails(h)
-    await makeSalesman(h.c)
-    await advance(300)
-    assert.lengthOf(h.box.received, 1)
-    await advance(300)
-    assert.lengthOf(h.box.received, 2)
-    await advance(300)
-    assert.lengthOf(h.box.received, 3)
-    await advance(1200)
-    assert.lengthOf(h.box.received, 3)
-    const stamps = h.box.received.map((each) => signatureOf(each).t)
-    for (const [i, t] of stamps.entries()) if (i > 0) assert.approximately(t - (stamps[i - 1] ?? 0), 300, 60)
-  })
-
-  it("[DLV-06] gets an event again, with the same id, if its acknowledgement is lost", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-06] gets an event again, with the same id, if its acknowledgement is lost", async (h) => {
     h.box.answer = (_, count) => (count === 1 ? { instead: "reset" } : { status: 204 })
     await makeSalesman(h.c)
     await cycle(3)
@@ -463,8 +403,7 @@ describe("a subscription with deliveries", () => {
     assert.strictEqual(envelope(at(h, 0))["id"], envelope(at(h, 1))["id"])
   })
 
-  it("[DLV-12][WEBHOOK-06][WEBHOOK-07][LIM-06] counts failed attempts in failcount, which a 2xx response resets and dates", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-12][WEBHOOK-06][WEBHOOK-07][LIM-06] counts failed attempts in failcount, which a 2xx response resets and dates", async (h) => {
     fails(h)
     await makeSalesman(h.c)
     for (const expected of [1, 2]) {
@@ -481,8 +420,7 @@ describe("a subscription with deliveries", () => {
     assert.isTrue(last <= now && now - last < 10_000_000n)
   })
 
-  it("[DLV-10][LIM-06][WEBHOOK-08][X-01][H-06][STATE-18][DLV-11] is disabled by 24 failed attempts in a row, not 23, and drops waiting events", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-10][LIM-06][WEBHOOK-08][X-01][H-06][STATE-18][DLV-11] is disabled by 24 failed attempts in a row, not 23, and drops waiting events", async (h) => {
     fails(h)
     for (let i = 0; i < 10; i += 1) await makeSalesman(h.c)
     await cycle(23)
@@ -503,18 +441,7 @@ describe("a subscription with deliveries", () => {
     assert.lengthOf(h.box.received, 24, "nothing is replayed")
   })
 
-  it("[H-06][DLV-10] is disabled at another configured threshold, for example six", async () => {
-    await control("PUT", "/limits", { failureThreshold: 6 })
-    const h = await hook(["salesmen.created"])
-    fails(h)
-    for (let i = 0; i < 3; i += 1) await makeSalesman(h.c)
-    await cycle(5)
-    assert.isNull((await h.show())["disableddate"])
-    await cycle()
-    assert.isNotNull((await h.show())["disableddate"])
-  })
-
-  it("[LIM-05] gets the configured number of attempts", async () => {
+  test("[LIM-05] gets the configured number of attempts", async () => {
     await control("PUT", "/limits", { attemptsPerEvent: 1 })
     const h = await hook(["salesmen.created"])
     h.box.answer = (received) => ({ status: nameOf(received) === "bad" ? 500 : 204 })
@@ -524,12 +451,14 @@ describe("a subscription with deliveries", () => {
     assert.deepEqual(names(h), ["bad", "good"])
   })
 
-  it("[DLV-13][WEBHOOK-10][STATE-18][DLV-11] has disableddate and failcount cleared by enabled true, and gets new events", async () => {
+  test("[DLV-10][DLV-13][WEBHOOK-10][STATE-18][DLV-11][H-06] has disableddate and failcount cleared by enabled true, and gets new events", async () => {
     await control("PUT", "/limits", { failureThreshold: 2 })
     const h = await hook(["salesmen.created"])
     fails(h)
     await makeSalesman(h.c, { name: "first" })
-    await cycle(2)
+    await cycle()
+    assert.isNull((await h.show())["disableddate"])
+    await cycle()
     assert.isNotNull((await h.show())["disableddate"])
     await makeSalesman(h.c, { name: "while disabled" })
     works(h)
@@ -539,8 +468,7 @@ describe("a subscription with deliveries", () => {
     assert.deepEqual(names(h), ["first", "first", "after"])
   })
 
-  it("[DLV-03][H-21][STATE-18][WEBHOOK-08] is disabled by 410 at once, without a retry", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-03][H-21][STATE-18][WEBHOOK-08] is disabled by 410 at once, without a retry", async (h) => {
     fails(h, 410)
     await makeSalesman(h.c, { name: "gone" })
     await makeSalesman(h.c, { name: "behind" })
@@ -556,39 +484,23 @@ describe("a subscription with deliveries", () => {
     assert.deepEqual(names(h), ["gone"])
   })
 
-  it("[DLV-11][DLV-14][WEBHOOK-05][STATE-18] gets no event that fires during a pause, and later events again", async () => {
-    const h = await hook(["salesmen.created"])
-    succeeded(await h.c.patch(h.url, { paused: true }))
+  it("[DLV-11][DLV-14][WEBHOOK-05][STATE-18][H-19] gets no event of a pause, nor one that waits when a cycle meets it, and later events again", async (h) => {
+    const pause = async (paused: boolean) => succeeded(await h.c.patch(h.url, { paused }))
+    await makeSalesman(h.c, { name: "queued" })
+    await pause(true)
     await makeSalesman(h.c, { name: "while paused" })
     await cycle()
-    succeeded(await h.c.patch(h.url, { paused: false }))
+    await pause(false)
     await cycle()
+    await pause(true)
+    await makeSalesman(h.c, { name: "without a cycle" })
+    await pause(false)
     await makeSalesman(h.c, { name: "after" })
     await cycle(2)
     assert.deepEqual(names(h), ["after"])
   })
 
-  it("[DLV-11][WEBHOOK-05] gets no event of a pause, even if no cycle ran during it", async () => {
-    const h = await hook(["salesmen.created"])
-    succeeded(await h.c.patch(h.url, { paused: true }))
-    await makeSalesman(h.c, { name: "while paused" })
-    succeeded(await h.c.patch(h.url, { paused: false }))
-    await cycle(2)
-    assert.isEmpty(h.box.received)
-  })
-
-  it("[H-19] gets no event queued before a pause if a cycle meets the pause", async () => {
-    const h = await hook(["salesmen.created"])
-    await makeSalesman(h.c, { name: "queued" })
-    succeeded(await h.c.patch(h.url, { paused: true }))
-    await cycle()
-    succeeded(await h.c.patch(h.url, { paused: false }))
-    await cycle()
-    assert.isEmpty(h.box.received)
-  })
-
-  it("[DLV-14] is paused independently of enabled, and keeps failcount and disableddate", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[DLV-14] is paused independently of enabled, and keeps failcount and disableddate", async (h) => {
     fails(h)
     await makeSalesman(h.c)
     await cycle(2)
@@ -601,21 +513,32 @@ describe("a subscription with deliveries", () => {
     assert.strictEqual(succeeded(await h.c.patch(h.url, { enabled: true }))["paused"], true)
   })
 
-  it("[DLV-02][LIM-04] has 15 seconds for a response", async () => {
-    const slow = await hook(["salesmen.created"])
-    slow.box.answer = () => ({ instead: "hang" })
-    await makeSalesman(slow.c)
-    await cycle()
-    assert.strictEqual((await slow.show())["failcount"], 1)
-    const [entry] = await slow.log()
+  it("[DLV-02][LIM-04] has 15 seconds for a response", async (h) => {
+    const arrived = Promise.withResolvers<void>()
+    h.box.answer = () => {
+      arrived.resolve()
+      return { instead: "hang" }
+    }
+    await makeSalesman(h.c)
+    // The server's timer, if it runs in this process; another server takes its 15 seconds.
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+    try {
+      const running = cycle()
+      await arrived.promise
+      await vi.advanceTimersByTimeAsync(14_999)
+      assert.strictEqual((await h.show())["failcount"], 0)
+      await vi.advanceTimersByTimeAsync(1)
+      await running
+    } finally {
+      vi.useRealTimers()
+    }
+    assert.strictEqual((await h.show())["failcount"], 1)
+    const [entry] = await h.log()
     assert.isNull(entry?.["responsecode"])
-    // By the server's own measure, rounded: the answer had the whole time.
-    assert.isAtLeast(integer(entry?.["durationms"]), 14_900)
-    works(slow)
-  }, 60_000)
+    works(h)
+  })
 
-  it("[H-18] fails without a response code if no server listens or its certificate is untrusted", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[H-18] fails without a response code if no server listens or its certificate is untrusted", async (h) => {
     const stranger = await startReceiver()
     const box = stranger.mailbox()
     succeeded(await h.c.patch(h.url, { url: box.url }))
@@ -628,8 +551,7 @@ describe("a subscription with deliveries", () => {
     for (const entry of await h.log()) assert.deepInclude(entry, { responsecode: null, responsebody: "" })
   })
 
-  it("[H-13][WEBHOOK-09] gets nothing after it is cancelled", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[H-13][WEBHOOK-09] gets nothing after it is cancelled", async (h) => {
     await makeSalesman(h.c)
     succeeded(await h.c.del(h.url))
     await makeSalesman(h.c)
@@ -637,8 +559,7 @@ describe("a subscription with deliveries", () => {
     assert.isEmpty(h.box.received)
   })
 
-  it("[EVT-03][WEBHOOK-16] uses changed events and a changed url from then on", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[EVT-03][WEBHOOK-16] uses changed events and a changed url from then on", async (h) => {
     const elsewhere = receiver.mailbox()
     succeeded(await h.c.patch(h.url, { events: ["salesmen.updated"], url: elsewhere.url }))
     const id = idOf(await makeSalesman(h.c))
@@ -650,8 +571,7 @@ describe("a subscription with deliveries", () => {
 })
 
 describe("a rotated secret", () => {
-  it("[SIG-12][SIG-01][H-07][H-08][WEBHOOK-16] signs together with the former one for a day, then alone", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[SIG-12][SIG-01][H-07][H-08][WEBHOOK-16] signs together with the former one for a day, then alone", async (h) => {
     const secret = "a-new-secret-of-mine"
     succeeded(await h.c.patch(h.url, { secret }))
     await makeSalesman(h.c)
@@ -676,8 +596,7 @@ describe("a rotated secret", () => {
     assert.isFalse(verifies(after, h.secret))
   })
 
-  it("[SIG-01][SIG-12][H-08] is the newest of two after a second rotation within the day", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[SIG-01][SIG-12][H-08] is the newest of two after a second rotation within the day", async (h) => {
     succeeded(await h.c.patch(h.url, { secret: "the-second-of-three" }))
     await advance(3600)
     succeeded(await h.c.patch(h.url, { secret: "the-third-of-three" }))
@@ -689,17 +608,18 @@ describe("a rotated secret", () => {
     assert.isTrue(verifies(received, "the-second-of-three"))
   })
 
-  it("[SIG-12][LOG-01] signs a test call too, with the former one", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[SIG-12][SIG-04][LOG-01] signs a test call too, with the former one; the call is a first attempt", async (h) => {
     succeeded(await h.c.patch(h.url, { secret: "another-secret-of-mine" }))
     succeeded(await h.c.post(`${h.url}/test`))
+    const { headers } = at(h, 0)
+    assert.deepInclude(headers, { "svc-delivery-attempt": "1", "svc-event-type": "webhooks.test" })
+    assert.match(String(headers["svc-event-id"]), /^evt_/)
     assert.isTrue(verifies(at(h, 0), h.secret) && verifies(at(h, 0), "another-secret-of-mine"))
   })
 })
 
 describe("the delivery log", () => {
-  it("[LOG-04][LOG-05][WEBHOOK-18][H-17][X-21][LIM-07] has one entry per attempt, newest first, with the documented fields", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[LOG-04][LOG-05][WEBHOOK-18][H-17][X-21][LIM-07] has one entry per attempt, newest first, with the documented fields", async (h) => {
     h.box.answer = (_, count) =>
       count < 3 ? { status: 500, body: `no ${count} ${"x".repeat(600)}` } : { status: 200, body: "yes" }
     await makeSalesman(h.c)
@@ -743,7 +663,7 @@ describe("the delivery log", () => {
     assert.isTrue(micros(log[0]?.["entrydate"]) > micros(log[1]?.["entrydate"]))
   })
 
-  it("[LOG-06][LOG-07][WEBHOOK-18] has the filters delivered, abandoned and eventtype", async () => {
+  test("[LOG-06][LOG-07][WEBHOOK-18] has the filters delivered, abandoned and eventtype", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
     const id = idOf(await makeSalesman(h.c))
@@ -763,8 +683,7 @@ describe("the delivery log", () => {
     refused(await h.c.get(`${h.url}/deliveries?delivered=maybe`), "invalid_type", "delivered")
   })
 
-  it("[WEBHOOK-18][A-01][A-02] is paged", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[WEBHOOK-18][A-01][A-02] is paged", async (h) => {
     for (let i = 0; i < 5; i += 1) await makeSalesman(h.c)
     await cycle()
     const first = page(await h.c.get(`${h.url}/deliveries?limit=2`))
@@ -776,7 +695,7 @@ describe("the delivery log", () => {
     assert.deepEqual(all, await h.log())
   })
 
-  it("[DLV-15][LIM-08][H-26] drops a delivered event after 7 days, an abandoned one after 30", async () => {
+  test("[DLV-15][LIM-08][H-26] drops a delivered event after 7 days, an abandoned one after 30", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
     const id = idOf(await makeSalesman(h.c))
@@ -793,19 +712,7 @@ describe("the delivery log", () => {
     assert.isEmpty(await kept())
   })
 
-  it("[LOG-04][EVT-02] belongs to one subscription", async () => {
-    const h = await hook(["salesmen.created"])
-    const other = await hook(["salesmen.created"], {}, h.c)
-    await makeSalesman(h.c)
-    await cycle()
-    assert.lengthOf(await h.log(), 1)
-    assert.lengthOf(await other.log(), 1)
-    assert.notStrictEqual(other.id, h.id)
-    assert.isEmpty((await other.log()).filter((entry) => entry["eventid"] === "unknown"))
-  })
-
-  it("[LOG-04][SIG-01] of the control plane shows each attempt's headers and bytes, without secrets", async () => {
-    const h = await hook(["salesmen.created"])
+  it("[LOG-04][SIG-01] of the control plane shows each attempt's headers and bytes, without secrets", async (h) => {
     await makeSalesman(h.c)
     await cycle()
     const payload = at(h, 0).body.toString("base64")

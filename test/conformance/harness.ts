@@ -10,7 +10,7 @@
 import { randomInt } from "node:crypto"
 import http from "node:http"
 import https from "node:https"
-import { afterAll, assert, beforeAll, it } from "vitest"
+import { afterAll, assert, beforeAll, it as test } from "vitest"
 import { ERROR_CODES } from "./facts.ts"
 
 // --- JSON values, checked by type ---------------------------------------------------------------------------------
@@ -406,6 +406,16 @@ export function challenge(answer: Answer): Challenge {
   return { scheme: value.slice(0, space), params }
 }
 
+/** Asserts a refusal for lack of this scope. */
+export function outOfScope(answer: Answer, scope: string): void {
+  refused(answer, "insufficient_scope")
+  const { scheme, params } = challenge(answer)
+  assert.strictEqual(scheme, "Bearer")
+  assert.strictEqual(params["error"], "insufficient_scope")
+  assert.strictEqual(params["scope"], scope)
+  assert.isNotEmpty(params["realm"] ?? "")
+}
+
 export function allowed(answer: Answer): string[] {
   refused(answer, "method_not_allowed")
   return text(answer.headers.allow, "Allow")
@@ -500,11 +510,7 @@ export function ndjson(answer: Answer): Row[] {
 /** Inserts rows directly into the store, without rules, and returns them as stored. */
 export async function put(company: number, resource: string, records: readonly Row[], at?: string): Promise<Row[]> {
   const answer = await control("POST", "/records", { company, resource, records, ...(at === undefined ? {} : { at }) })
-  // The documents state only "answered as stored": a bare array, or the first array in the object.
-  const list = Array.isArray(answer.json)
-    ? answer.json
-    : Object.values(row(answer.json)).find((each) => Array.isArray(each))
-  const stored = rows(list, `records stored, in ${shown(answer)}`)
+  const stored = rows(row(answer.json)["records"], `records stored, in ${shown(answer)}`)
   assert.strictEqual(stored.length, records.length, "one answer per record")
   return stored
 }
@@ -559,11 +565,17 @@ export interface Company {
   readonly post: (path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly patch: (path: string, body: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly del: (path: string, headers?: Record<string, string>) => Promise<Answer>
+  /** Sends a request, with an empty object as its body if the method has one. */
+  readonly probe: (method: string, path: string) => Promise<Answer>
+  /** Posts a body and asserts the error. */
+  readonly refuses: (path: string, body: unknown, code: string, field?: string) => Promise<Row>
   /** Creates a record and asserts the 201. */
   readonly create: (resource: string, body: Row) => Promise<Row>
   /** Retrieves a record and asserts the 200. */
   readonly read: (resource: string, id: number) => Promise<Row>
-  /** Every page of a list. */
+  /** Every page of a list, after the first one if it is given. */
+  readonly pages: (path: string, first?: Page) => Promise<Page[]>
+  /** Every record of a list. */
   readonly list: (path: string) => Promise<Row[]>
   readonly put: (resource: string, records: readonly Row[], at?: string) => Promise<Row[]>
   readonly settings: (settings: Row) => Promise<void>
@@ -580,20 +592,18 @@ export function companyOf(id: number, token: string): Company {
     post: (path, body, headers) => send({ method: "POST", path, token, body, headers }),
     patch: (path, body, headers) => send({ method: "PATCH", path, token, body, headers }),
     del: (path, headers) => send({ method: "DELETE", path, token, headers }),
+    probe: (method, path) => self.send({ method, path, ...(/POST|PATCH|PUT/.test(method) ? { body: {} } : {}) }),
+    refuses: async (path, body, code, field) => refused(await self.post(path, body), code, field),
     create: async (resource, body) => succeeded(await self.post(`/${resource}`, body), 201),
     read: async (resource, record) => succeeded(await self.get(`/${resource}/${record}`)),
-    list: async (path) => {
-      const all: Row[] = []
+    pages: async (path, first) => {
+      const all: Page[] = first === undefined ? [page(await self.get(path))] : [first]
       const join = path.includes("?") ? "&" : "?"
-      let cursor: string | null = null
-      do {
-        const more: string = cursor === null ? "" : `${join}cursor=${encodeURIComponent(cursor)}`
-        const each: Page = page(await self.get(path + more))
-        all.push(...each.data)
-        cursor = each.next
-      } while (cursor !== null)
+      for (let next = all[0]?.next ?? null; next !== null; next = all.at(-1)?.next ?? null)
+        all.push(page(await self.get(`${path}${join}cursor=${encodeURIComponent(next)}`)))
       return all
     },
+    list: async (path) => (await self.pages(path)).flatMap(({ data }) => data),
     put: (resource, records, at) => put(id, resource, records, at),
     settings: async (settings) => {
       await control("PUT", `/companies/${id}`, settings)
@@ -608,6 +618,21 @@ export async function newCompany(...scopes: string[]): Promise<Company> {
   companies += 1
   const id = firstCompany + companies
   return companyOf(id, await tokenFor(id, ...(scopes.length === 0 ? ["*"] : scopes)))
+}
+
+/** A test with as many companies of its own as `check` takes. */
+export function it(title: string, check: (...companies: Company[]) => Promise<void> | void, timeoutMs?: number): void {
+  const run = async () => {
+    const own: Company[] = []
+    while (own.length < check.length) own.push(await newCompany())
+    await check(...own)
+  }
+  test(`${title}`, run, timeoutMs)
+}
+
+/** One field of each record. */
+export function valuesOf(records: readonly Row[], name: string): unknown[] {
+  return records.map((record) => record[name])
 }
 
 export function ids(records: readonly Row[]): number[] {

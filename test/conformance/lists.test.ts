@@ -1,5 +1,5 @@
-/** Lists: the envelope, pages, order, and query parameters. */
-import { assert, describe, it } from "vitest"
+/** Lists: the envelope, pages, order, query parameters, and the filters of each resource. */
+import { assert, describe } from "vitest"
 import {
   control,
   freeze,
@@ -7,18 +7,20 @@ import {
   idOf,
   ids,
   isRow,
+  it,
   keptPromises,
   micros,
-  newCompany,
   page,
   query,
   refused,
+  row,
   succeeded,
   thaw,
   useServer,
-  type Company
+  type Company,
+  type Row
 } from "./harness.ts"
-import { RESOURCES, shownRecord } from "./resources.ts"
+import { RESOURCES, shownRecord, target } from "./resources.ts"
 import { makeSalesman } from "./world.ts"
 
 useServer()
@@ -31,55 +33,37 @@ async function salesmen(c: Company, count: number): Promise<number[]> {
 describe("a list", () => {
   for (const each of RESOURCES) {
     const { path, facts, make } = each
-    it(`[EP-05][EP-19][A-01][A-04][${facts.ops}][${facts.row}] has the envelope and is ordered by id: GET /${path}`, async () => {
-      const c = await newCompany()
-      const first = idOf(await make(c))
-      const second = idOf(await make(c))
+    it(`[EP-05][EP-19][EP-08][EP-16][A-01][A-04][A-05][A-13][${facts.ops}][${facts.row}][${facts.since}] has the envelope and is ordered by id: GET /${path}`, async (c) => {
+      const made = [idOf(await make(c)), idOf(await make(c))]
       const answer = page(await c.get(`/${path}?limit=250`))
       const seen = ids(answer.data)
-      assert.isTrue(seen.includes(first) && seen.includes(second))
+      assert.includeMembers(seen, made)
       assert.deepEqual(
         seen,
         [...seen].sort((x, y) => x - y)
       )
       assert.strictEqual(answer.limit, 250)
+      const shown = await shownRecord(c, each, made[0] as number)
       assert.deepEqual(
-        answer.data.find((record) => record["id"] === first),
-        await shownRecord(c, each, first)
+        answer.data.find((record) => record["id"] === made[0]),
+        shown
       )
+      if (each.modifiedsince) assert.isTrue(micros(answer.syncedThrough) >= micros(shown["lastchangedate"]))
     })
 
-    it(`[A-05][EP-16][${facts.since}] ${each.modifiedsince ? "carries" : "needs not carry"} synced_through: GET /${path}`, async () => {
-      const c = await newCompany()
-      const record = await make(c)
-      const answer = page(await c.get(`/${path}?limit=1`))
-      if (!each.modifiedsince) return
-      assert.isString(answer.syncedThrough)
-      const shown = await shownRecord(c, each, idOf(record))
-      assert.isTrue(micros(answer.syncedThrough) >= micros(shown["lastchangedate"]))
-    })
-
-    it(`[EP-13][FIELD-16][A-12] has custom_fields only with include: GET /${path}?include=custom_fields`, async () => {
-      const c = await newCompany()
+    it(`[EP-13][FIELD-16][VER-04][A-11][A-12] has custom_fields only with include: GET /${path}?include=custom_fields`, async (c) => {
       await make(c)
       const plain = page(await c.get(`/${path}`)).data
       const included = page(await c.get(`/${path}?include=custom_fields`)).data
       assert.isNotEmpty(included)
       for (const record of plain) assert.notProperty(record, "custom_fields")
       for (const record of included) assert.isTrue(isRow(record["custom_fields"]))
+      for (const include of ["lines", "custom_fields,lines", "CUSTOM_FIELDS"])
+        refused(await c.get(`/${path}${query({ include })}`), "invalid_enum", "include")
+      assert.strictEqual((await c.get(`/${path}?include=`)).status, 400)
     })
 
-    it(`[EP-13][VER-04][A-11] rejects any other include: GET /${path}`, async () => {
-      const c = await newCompany()
-      for (const include of ["lines", "custom_fields,lines", "CUSTOM_FIELDS", ""]) {
-        const answer = await c.get(`/${path}${query({ include })}`)
-        if (include === "") assert.strictEqual(answer.status, 400)
-        else refused(answer, "invalid_enum", "include")
-      }
-    })
-
-    it(`[EP-18][CODE-05][${facts.filters}] rejects an unknown filter and names the valid ones: GET /${path}`, async () => {
-      const c = await newCompany()
+    it(`[EP-18][CODE-05][${facts.filters}] rejects an unknown filter and names the valid ones: GET /${path}`, async (c) => {
       for (const name of ["bogus", "id", "Limit", "page", "offset", "__proto__", "constructor", "toString"]) {
         const error = refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
         for (const valid of [...each.filters.map(({ name }) => name), "cancel", "externalid", "include"]) {
@@ -90,8 +74,7 @@ describe("a list", () => {
     })
   }
 
-  it("[EP-18][APBILLLINES-17] rejects a field that is no filter of the resource as an unknown parameter", async () => {
-    const c = await newCompany()
+  it("[EP-18][APBILLLINES-17] rejects a field that is no filter of the resource as an unknown parameter", async (c) => {
     for (const { path, fields, filters } of RESOURCES) {
       const valid = ["cancel", "externalid", ...filters.map(({ name }) => name)]
       for (const { name, pair } of fields) {
@@ -101,8 +84,7 @@ describe("a list", () => {
     }
   })
 
-  it("[EP-13][FIELD-16][A-12] has the same include as a retrieve: custom_fields and nothing else", async () => {
-    const c = await newCompany()
+  it("[EP-13][FIELD-16][A-12] has the same include as a retrieve: custom_fields and nothing else", async (c) => {
     const id = idOf(await makeSalesman(c))
     assert.notProperty(await c.read("salesmen", id), "custom_fields")
     const record = succeeded(await c.get(`/salesmen/${id}?include=custom_fields`))
@@ -113,60 +95,37 @@ describe("a list", () => {
 })
 
 describe("the pages of a list", () => {
-  it("[A-03][LIM-13] have 100 records by default, as the envelope states", async () => {
-    const c = await newCompany()
-    const made = await salesmen(c, 101)
-    const first = page(await c.get("/salesmen"))
-    assert.strictEqual(first.limit, 100)
-    assert.deepEqual(ids(first.data), made.slice(0, 100))
-    assert.isTrue(first.hasMore)
-    const second = page(await c.get(`/salesmen?cursor=${encodeURIComponent(String(first.next))}`))
-    assert.deepEqual(ids(second.data), made.slice(100))
-    assert.isFalse(second.hasMore)
-  })
-
-  it("[A-03][LIM-13] have a limit from 1 to 250", async () => {
-    const c = await newCompany()
+  it("[A-03][A-10][LIM-13] have a limit from 1 to 250, by default 100, as the envelope states", async (c) => {
     const made = await salesmen(c, 251)
-    assert.deepEqual(ids(page(await c.get("/salesmen?limit=1")).data), made.slice(0, 1))
-    const full = page(await c.get("/salesmen?limit=250"))
-    assert.strictEqual(full.limit, 250)
-    assert.deepEqual(ids(full.data), made.slice(0, 250))
-    assert.isTrue(full.hasMore)
-    for (const limit of ["0", "251", "-1", "1000000"]) {
-      refused(await c.get(`/salesmen?limit=${limit}`), "invalid_request", "limit")
+    for (const [search, limit] of [
+      ["", 100],
+      ["?limit=1", 1],
+      ["?limit=250", 250]
+    ] as const) {
+      const first = page(await c.get(`/salesmen${search}`))
+      assert.strictEqual(first.limit, limit)
+      assert.deepEqual(ids(first.data), made.slice(0, limit))
+      assert.isTrue(first.hasMore)
     }
-  })
-
-  it("[A-03][A-10] reject a limit that is no integer", async () => {
-    const c = await newCompany()
+    for (const limit of ["0", "251", "-1", "1000000"])
+      refused(await c.get(`/salesmen?limit=${limit}`), "invalid_request", "limit")
     for (const limit of ["abc", "", "1.5", "1e1", "0x10", "%201"]) {
       const answer = await c.get(`/salesmen?limit=${limit}`)
       assert.strictEqual(answer.status, 400, limit)
-      assert.strictEqual((answer.json as { error: { field?: string } }).error.field, "limit")
+      assert.strictEqual(row(row(answer.json)["error"])["field"], "limit")
     }
   })
 
-  it("[A-02][A-04] return every record once by cursor, for any page size", async () => {
-    const c = await newCompany()
+  it("[A-01][A-02][A-04] return every record once by cursor, for any page size, and end with the last record", async (c) => {
     const made = await salesmen(c, 23)
     for (const limit of [1, 2, 7, 11, 22, 23, 24]) {
-      assert.deepEqual(ids(await c.list(`/salesmen?limit=${limit}`)), made, `limit ${limit}`)
+      const pages = await c.pages(`/salesmen?limit=${limit}`)
+      assert.deepEqual(ids(pages.flatMap(({ data }) => data)), made, `limit ${limit}`)
+      assert.lengthOf(pages, Math.ceil(23 / limit))
     }
   })
 
-  it("[A-01] end without has_more if the last record fills the page", async () => {
-    const c = await newCompany()
-    await salesmen(c, 4)
-    const first = page(await c.get("/salesmen?limit=2"))
-    const second = page(await c.get(`/salesmen?limit=2&cursor=${encodeURIComponent(String(first.next))}`))
-    assert.strictEqual(second.data.length, 2)
-    assert.isFalse(second.hasMore)
-    assert.isNull(second.next)
-  })
-
-  it("[A-01] are one empty page if there are no records", async () => {
-    const c = await newCompany()
+  it("[A-01] are one empty page if there are no records", async (c) => {
     for (const { path } of RESOURCES) {
       if (path === "invoiceterms") continue
       const empty = page(await c.get(`/${path}`))
@@ -175,20 +134,12 @@ describe("the pages of a list", () => {
     }
   })
 
-  it("[A-02][A-04] neither skip nor repeat a record while others appear or disappear", async () => {
-    const c = await newCompany()
+  it("[A-02][A-04] neither skip nor repeat a record while others appear or disappear", async (c) => {
     const made = await salesmen(c, 10)
     const first = page(await c.get("/salesmen?limit=3"))
-    await control("POST", "/remove", { company: c.id, resource: "salesmen", id: made[1] })
-    await control("POST", "/remove", { company: c.id, resource: "salesmen", id: made[2] })
+    for (const id of made.slice(1, 3)) await control("POST", "/remove", { company: c.id, resource: "salesmen", id })
     const added = await salesmen(c, 1)
-    const seen = ids(first.data)
-    let next = first.next
-    while (next !== null) {
-      const each = page(await c.get(`/salesmen?limit=3&cursor=${encodeURIComponent(next)}`))
-      seen.push(...ids(each.data))
-      next = each.next
-    }
+    const seen = ids((await c.pages("/salesmen?limit=3", first)).flatMap(({ data }) => data))
     assert.deepEqual(
       seen.filter((id) => !added.includes(id)),
       made
@@ -196,8 +147,7 @@ describe("the pages of a list", () => {
     assert.strictEqual(new Set(seen).size, seen.length)
   })
 
-  it("[A-02] keep the filters of the first page", async () => {
-    const c = await newCompany()
+  it("[A-02] keep the filters of the first page", async (c) => {
     await c.put("salesmen", [
       { name: "red 1", cancel: true },
       { name: "red 2" },
@@ -217,8 +167,7 @@ describe("the pages of a list", () => {
     ])
   })
 
-  it("[A-02] reject a cursor that the server did not issue", async () => {
-    const c = await newCompany()
+  it("[A-02] reject a cursor that the server did not issue", async (c) => {
     await salesmen(c, 3)
     for (const cursor of ["garbage", "0", "-1", "null", "{}", "x".repeat(5000)]) {
       const answer = await c.get(`/salesmen?limit=1&cursor=${encodeURIComponent(cursor)}`)
@@ -226,9 +175,7 @@ describe("the pages of a list", () => {
     }
   })
 
-  it("[GEN-06] never show another company's records through its cursor", async () => {
-    const a = await newCompany()
-    const b = await newCompany()
+  it("[GEN-06] never show another company's records through its cursor", async (a, b) => {
     await salesmen(a, 3)
     const ofB = await salesmen(b, 3)
     const { next } = page(await a.get("/salesmen?limit=1"))
@@ -237,8 +184,7 @@ describe("the pages of a list", () => {
     else assert.strictEqual(answer.status, 400)
   })
 
-  it("[A-16] reject a repeated parameter", async () => {
-    const c = await newCompany()
+  it("[A-16] reject a repeated parameter", async (c) => {
     for (const search of [
       "limit=1&limit=2",
       "name=a&name=b",
@@ -251,29 +197,163 @@ describe("the pages of a list", () => {
     refused(await c.get("/shipments?orderid=1&orderid=2"), "invalid_request")
   })
 
-  it("[A-05] have the server's clock at the snapshot as synced_through", async () => {
-    const c = await newCompany()
+  it("[A-05] have the server's clock at the snapshot as synced_through", async (c) => {
     const now = await freeze()
     const answer = page(await c.get("/salesmen"))
     await thaw()
     assert.strictEqual(micros(answer.syncedThrough), now)
   })
+})
 
-  it("[A-04] of a large list are complete and in order", async () => {
-    const c = await newCompany()
-    const made: number[] = []
-    for (let i = 0; i < 4; i += 1) {
-      made.push(
-        ...ids(
-          await c.put(
-            "carrierservices",
-            Array.from({ length: 250 }, (_, k) => ({ code: `${i}-${k}`, description: fresh() }))
-          )
-        )
-      )
+async function listIds(c: Company, path: string, params: Record<string, string | number | boolean>): Promise<number[]> {
+  return ids(await c.list(`/${path}${query({ limit: 250, ...params })}`))
+}
+
+/** Inserts rows directly into the store. The shared terms need keys of their own. */
+async function put(c: Company, path: string, records: readonly Row[]): Promise<number[]> {
+  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("flt"), ...each })) : records
+  return ids(await c.put(path, named))
+}
+
+/** The documented filters, each with its field. */
+const FILTERS = RESOURCES.flatMap(({ path, filters, fields, facts }) =>
+  filters.map(({ name, match }) => {
+    const field = fields.find((each) => each.name === name)
+    if (field === undefined) throw new Error(`${path} has no field ${name}`)
+    return { path, filter: name, match, field, fact: facts.filters }
+  })
+)
+
+describe("a filter on an id", () => {
+  for (const { path, filter, field, fact } of FILTERS.filter((each) => each.field.kind === "int")) {
+    it(`[EP-17][A-10][A-16][${fact}] matches the id exactly: ${path}, ${filter}`, async (c) => {
+      const [one, two] =
+        field.pair === undefined ? [11, 111] : [(await target(c, field)).id, (await target(c, field)).id]
+      const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
+      assert.deepEqual(await listIds(c, path, { [filter]: one }), [a, d])
+      assert.deepEqual(await listIds(c, path, { [filter]: two }), [b])
+      assert.deepEqual(await listIds(c, path, { [filter]: 999_999_999 }), [])
+      for (const value of ["abc", "", "1.5", "1,2", "0x1", " 1", "null"])
+        refused(await c.get(`/${path}${query({ [filter]: value })}`), "invalid_type", filter)
+    })
+  }
+
+  it("[EP-17] combines with other filters", async (c) => {
+    const [, b] = await put(c, "shipments", [
+      { orderid: 1, locationid: null },
+      { orderid: 1, externalid: "x" },
+      { orderid: 2, externalid: "x" }
+    ])
+    assert.deepEqual(await listIds(c, "shipments", { orderid: 1, externalid: "x" }), [b])
+  })
+})
+
+describe("a partial filter", () => {
+  for (const { path, filter, fact } of FILTERS.filter((each) => each.match === "partial")) {
+    it(`[EP-17][${fact}] matches a part in any case: ${path}, ${filter}`, async (c) => {
+      const tag = fresh("t")
+      const [start, middle, end, other] = await put(c, path, [
+        { [filter]: `${tag}Blue one` },
+        { [filter]: `a ${tag}BLUE b` },
+        { [filter]: `in ${tag}blue` },
+        { [filter]: `${tag}red` }
+      ])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}blue` }), [start, middle, end])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}bLuE`.toUpperCase() }), [start, middle, end])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}red` }), [other])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}green` }), [])
+    })
+
+    it(`[EP-17][A-16] matches each special character literally, letters beyond ASCII in any case, and no wildcard: ${path}, ${filter}`, async (c) => {
+      const tag = fresh("s")
+      const signs = ["10%", "a_b", "c*", "(d", "e\\f", "g.h", "[i]", "j'k", 'l"m', "n+o", "ö", " Zoë Ärger"]
+      const made = await put(c, path, [
+        ...signs.map((sign) => ({ [filter]: `${tag}${sign}z` })),
+        ...["10xz", "axbz", "cccz", "dz", "efz", "gxhz", "iz", "jkz"].map((decoy) => ({ [filter]: tag + decoy }))
+      ])
+      for (const [i, sign] of signs.entries())
+        assert.deepEqual(await listIds(c, path, { [filter]: `${tag}${sign}` }), [made[i]], sign)
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag} ZOË ä` }), [made[signs.length - 1]])
+      assert.isEmpty((await c.list(`/${path}?${filter}=`)).filter((record) => record[filter] !== ""))
+    })
+  }
+})
+
+describe("an exact text filter", () => {
+  const exact = FILTERS.filter(({ match, field }) => match === "exact" && field.kind === "string")
+  for (const { path, filter: name, fact } of exact) {
+    it(`[A-17][A-18][${fact}] is case-sensitive on ${path}.${name}`, async (c) => {
+      const codes = ["GND", "gnd", "GND2", ""].map((value) => ({ [name]: value }))
+      const [upper, , , blank] = await put(c, path, codes)
+      assert.deepEqual(await listIds(c, path, { [name]: "GND" }), [upper])
+      assert.deepEqual(await listIds(c, path, { [name]: "GN" }), [])
+      assert.deepEqual(await listIds(c, path, { [name]: "" }), [blank])
+    })
+  }
+
+  it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] accepts true or false on teamprojectreminders.status", async (c) => {
+    const [pending, done] = await put(c, "teamprojectreminders", [{ status: false }, { status: true }])
+    assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "false" }), [pending])
+    assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "true" }), [done])
+    for (const value of ["1", "yes", "", "TRUE", "done"]) {
+      refused(await c.get(`/teamprojectreminders${query({ status: value })}`), "invalid_type", "status")
     }
-    assert.deepEqual(ids(await c.list("/carrierservices?limit=250")), made)
-  }, 30_000)
+  })
+
+  for (const { path } of RESOURCES) {
+    it(`[FIELD-12][EP-17][A-18] is verbatim and case-sensitive on externalid: ${path}`, async (c) => {
+      const tag = fresh("x")
+      const keys = [
+        `${tag} Key-1`,
+        `${tag} key-1`,
+        `${tag} Key-1 `,
+        `${tag} Key-11`,
+        `${tag} ключ/键?&=%+#`,
+        `${tag}\ttab\nline`
+      ]
+      const made = await put(
+        c,
+        path,
+        keys.map((externalid) => ({ externalid }))
+      )
+      for (const [i, externalid] of keys.entries()) {
+        const list = await c.list(`/${path}${query({ externalid })}`)
+        assert.deepEqual(ids(list), [made[i]], externalid)
+        assert.strictEqual(list[0]?.["externalid"], externalid)
+      }
+      assert.deepEqual(await listIds(c, path, { externalid: tag }), [])
+    })
+  }
+})
+
+describe("the cancel filter", () => {
+  for (const { path, cancel } of RESOURCES) {
+    const facts = cancel
+      ? "[EP-15][FIELD-13][A-08][TASKSTATUSES-03][EPR-22][X-05]"
+      : "[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21]"
+    it(`${facts}[A-10][A-16] ${cancel ? "hides cancelled rows by default" : "is accepted without effect"}: ${path}`, async (c) => {
+      const externalid = fresh("cx")
+      const [live, dead] = await put(c, path, [{ externalid }, { externalid, ...(cancel ? { cancel } : {}) }])
+      const shown = cancel ? [live] : [live, dead]
+      assert.deepEqual(await listIds(c, path, { externalid }), shown)
+      assert.deepEqual(await listIds(c, path, { externalid, cancel: "false" }), shown)
+      assert.deepEqual(await listIds(c, path, { externalid, cancel: "any" }), [live, dead])
+      // A-08: the one list where true means cancelled only.
+      const expected = path === "taskstatuses" ? [dead] : [live, dead]
+      assert.deepEqual(await listIds(c, path, { externalid, cancel: "true" }), expected)
+      for (const value of ["maybe", "1", "TRUE", "yes"])
+        refused(await c.get(`/${path}?cancel=${value}`), "invalid_enum", "cancel")
+      assert.strictEqual((await c.get(`/${path}?cancel=`)).status, 400)
+    })
+  }
+
+  it("[FIELD-13][GEN-09] does not prevent the retrieve of a cancelled row", async (c) => {
+    for (const path of ["shipments", "payments", "rmareturns", "salesmen", "invoiceterms"]) {
+      const [id] = await put(c, path, [{ cancel: true }])
+      const record = await c.read(path, id as number)
+      assert.strictEqual(record["cancel"], true)
+    }
+  })
 })
 
 keptPromises()

@@ -105,16 +105,13 @@ describe("access of a reader", () => {
 for (const each of RESOURCES) {
   const { path, ops, filters, modifiedsince, cancel } = each
   describe(`${path} for a reader`, () => {
-    it("[EP-05][EP-19][FIELD-01] lists records with an integer id", async (context) => {
-      const answer = await get(`/${path}`)
-      if (closed(answer)) return context.skip()
-      for (const record of records(answer, path)) assert.isTrue(Number.isInteger(record["id"]))
-    })
-
-    it("[FIELD-05][FIELD-08][FIELD-09][FIELD-11] has fields of their documented types", async (context) => {
+    it("[EP-05][EP-15][EP-19][FIELD-01][FIELD-05][FIELD-08][FIELD-09][FIELD-11][FIELD-13][FIELD-14] lists records that are not cancelled, with fields of their documented types", async (context) => {
       const answer = await get(`/${path}`)
       if (closed(answer)) return context.skip()
       for (const record of records(answer, path)) {
+        assert.isTrue(Number.isInteger(record["id"]))
+        if (cancel) assert.notStrictEqual(record["cancel"], true)
+        if (dated(each)) assert.match(text(record["lastchangedate"]), TIMESTAMP)
         for (const { name, kind } of each.fields) {
           const value = record[name]
           if (value === null || value === undefined) continue
@@ -124,6 +121,7 @@ for (const each of RESOURCES) {
           if (typeof kind === "object") assert.match(text(value), /^-?\d+(\.\d+)?$/, name)
         }
       }
+      assert.strictEqual((await get(`/${path}?cancel=any`)).status, 200)
     })
 
     it("[EP-18][CODE-05] rejects an unknown filter, and names the valid ones", async (context) => {
@@ -158,13 +156,6 @@ for (const each of RESOURCES) {
       assert.isEmpty(records(answer, path))
     })
 
-    it("[EP-15][FIELD-13] hides cancelled records by default", async (context) => {
-      const answer = await get(`/${path}`)
-      if (closed(answer)) return context.skip()
-      if (cancel) for (const record of records(answer, path)) assert.notStrictEqual(record["cancel"], true)
-      assert.strictEqual((await get(`/${path}?cancel=any`)).status, 200)
-    })
-
     if (ops.includes("R")) {
       it("[EP-08][CODE-09] returns a listed record, and 404 for an absent one", async (context) => {
         const list = await get(`/${path}`)
@@ -184,13 +175,5 @@ for (const each of RESOURCES) {
       refusal(answer, "method_not_allowed")
       assert.match(String(answer.headers.allow), /GET/)
     })
-
-    if (dated(each)) {
-      it("[FIELD-14] shows lastchangedate as an RFC 3339 UTC timestamp", async (context) => {
-        const answer = await get(`/${path}`)
-        if (closed(answer)) return context.skip()
-        for (const record of records(answer, path)) assert.match(text(record["lastchangedate"]), TIMESTAMP)
-      })
-    }
   })
 }

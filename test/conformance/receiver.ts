@@ -7,7 +7,7 @@ import https from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert } from "vitest"
 import { certificate } from "../support/certificate.ts"
-import { control, controlRaw, idOf, integer, row, rows, text, type Answer, type Company, type Row } from "./harness.ts"
+import { control, idOf, integer, row, rows, text, type Answer, type Company, type Row } from "./harness.ts"
 
 // --- receivers ------------------------------------------------------------------------------------------------------
 
@@ -95,18 +95,8 @@ export async function startReceiver(): Promise<Receiver> {
   }
 }
 
-let privateSwitch = "allowPrivateReceivers"
-
-/** Sets the switch for receivers on private addresses, under the name that the server lists (H-22). */
-export async function allowPrivate(allowed: boolean): Promise<void> {
-  const answer = await controlRaw("PUT", "/limits", { [privateSwitch]: allowed })
-  if (answer.status < 300) return
-  const listed = /\b\w*(?:private|loopback|receiver)\w*\b/gi
-  const switchName = [...answer.text.matchAll(listed)].map((match) => match[0]).find((each) => each !== privateSwitch)
-  if (switchName === undefined) throw new Error(`no switch for private receivers: ${answer.text}`)
-  privateSwitch = switchName
-  await control("PUT", "/limits", { [privateSwitch]: allowed })
-}
+/** Sets the switch for receivers on private addresses (H-22). */
+export const allowPrivate = (allowed: boolean) => control("PUT", "/limits", { allowPrivateReceivers: allowed })
 
 /** Lets the server deliver to this receiver. */
 export async function trust(receiver: Receiver): Promise<void> {
@@ -187,16 +177,7 @@ export function verifies(received: Received, secret: string): boolean {
   return v1.some((each) => timingSafeEqual(Buffer.from(each, "hex"), expected))
 }
 
-/** The attempts that the control plane has recorded, from either of its two JSON forms. */
+/** The attempts that the control plane has recorded. */
 export async function attempts(): Promise<Row[]> {
-  const answer = await control("GET", "/deliveries")
-  if (Array.isArray(answer.json)) return rows(answer.json)
-  if (answer.json !== undefined) {
-    const list = Object.values(row(answer.json)).find((each) => Array.isArray(each))
-    if (list !== undefined) return rows(list)
-  }
-  return answer.text
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => row(JSON.parse(line)))
+  return rows(row((await control("GET", "/deliveries")).json)["deliveries"])
 }

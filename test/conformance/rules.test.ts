@@ -1,12 +1,12 @@
 /** The documented rules outside sales: journals, purchase orders, hours, and the states of an order. */
-import { assert, describe, it } from "vitest"
+import { assert, describe } from "vitest"
 import {
   allowed,
   fresh,
   idOf,
-  ids,
   integer,
   isDecimal,
+  it,
   keptPromises,
   newCompany,
   plusDays,
@@ -17,10 +17,12 @@ import {
   succeeded,
   today,
   useServer,
+  valuesOf,
   type Company,
   type Row
 } from "./harness.ts"
 import {
+  BODIES,
   makeCustomer,
   makeDeposit,
   makeGlAccount,
@@ -61,10 +63,7 @@ describe("a journal set", () => {
     const { c, set } = await books()
     refused(await c.post("/gltransactions", set("10", "-9.9999")), "gl_set_unbalanced")
     refused(await c.post("/gltransactions", set("10", "10")), "gl_set_unbalanced")
-    refused(
-      await c.post("/gltransactions", set("9007199254740993.0001", "-9007199254740993.0000")),
-      "gl_set_unbalanced"
-    )
+    await c.refuses("/gltransactions", set("9007199254740993.0001", "-9007199254740993.0000"), "gl_set_unbalanced")
     assert.isEmpty(await c.list("/gltransactions"))
     const made = await c.create("gltransactions", set("0.1", "0.2", "-0.3"))
     integer(made["voucherid"])
@@ -73,24 +72,15 @@ describe("a journal set", () => {
 
   it("[RULE-02] has at least two lines", async () => {
     const { c, set } = await books()
-    refused(await c.post("/gltransactions", set("0")), "gl_set_too_short")
-    refused(await c.post("/gltransactions", set("10")), "gl_set_too_short")
+    for (const amounts of [[], ["0"], ["10"]]) await c.refuses("/gltransactions", set(...amounts), "gl_set_too_short")
     assert.isEmpty(await c.list("/gltransactions"))
-  })
-
-  it("[RULE-02] without any lines is rejected as too short", async () => {
-    const { c, set } = await books()
-    refused(await c.post("/gltransactions", set()), "gl_set_too_short")
   })
 
   it("[RULE-03][RULE-01] of a closed period is rejected", async () => {
     const { c, set } = await books()
     const day = await today()
     await c.settings({ closedThrough: plusDays(day, -10) })
-    refused(
-      await c.post("/gltransactions", { ...set("1", "-1"), transactiondate: plusDays(day, -10) }),
-      "period_closed"
-    )
+    await c.refuses("/gltransactions", { ...set("1", "-1"), transactiondate: plusDays(day, -10) }, "period_closed")
     succeeded(await c.post("/gltransactions", { ...set("1", "-1"), transactiondate: plusDays(day, -9) }), 201)
   })
 
@@ -105,21 +95,14 @@ describe("a journal set", () => {
     const [line] = rows((await c.read("gltransactions", idOf(made)))["lines"])
     assert.strictEqual(line?.["glaccountid"], idOf(a))
     isDecimal(line?.["amount"], "1", 4)
-    refused(
-      await c.post("/gltransactions", lines({ glaccountid: 999_999_999, amount: "1" })),
-      "unknown_value",
-      "lines[0].glaccountid"
-    )
-    refused(
-      await c.post("/gltransactions", lines({ glaccountid: idOf(a), amount: 1 })),
-      "invalid_type",
-      "lines[0].amount"
-    )
-    refused(
-      await c.post("/gltransactions", lines({ glaccountid: idOf(a), amount: "1.00001" })),
-      "invalid_precision",
-      "lines[0].amount"
-    )
+    for (const [name, value, code] of [
+      ["glaccountid", 999_999_999, "unknown_value"],
+      ["amount", 1, "invalid_type"],
+      ["amount", "1.00001", "invalid_precision"]
+    ] as const) {
+      const line = { glaccountid: idOf(a), amount: "1", [name]: value }
+      await c.refuses("/gltransactions", lines(line), code, `lines[0].${name}`)
+    }
   })
 
   it("[SCOPE-16][SCOPE-24] belongs to an area of its own", async () => {
@@ -134,8 +117,7 @@ describe("a journal set", () => {
 })
 
 describe("a purchase order", () => {
-  it("[CODE-22][STATE-14][X-20] rejects changes and lines while complete, until complete is false again", async () => {
-    const c = await newCompany()
+  it("[CODE-22][STATE-14][X-20] rejects changes and lines while complete, until complete is false again", async (c) => {
     const id = idOf(await makePurchaseOrder(c))
     const url = `/purchaseorders/${id}`
     const line = { purchaseorderid: id, description: "more", qtyorder: "1", priceach: "1" }
@@ -150,8 +132,7 @@ describe("a purchase order", () => {
     succeeded(await c.post("/purchaseorderlines", line), 201)
   })
 
-  it("[CODE-18] keeps received lines at their received quantity, and accepts no new line", async () => {
-    const c = await newCompany()
+  it("[CODE-18] keeps received lines at their received quantity, and accepts no new line", async (c) => {
     const id = idOf(await makePurchaseOrder(c))
     const [line] = await purchaseOrderLines(c, id)
     const lineId = idOf(row(line))
@@ -163,27 +144,16 @@ describe("a purchase order", () => {
     isDecimal((await purchaseOrderLines(c, id))[0]?.["qtyreceived"], "4", 6)
     refused(await c.del(`/purchaseorderlines/${lineId}`), "line_has_receipts")
     refused(await c.patch(`/purchaseorderlines/${lineId}`, { qtyorder: "3.999999" }), "line_has_receipts")
-    refused(
-      await c.post("/purchaseorderlines", { purchaseorderid: id, description: "x", qtyorder: "1", priceach: "1" }),
+    await c.refuses(
+      "/purchaseorderlines",
+      { purchaseorderid: id, description: "x", qtyorder: "1", priceach: "1" },
       "line_has_receipts"
     )
     isDecimal(succeeded(await c.patch(`/purchaseorderlines/${lineId}`, { qtyorder: "4" }))["qtyorder"], "4", 6)
     assert.lengthOf(await purchaseOrderLines(c, id), 1)
   })
 
-  it("[SCOPE-12][SCOPE-24] belongs to the area purchaseorders, with its receipts", async () => {
-    const c = await newCompany()
-    const id = idOf(await makePurchaseOrder(c))
-    const reader = await c.with("purchaseorders:read")
-    assert.deepEqual(ids(await reader.list("/purchaseorders")), [id])
-    for (const path of ["purchaseorderlines", "purchaseorderreceipts"]) await reader.list(`/${path}`)
-    const stranger = await c.with("vendors:read", "orders:read", "bills:read")
-    for (const path of ["purchaseorders", "purchaseorderlines", "purchaseorderreceipts"])
-      refused(await stranger.get(`/${path}`), "insufficient_scope")
-  })
-
-  it("[STATE-14][FIELD-06] has a total that the server computes", async () => {
-    const c = await newCompany()
+  it("[STATE-14][FIELD-06] has a total that the server computes", async (c) => {
     const made = await makePurchaseOrder(c, {
       lines: [
         { description: "a", qtyorder: "3", priceach: "0.1" },
@@ -196,47 +166,19 @@ describe("a purchase order", () => {
 })
 
 describe("a line within a document", () => {
-  const documents: ReadonlyArray<
-    readonly [string, (c: Company) => Promise<Row>, (c: Company) => Promise<Row>, string, number]
-  > = [
-    [
-      "purchaseorders",
-      async (c) => ({ vendorid: idOf(await makeVendor(c)) }),
-      async () => ({ description: "x", qtyorder: "1", priceach: "1" }),
-      "qtyorder",
-      6
-    ],
-    [
-      "orders",
-      async (c) => ({ ordertype: "fulfillment", customerid: idOf(await makeCustomer(c)) }),
-      async () => ({ description: "x", qtyorder: "1", priceach: "1" }),
-      "qtyorder",
-      6
-    ],
-    [
-      "invoices",
-      async (c) => ({ invoicenumber: fresh("i"), customerid: idOf(await makeCustomer(c)) }),
-      async () => ({ description: "x", quantity: "1", price: "1" }),
-      "quantity",
-      6
-    ],
-    [
-      "inventorycounts",
-      async (c) => ({ inventorylocationid: idOf(await makeLocation(c)) }),
-      async (c) => ({ itemid: idOf(await makeItem(c)), counted: "1" }),
-      "counted",
-      6
-    ]
-  ]
-  for (const [path, head, line, name, decimals] of documents) {
-    it(`[ERR-06][FIELD-05][FIELD-06][CODE-05] with an error is named by its position, and nothing is stored: ${path}`, async () => {
-      const c = await newCompany()
-      const top = await head(c)
-      const good = await line(c)
+  for (const [path, name] of [
+    ["purchaseorders", "qtyorder"],
+    ["orders", "qtyorder"],
+    ["invoices", "quantity"],
+    ["inventorycounts", "counted"]
+  ] as const) {
+    it(`[ERR-06][INVOICELINES-59][FIELD-05][FIELD-06][CODE-05] with an error is named by its position, and nothing is stored: ${path}`, async (c) => {
+      const top = row(await BODIES[path]?.(c))
+      const [good] = rows(top["lines"]) as [Row]
       const before = (await c.list(`/${path}?cancel=any`)).length
       const post = (second: unknown) => c.post(`/${path}`, { ...top, lines: [good, second] })
       refused(await post({ ...good, [name]: 1 }), "invalid_type", `lines[1].${name}`)
-      refused(await post({ ...good, [name]: `1.${"1".repeat(decimals + 1)}` }), "invalid_precision", `lines[1].${name}`)
+      refused(await post({ ...good, [name]: "1.1111111" }), "invalid_precision", `lines[1].${name}`)
       refused(await post({ ...good, bogus: 1 }), "unknown_parameter", "lines[1].bogus")
       const wrongLine = { ...good, [name]: 1 }
       refusedEntries(
@@ -256,8 +198,7 @@ describe("a line within a document", () => {
 })
 
 describe("an entry of hours", () => {
-  it("[SPECIAL-09][J-08] is created on a service order", async () => {
-    const c = await newCompany()
+  it("[SPECIAL-09][J-08] is created on a service order", async (c) => {
     const order = await makeServiceOrder(c)
     const made = await c.create("serviceordertimes", { orderid: order.id, hours: "1.5", date: "2026-02-03", note: "n" })
     assert.deepInclude(made, { orderid: order.id, date: "2026-02-03", note: "n", status: 0 })
@@ -265,14 +206,10 @@ describe("an entry of hours", () => {
     assert.deepEqual(await c.read("serviceordertimes", idOf(made)), made)
     refused(await c.post("/serviceordertimes", { orderid: 999_999_999, hours: "1" }), "unknown_value", "orderid")
     const error = refused(await c.post("/serviceordertimes", {}), "invalid_request")
-    assert.includeMembers(
-      rows(error["errors"]).map((each) => each["field"]),
-      ["orderid", "hours"]
-    )
+    assert.includeMembers(valuesOf(rows(error["errors"]), "field"), ["orderid", "hours"])
   })
 
-  it("[RULE-11][SPECIAL-09] is rejected on any other order", async () => {
-    const c = await newCompany()
+  it("[RULE-11][SPECIAL-09] is rejected on any other order", async (c) => {
     for (const ordertype of ["fulfillment", "rental"]) {
       const order = await makeOrder(c, { ordertype })
       refused(await c.post("/serviceordertimes", { orderid: order.id, hours: "1" }), "hours_require_service_order")
@@ -280,8 +217,7 @@ describe("an entry of hours", () => {
     assert.isEmpty(await c.list("/serviceordertimes"))
   })
 
-  it("[STATE-07][CODE-19][SPECIAL-09] is rejected on a billed service order, which stays billed", async () => {
-    const c = await newCompany()
+  it("[STATE-02][STATE-07][CODE-19][SPECIAL-09][K-02] is rejected on a billed service order, which stays billed", async (c) => {
     const order = await makeServiceOrder(c)
     await makeShipment(c, order, "10")
     succeeded(await c.post(`/orders/${order.id}/invoice`, {}), 201)
@@ -291,32 +227,22 @@ describe("an entry of hours", () => {
     assert.isEmpty(await c.list("/serviceordertimes"))
   })
 
-  it("[CODE-20][STATE-15] of status 2 is neither changed nor cancelled, unlike others", async () => {
-    const c = await newCompany()
+  it("[CODE-20][STATE-15][J-08] of status 2, which the server sets, is neither changed nor cancelled, unlike others", async (c) => {
     const order = await makeServiceOrder(c)
     const [billed] = await c.put("serviceordertimes", [{ orderid: order.id, hours: "1.000000", status: 2 }])
     const id = idOf(row(billed))
     refused(await c.patch(`/serviceordertimes/${id}`, { note: "x" }), "hours_already_billed")
     refused(await c.del(`/serviceordertimes/${id}`), "hours_already_billed")
     assert.deepInclude(await c.read("serviceordertimes", id), { status: 2, cancel: false })
-    const open = idOf(await c.create("serviceordertimes", { orderid: order.id, hours: "1" }))
-    assert.strictEqual(succeeded(await c.patch(`/serviceordertimes/${open}`, { note: "x" }))["note"], "x")
+    const made = await c.create("serviceordertimes", { orderid: order.id, hours: "1", status: 2 })
+    assert.strictEqual(made["status"], 0)
+    const open = idOf(made)
+    const changed = succeeded(await c.patch(`/serviceordertimes/${open}`, { status: 2, note: "x" }))
+    assert.deepInclude(changed, { status: 0, note: "x" })
     assert.strictEqual(succeeded(await c.del(`/serviceordertimes/${open}`))["cancel"], true)
   })
 
-  it("[STATE-15][J-08] has a status that the server sets", async () => {
-    const c = await newCompany()
-    const order = await makeServiceOrder(c)
-    const made = await c.create("serviceordertimes", { orderid: order.id, hours: "1", status: 2 })
-    assert.strictEqual(made["status"], 0)
-    assert.strictEqual(
-      succeeded(await c.patch(`/serviceordertimes/${idOf(made)}`, { status: 2, note: "y" }))["status"],
-      0
-    )
-  })
-
-  it("[SPECIAL-09][C-09][SCOPE-08] requires the scope of orders", async () => {
-    const c = await newCompany()
+  it("[SPECIAL-09][C-09][SCOPE-08] requires the scope of orders", async (c) => {
     const order = await makeServiceOrder(c)
     const writer = await c.with("orders:write")
     succeeded(await writer.post("/serviceordertimes", { orderid: order.id, hours: "1" }), 201)
@@ -328,8 +254,7 @@ describe("an entry of hours", () => {
 })
 
 describe("an order", () => {
-  it("[STATE-01][K-01] has one of three types and five statuses, or is invalid_enum", async () => {
-    const c = await newCompany()
+  it("[STATE-01][K-01] has one of three types and five statuses, or is invalid_enum", async (c) => {
     for (const ordertype of ["fulfillment", "service", "rental"])
       assert.strictEqual((await makeOrder(c, { ordertype })).order["ordertype"], ordertype)
     const customerid = idOf(await makeCustomer(c))
@@ -343,16 +268,7 @@ describe("an order", () => {
     }
   })
 
-  it("[STATE-02] that is a service quote is neither shipped nor invoiced", async () => {
-    const c = await newCompany()
-    const quote = await makeServiceOrder(c, { status: "quote" })
-    const lines = [{ orderlineid: quote.lineIds[0], quantity: "1" }]
-    refused(await c.post("/shipments", { orderid: quote.id, lines }), "cannot_ship_quote")
-    refused(await c.post(`/orders/${quote.id}/invoice`, {}), "cannot_invoice_quote")
-  })
-
-  it("[STATE-03][K-03] commits its stock when it changes from quote to open", async () => {
-    const c = await newCompany()
+  it("[STATE-03][K-03] commits its stock when it changes from quote to open", async (c) => {
     const location = await makeLocation(c)
     const itemid = idOf(await makeItem(c))
     const quote = await makeOrder(c, {
@@ -375,20 +291,19 @@ describe("an order", () => {
     isDecimal(await committed(), "6", 6)
   })
 
-  it("[STATE-06][RULE-07] with a deposit alone is invoiceable", async () => {
-    const c = await newCompany()
+  it("[STATE-06][RULE-07][ORDERDEPOSITS-30][SPECIAL-03][J-03] with a deposit alone is invoiceable", async (c) => {
     const order = await makeOrder(c)
-    refused(await c.post(`/orders/${order.id}/invoice`, {}), "nothing_to_invoice")
+    await c.refuses(`/orders/${order.id}/invoice`, {}, "nothing_to_invoice")
     await makeDeposit(c, { orderid: order.id, amount: "20" })
     const invoice = succeeded(await c.post(`/orders/${order.id}/invoice`, {}), 201)
+    assert.isNull(invoice["voucherid"])
     const lines = await c.list(`/invoicelines?invoiceid=${idOf(invoice)}`)
     assert.lengthOf(lines, 1)
-    assert.strictEqual(lines[0]?.["description"], "Deposit")
+    assert.deepInclude(lines[0], { description: "Deposit", itemid: null })
     isDecimal(lines[0]?.["totalprice"], "20", 4)
   })
 
-  it("[SHIPMENTS-16][C-12] accepts a nested shipment, with the scope of shipments", async () => {
-    const c = await newCompany()
+  it("[SHIPMENTS-16][C-12] accepts a nested shipment, with the scope of shipments", async (c) => {
     const customerid = idOf(await makeCustomer(c))
     const body = {
       ordertype: "fulfillment",
@@ -411,8 +326,7 @@ describe("an order", () => {
     }
   })
 
-  it("[RES-16] accepts nested hours on a service order", async () => {
-    const c = await newCompany()
+  it("[RES-16] accepts nested hours on a service order", async (c) => {
     const answer = await c.post("/orders", {
       ordertype: "service",
       customerid: idOf(await makeCustomer(c)),
@@ -424,15 +338,15 @@ describe("an order", () => {
     isDecimal(entry?.["hours"], "1.5", 6)
   })
 
-  it("[STATE-07][CODE-17][K-05] keeps shipped lines at their shipped quantity, and accepts no new line", async () => {
-    const c = await newCompany()
+  it("[STATE-07][CODE-17][K-05] keeps shipped lines at their shipped quantity, and accepts no new line", async (c) => {
     const order = await makeOrder(c)
     await makeShipment(c, order, "4")
     const line = `/orderlines/${order.lineIds[0] ?? 0}`
     refused(await c.del(line), "line_has_shipped")
     refused(await c.patch(line, { qtyorder: "3.999999" }), "line_has_shipped")
-    refused(
-      await c.post("/orderlines", { orderid: order.id, description: "x", qtyorder: "1", priceach: "1" }),
+    await c.refuses(
+      "/orderlines",
+      { orderid: order.id, description: "x", qtyorder: "1", priceach: "1" },
       "line_has_shipped"
     )
     succeeded(await c.patch(line, { qtyorder: "4" }))

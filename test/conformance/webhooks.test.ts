@@ -1,36 +1,34 @@
 /** Webhook subscriptions: the object, its endpoints, its owner, and its valid values. */
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, afterEach, assert, beforeAll, describe } from "vitest"
 import {
   advance,
-  challenge,
+  allowed,
+  companyOf,
   control,
   controlRaw,
-  entries,
   etagOf,
   freeze,
   fresh,
   idOf,
   ids,
   integer,
-  isRow,
+  it,
   keptPromises,
   micros,
   mint,
   newCompany,
-  companyOf,
+  outOfScope,
   page,
   refused,
   refusedEntries,
   row,
-  rows,
-  serverNow,
   succeeded,
   text,
   thaw,
   TIMESTAMP,
   useServer,
+  valuesOf,
   type Answer,
-  type Company,
   type Row
 } from "./harness.ts"
 import { allowPrivate, cycle, envelope, startReceiver, subscribe, trust, verifies, type Receiver } from "./receiver.ts"
@@ -63,9 +61,18 @@ const FIELDS = [
   "url"
 ]
 
+/** The calls of a subscription, each with its scope. */
+const calls = (id: number | string) =>
+  [
+    ["GET", `/webhooks/${id}`, undefined, "setup:read"],
+    ["GET", `/webhooks/${id}/deliveries`, undefined, "setup:read"],
+    ["PATCH", `/webhooks/${id}`, { paused: true }, "setup:write"],
+    ["POST", `/webhooks/${id}/test`, undefined, "setup:write"],
+    ["DELETE", `/webhooks/${id}`, undefined, "setup:cancel"]
+  ] as const
+
 describe("creating a subscription", () => {
-  it("[WEBHOOK-13][WEBHOOK-11][WEBHOOK-01][EVT-01][SIG-06][X-22] returns 201 with the object, the secret and its note", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-13][WEBHOOK-11][WEBHOOK-01][EVT-01][SIG-06][X-22] returns 201 with the object, the secret and its note", async (c) => {
     const answer = await c.post("/webhooks", good({ description: "to the warehouse" }))
     const record = succeeded(answer, 201)
     integer(record["id"])
@@ -76,8 +83,7 @@ describe("creating a subscription", () => {
     assert.sameMembers(Object.keys(record), [...FIELDS, "secret", "secret_note"])
   })
 
-  it("[WEBHOOK-11][SIG-06] returns the secret in no later response", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-11][SIG-06] returns the secret in no later response", async (c) => {
     const created = await c.create("webhooks", good())
     const url = `/webhooks/${idOf(created)}`
     const secret = text(created["secret"])
@@ -96,8 +102,7 @@ describe("creating a subscription", () => {
     }
   })
 
-  it("[H-09] generates a secret of whsec_ and 32 random bytes each time", async () => {
-    const c = await newCompany()
+  it("[H-09] generates a secret of whsec_ and 32 random bytes each time", async (c) => {
     const secrets = new Set<string>()
     for (let i = 0; i < 5; i += 1) {
       const secret = text((await c.create("webhooks", good()))["secret"])
@@ -107,8 +112,7 @@ describe("creating a subscription", () => {
     assert.strictEqual(secrets.size, 5)
   })
 
-  it("[WEBHOOK-13][EP-02] with a repeated key creates one subscription and returns the same secret", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-13][EP-02] with a repeated key creates one subscription and returns the same secret", async (c) => {
     const key = { "idempotency-key": fresh("hook") }
     const first = await c.post("/webhooks", good(), key)
     const again = await c.post("/webhooks", good(), key)
@@ -116,36 +120,27 @@ describe("creating a subscription", () => {
     assert.lengthOf(await c.list("/webhooks"), 1)
   })
 
-  it("[WEBHOOK-06][WEBHOOK-07][WEBHOOK-08][WEBHOOK-09][WEBHOOK-05] starts with no failures or deliveries, neither disabled, cancelled nor paused", async () => {
-    const c = await newCompany()
-    const record = await c.create("webhooks", good())
-    assert.deepInclude(record, {
-      failcount: 0,
-      lastdeliverydate: null,
-      disableddate: null,
-      cancel: false,
-      paused: false,
-      description: null
-    })
-    assert.strictEqual((await c.create("webhooks", good({ paused: true })))["paused"], true)
-  })
-
-  it("[WEBHOOK-10][H-12][X-30] with enabled false creates a disabled subscription; true is the default", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-10][H-12][X-30][STATE-18] with enabled false creates or makes a disabled subscription; true is the default", async (c) => {
     assert.match(text((await c.create("webhooks", good({ enabled: false })))["disableddate"]), TIMESTAMP)
-    assert.isNull((await c.create("webhooks", good({ enabled: true })))["disableddate"])
+    const made = await c.create("webhooks", good({ enabled: true }))
+    assert.isNull(made["disableddate"])
+    const now = await freeze()
+    const url = `/webhooks/${idOf(made)}`
+    const disabled = succeeded(await c.patch(url, { enabled: false }))
+    assert.strictEqual(micros(disabled["disableddate"]), now)
+    const reenabled = succeeded(await c.patch(url, { enabled: true }))
+    assert.isNull(reenabled["disableddate"])
+    for (const record of [made, disabled, reenabled]) assert.notProperty(record, "enabled")
   })
 
-  it("[WEBHOOK-14][EP-12][CODE-03] requires url and events, and names both", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-14][EP-12][CODE-03] requires url and events, and names both", async (c) => {
     refusedEntries(await c.post("/webhooks", {}), "url:required", "events:required")
     refusedEntries(await c.post("/webhooks", { url: URL }), "events:required")
     refusedEntries(await c.post("/webhooks", { events: ["orders.created"] }), "url:required")
     assert.isEmpty(await c.list("/webhooks"))
   })
 
-  it("[EVT-05][WEBHOOK-02][WEBHOOK-14][CODE-29] accepts an https url only", async () => {
-    const c = await newCompany()
+  it("[EVT-05][WEBHOOK-02][WEBHOOK-14][CODE-29] accepts an https url only", async (c) => {
     for (const url of ["http://receiver.example/hook", "HTTP://receiver.example", "ftp://receiver.example/x"]) {
       refused(await c.post("/webhooks", good({ url })), "unsupported_value", "url")
     }
@@ -159,8 +154,7 @@ describe("creating a subscription", () => {
     assert.strictEqual((await c.read("webhooks", id))["url"], URL)
   })
 
-  it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] accepts listed event names, and rejects * and unknown names as unknown_value", async () => {
-    const c = await newCompany()
+  it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] accepts listed event names, and rejects * and unknown names as unknown_value", async (c) => {
     for (const name of [
       "*",
       "orders.*",
@@ -180,18 +174,7 @@ describe("creating a subscription", () => {
     assert.lengthOf(await c.list("/webhooks"), 1)
   })
 
-  it("[WEBHOOK-03][WEBHOOK-14] requires an array of strings for events", async () => {
-    const c = await newCompany()
-    for (const events of ["orders.created", 1, {}, true]) {
-      refused(await c.post("/webhooks", good({ events })), "invalid_type", "events")
-    }
-    const answer = await c.post("/webhooks", good({ events: [1] }))
-    assert.strictEqual(answer.status, 400)
-    assert.strictEqual((await c.post("/webhooks", good({ events: [] }))).status, 400)
-  })
-
-  it("[LIM-09][WEBHOOK-02][WEBHOOK-04][D-01] accepts a url of 500 characters and a description of 100", async () => {
-    const c = await newCompany()
+  it("[LIM-09][WEBHOOK-02][WEBHOOK-04][D-01] accepts a url of 500 characters and a description of 100", async (c) => {
     const url = (length: number) => "https://receiver.example/".padEnd(length, "x")
     assert.strictEqual((await c.create("webhooks", good({ url: url(500) })))["url"], url(500))
     refusedEntries(await c.post("/webhooks", good({ url: url(501) })), "url:too_long")
@@ -200,45 +183,46 @@ describe("creating a subscription", () => {
     refusedEntries(await c.post("/webhooks", good({ description: "ä".repeat(101) })), "description:too_long")
   })
 
-  it("[WEBHOOK-02][WEBHOOK-04][WEBHOOK-05][WEBHOOK-10][CODE-04] rejects a value of a wrong type in every field", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-02][WEBHOOK-03][WEBHOOK-04][WEBHOOK-05][WEBHOOK-10][WEBHOOK-13][WEBHOOK-14][WEBHOOK-16][CODE-04][CODE-05][H-11] rejects a value of a wrong type in every field, and any other field", async (c) => {
+    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
+    const refuse = async (body: Row, code: string, field: string) => {
+      await c.refuses("/webhooks", good(body), code, field)
+      refused(await c.patch(url, body), code, field)
+    }
     for (const [name, wrong] of [
       ["url", [1, true, {}, ["x"]]],
       ["description", [1, true, {}]],
+      ["events", ["orders.created", 1, {}, true]],
       ["paused", ["true", 1, {}]],
       ["enabled", ["true", 1, {}]]
     ] as const) {
-      for (const value of wrong) refused(await c.post("/webhooks", good({ [name]: value })), "invalid_type", name)
+      for (const value of wrong) await refuse({ [name]: value }, "invalid_type", name)
     }
+    for (const name of ["bogus", "companyid", "externalid", "signing_secret"])
+      await refuse({ [name]: "x" }, "unknown_parameter", name)
+    for (const events of [[1], []]) assert.strictEqual((await c.post("/webhooks", good({ events }))).status, 400)
   })
 
-  it("[WEBHOOK-13][CODE-05][H-11] rejects any other field as an unknown parameter", async () => {
-    const c = await newCompany()
-    for (const name of ["bogus", "companyid", "externalid"]) {
-      refused(await c.post("/webhooks", good({ [name]: "x" })), "unknown_parameter", name)
+  it("[FIELD-15][WEBHOOK-05][WEBHOOK-06][WEBHOOK-07][WEBHOOK-08][WEBHOOK-09] starts without failures and deliveries, whatever is sent in read-only fields", async (c) => {
+    const sent = {
+      id: 999_999_999,
+      failcount: 7,
+      disableddate: "2026-01-01T00:00:00Z",
+      lastdeliverydate: "2026-01-01T00:00:00Z",
+      cancel: true
     }
-  })
-
-  it("[FIELD-15][WEBHOOK-06][WEBHOOK-08][WEBHOOK-09] ignores read-only fields", async () => {
-    const c = await newCompany()
-    const record = await c.create(
-      "webhooks",
-      good({
-        id: 999_999_999,
-        failcount: 7,
-        disableddate: "2026-01-01T00:00:00Z",
-        lastdeliverydate: "2026-01-01T00:00:00Z",
-        cancel: true
-      })
-    )
-    assert.notStrictEqual(record["id"], 999_999_999)
-    assert.deepInclude(record, { failcount: 0, disableddate: null, lastdeliverydate: null, cancel: false })
+    for (const more of [{}, sent]) {
+      const record = await c.create("webhooks", good(more))
+      assert.notStrictEqual(record["id"], sent.id)
+      const fresh = { failcount: 0, disableddate: null, lastdeliverydate: null, cancel: false }
+      assert.deepInclude(record, { ...fresh, paused: false, description: null })
+    }
+    assert.strictEqual((await c.create("webhooks", good({ paused: true })))["paused"], true)
   })
 })
 
 describe("reading a subscription", () => {
-  it("[WEBHOOK-12][WEBHOOK-15][A-01][A-13] returns the same object in a list and a retrieve", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-12][WEBHOOK-15][A-01][A-13] returns the same object in a list and a retrieve", async (c) => {
     const first = idOf(await c.create("webhooks", good()))
     const second = idOf(await c.create("webhooks", good()))
     const list = page(await c.get("/webhooks"))
@@ -248,18 +232,23 @@ describe("reading a subscription", () => {
     assert.deepEqual(ids(await c.list("/webhooks?limit=1")), [first, second])
   })
 
-  it("[WEBHOOK-15][CODE-09] answers 404 to an absent id", async () => {
-    const c = await newCompany()
-    for (const id of ["999999999", "abc", "0", "-1"]) {
-      refused(await c.get(`/webhooks/${id}`), "not_found")
-      refused(await c.patch(`/webhooks/${id}`, { paused: true }), "not_found")
-      refused(await c.post(`/webhooks/${id}/test`), "not_found")
-      refused(await c.get(`/webhooks/${id}/deliveries`), "not_found")
+  it("[WEBHOOK-15][CODE-09][EVT-02][H-04] answers 404 to an absent id, and to every token but its own", async (c, stranger) => {
+    const other = companyOf(c.id, (await mint({ company: c.id })).token)
+    const id = idOf(await c.create("webhooks", good()))
+    const before = await c.read("webhooks", id)
+    for (const [one, ids] of [
+      [c, ["999999999", "abc", "0", "-1"]],
+      [other, [id]],
+      [stranger, [id]]
+    ] as const) {
+      for (const [method, path, body] of ids.flatMap(calls))
+        refused(await one.send({ method, path, body }), "not_found")
     }
+    assert.isEmpty(await other.list("/webhooks?cancel=any"))
+    assert.deepEqual(await c.read("webhooks", id), before)
   })
 
-  it("[WEBHOOK-12][WEBHOOK-09][WEBHOOK-19][H-13][EP-15] hides a cancelled subscription from lists by default, and still retrieves it", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-12][WEBHOOK-09][WEBHOOK-19][H-13][EP-15] hides a cancelled subscription from lists by default, and still retrieves it", async (c) => {
     const live = idOf(await c.create("webhooks", good()))
     const dead = idOf(await c.create("webhooks", good()))
     assert.strictEqual(succeeded(await c.del(`/webhooks/${dead}`))["cancel"], true)
@@ -272,46 +261,19 @@ describe("reading a subscription", () => {
     refused(await c.get("/webhooks?bogus=1"), "unknown_parameter", "bogus")
   })
 
-  it("[EVT-02][H-04] is limited to its own token, also within the company", async () => {
-    const c = await newCompany()
-    const other = companyOf(c.id, (await mint({ company: c.id })).token)
+  it("[EVT-01][WEBHOOK-12][WEBHOOK-13][WEBHOOK-15][WEBHOOK-16][WEBHOOK-17][WEBHOOK-18][SCOPE-24] requires for each call its own scope of setup", async (c) => {
     const id = idOf(await c.create("webhooks", good()))
-    assert.isEmpty(await other.list("/webhooks?cancel=any"))
-    for (const answer of [
-      await other.get(`/webhooks/${id}`),
-      await other.patch(`/webhooks/${id}`, { url: "https://evil.example" }),
-      await other.del(`/webhooks/${id}`),
-      await other.post(`/webhooks/${id}/test`),
-      await other.get(`/webhooks/${id}/deliveries`),
-      await (await newCompany()).get(`/webhooks/${id}`)
-    ]) {
-      refused(answer, "not_found")
-    }
-    assert.strictEqual((await c.read("webhooks", id))["url"], URL)
-  })
-
-  it("[EVT-01][WEBHOOK-12][WEBHOOK-13][WEBHOOK-15][WEBHOOK-16][WEBHOOK-17][WEBHOOK-18][SCOPE-24] requires for each call its own scope of setup", async () => {
-    const c = await newCompany()
-    const id = idOf(await c.create("webhooks", good()))
-    const calls: ReadonlyArray<readonly [string, string, unknown, string]> = [
+    for (const [method, path, body, scope] of [
       ["GET", "/webhooks", undefined, "setup:read"],
-      ["GET", `/webhooks/${id}`, undefined, "setup:read"],
-      ["GET", `/webhooks/${id}/deliveries`, undefined, "setup:read"],
       ["POST", "/webhooks", good(), "setup:write"],
-      ["PATCH", `/webhooks/${id}`, { paused: true }, "setup:write"],
-      ["POST", `/webhooks/${id}/test`, undefined, "setup:write"],
-      ["DELETE", `/webhooks/${id}`, undefined, "setup:cancel"]
-    ]
-    for (const [method, path, body, scope] of calls) {
+      ...calls(id)
+    ] as const) {
       const others = ["setup:read", "setup:write", "setup:cancel"].filter((each) => each !== scope)
-      const answer = await (await c.with(...others)).send({ method, path, body })
-      refused(answer, "insufficient_scope")
-      assert.strictEqual(challenge(answer).params["scope"], scope, `${method} ${path}`)
+      outOfScope(await (await c.with(...others)).send({ method, path, body }), scope)
     }
   })
 
-  it("[CODE-10][D-16] answers 405 with Allow to other verbs", async () => {
-    const c = await newCompany()
+  it("[CODE-10][D-16] answers 405 with Allow to other verbs", async (c) => {
     const id = idOf(await c.create("webhooks", good()))
     for (const [method, path] of [
       ["PATCH", "/webhooks"],
@@ -321,16 +283,13 @@ describe("reading a subscription", () => {
       ["GET", `/webhooks/${id}/test`],
       ["POST", `/webhooks/${id}/deliveries`]
     ] as const) {
-      const answer = await c.send({ method, path, ...(method === "DELETE" || method === "GET" ? {} : { body: {} }) })
-      refused(answer, "method_not_allowed")
-      assert.isNotEmpty(String(answer.headers.allow))
+      assert.isNotEmpty(allowed(await c.probe(method, path)))
     }
   })
 })
 
 describe("updating a subscription", () => {
-  it("[WEBHOOK-16][EP-09] changes url, events, description and paused, and nothing else", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-16][EP-09] changes url, events, description and paused, and nothing else", async (c) => {
     const before = await c.create("webhooks", good())
     const url = `/webhooks/${idOf(before)}`
     for (const change of [
@@ -348,8 +307,7 @@ describe("updating a subscription", () => {
     }
   })
 
-  it("[WEBHOOK-16][D-10][H-11][CODE-03] without a writable field is 400 invalid_request", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-16][D-10][H-11][CODE-03] without a writable field is 400 invalid_request", async (c) => {
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     for (const body of [
       {},
@@ -365,17 +323,7 @@ describe("updating a subscription", () => {
     assert.deepInclude(after, { failcount: 0, paused: true })
   })
 
-  it("[WEBHOOK-16][CODE-05][H-11] with any other field is 400 unknown_parameter", async () => {
-    const c = await newCompany()
-    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
-    for (const name of ["bogus", "signing_secret", "externalid"]) {
-      refused(await c.patch(url, { paused: true, [name]: "x" }), "unknown_parameter", name)
-    }
-    assert.strictEqual(succeeded(await c.get(url))["paused"], false)
-  })
-
-  it("[WEBHOOK-16][SIG-12][H-07][H-09] accepts a new secret of 16 to 255 characters", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-16][SIG-12][H-07][H-09] accepts a new secret of 16 to 255 characters", async (c) => {
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     for (const secret of ["x".repeat(15), "", "x".repeat(256)]) {
       assert.include([400, 422], (await c.patch(url, { secret })).status, `${secret.length} characters`)
@@ -384,28 +332,14 @@ describe("updating a subscription", () => {
     for (const secret of ["x".repeat(16), "y".repeat(255)]) succeeded(await c.patch(url, { secret }))
   })
 
-  it("[WEBHOOK-16][D-11][EP-12] rejects null for url and events", async () => {
-    const c = await newCompany()
+  it("[WEBHOOK-16][D-11][EP-12] rejects null for url and events", async (c) => {
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     refusedEntries(await c.patch(url, { url: null }), "url:required")
     refusedEntries(await c.patch(url, { events: null }), "events:required")
     assert.deepInclude(succeeded(await c.get(url)), { url: URL, events: ["orders.created"] })
   })
 
-  it("[WEBHOOK-10][H-12][STATE-18] disables with enabled false, re-enables with true, and shows neither", async () => {
-    const c = await newCompany()
-    const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
-    const now = await freeze()
-    const disabled = succeeded(await c.patch(url, { enabled: false }))
-    assert.strictEqual(micros(disabled["disableddate"]), now)
-    assert.notProperty(disabled, "enabled")
-    const reenabled = succeeded(await c.patch(url, { enabled: true }))
-    assert.isNull(reenabled["disableddate"])
-    assert.notProperty(reenabled, "enabled")
-  })
-
-  it("[CODE-14][EP-03] rejects a stale If-Match", async () => {
-    const c = await newCompany()
+  it("[CODE-14][EP-03] rejects a stale If-Match", async (c) => {
     const made = await c.post("/webhooks", good())
     const url = `/webhooks/${idOf(succeeded(made, 201))}`
     const etag = etagOf(await c.get(url))
@@ -419,8 +353,7 @@ describe("the test call of a subscription", () => {
     await trust(receiver)
   })
 
-  it("[LOG-01][LOG-02][WEBHOOK-17][H-14][H-16][EVT-06] sends webhooks.test at once and returns the receiver's response", async () => {
-    const c = await newCompany()
+  it("[LOG-01][LOG-02][WEBHOOK-17][H-14][H-16][EVT-06] sends webhooks.test at once and returns the receiver's response", async (c) => {
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 202, body: "thank you" })
     const answer = await c.post(`${hook.url}/test`)
@@ -434,26 +367,21 @@ describe("the test call of a subscription", () => {
     assert.isTrue(verifies(hook.box.received[0] as never, hook.secret))
   })
 
-  it("[LOG-02][LIM-07] keeps 500 bytes of the response, in the result and in the log", async () => {
-    const c = await newCompany()
+  it("[LOG-02][LIM-07] keeps 500 bytes of the response as valid text, in the result and in the log", async (c) => {
     const hook = await subscribe(c, receiver, ["orders.created"])
-    hook.box.answer = () => ({ status: 200, body: `${"a".repeat(499)}bc${"d".repeat(2000)}` })
-    const result = succeeded(await c.post(`${hook.url}/test`))
-    assert.strictEqual(result["responsebody"], `${"a".repeat(499)}b`)
-    assert.strictEqual((await hook.log())[0]?.["responsebody"], `${"a".repeat(499)}b`)
+    const kept = async (body: string) => {
+      hook.box.answer = () => ({ status: 200, body })
+      const result = text(succeeded(await c.post(`${hook.url}/test`))["responsebody"])
+      assert.strictEqual((await hook.log())[0]?.["responsebody"], result)
+      return result
+    }
+    assert.strictEqual(await kept(`${"a".repeat(499)}bc${"d".repeat(2000)}`), `${"a".repeat(499)}b`)
+    const umlauts = await kept("ä".repeat(1000))
+    assert.isAtMost(umlauts.length, 251)
+    assert.isTrue(umlauts.startsWith("ä".repeat(249)))
   })
 
-  it("[LIM-07] limits the response by bytes, not characters, and keeps it valid text", async () => {
-    const c = await newCompany()
-    const hook = await subscribe(c, receiver, ["orders.created"])
-    hook.box.answer = () => ({ status: 200, body: "ä".repeat(1000) })
-    const kept = text(succeeded(await c.post(`${hook.url}/test`))["responsebody"])
-    assert.isAtMost(kept.length, 251)
-    assert.isTrue(kept.startsWith("ä".repeat(249)))
-  })
-
-  it("[LOG-02][H-18] reports a rejection, a broken connection, an untrusted certificate and a missing listener", async () => {
-    const c = await newCompany()
+  it("[LOG-02][H-18] reports a rejection, a broken connection, an untrusted certificate and a missing listener", async (c) => {
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 500, body: "no" })
     assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), {
@@ -470,40 +398,28 @@ describe("the test call of a subscription", () => {
     assert.isEmpty(box.received)
     await stranger.close()
     assert.deepInclude(succeeded(await c.post(`${hook.url}/test`)), { responsecode: null, delivered: false })
-    assert.deepEqual(
-      (await hook.log()).map((each) => each["responsecode"]),
-      [null, null, null, 500]
-    )
+    assert.deepEqual(valuesOf(await hook.log(), "responsecode"), [null, null, null, 500])
   })
 
-  it("[H-15][LOG-04] is logged as webhooks.test, changes no failcount, and works while paused or disabled", async () => {
-    const c = await newCompany()
-    const hook = await subscribe(c, receiver, ["orders.created"], { paused: true })
+  it("[H-15][LOG-04] is logged as webhooks.test, changes no failcount, waits for no event, and works while paused or disabled", async (c) => {
+    const hook = await subscribe(c, receiver, ["salesmen.created"])
     hook.box.answer = () => ({ status: 500 })
+    await makeSalesman(c)
+    await cycle()
     succeeded(await c.post(`${hook.url}/test`))
-    succeeded(await c.patch(hook.url, { enabled: false }))
-    succeeded(await c.post(`${hook.url}/test`))
-    assert.lengthOf(hook.box.received, 2)
-    assert.strictEqual((await hook.show())["failcount"], 0)
-    const log = await hook.log("?eventtype=webhooks.test")
-    assert.lengthOf(log, 2)
+    assert.strictEqual(envelope(hook.box.received.at(-1))["type"], "webhooks.test")
+    for (const change of [{ paused: true }, { enabled: false }]) {
+      succeeded(await c.patch(hook.url, change))
+      succeeded(await c.post(`${hook.url}/test`))
+    }
+    assert.lengthOf(hook.box.received, 4)
+    assert.strictEqual((await hook.show())["failcount"], 1)
+    assert.lengthOf(await hook.log("?eventtype=webhooks.test"), 3)
     await cycle(3)
-    assert.lengthOf(hook.box.received, 2)
+    assert.lengthOf(hook.box.received, 4)
   })
 
-  it("[EP-02][LOG-01] is sent once per idempotency key", async () => {
-    const c = await newCompany()
-    const hook = await subscribe(c, receiver, ["orders.created"])
-    const key = { "idempotency-key": fresh("test") }
-    const first = await c.post(`${hook.url}/test`, {}, key)
-    const again = await c.post(`${hook.url}/test`, {}, key)
-    succeeded(first)
-    assert.strictEqual(again.text, first.text)
-    assert.lengthOf(hook.box.received, 1)
-  })
-
-  it("[SIG-06][WEBHOOK-11] leaves the secret out of the control plane", async () => {
-    const c = await newCompany()
+  it("[SIG-06][WEBHOOK-11] leaves the secret out of the control plane", async (c) => {
     const hook = await subscribe(c, receiver, ["orders.created"])
     succeeded(await c.patch(hook.url, { secret: "my-very-own-secret-of-today" }))
     succeeded(await c.post(`${hook.url}/test`))
@@ -519,19 +435,7 @@ describe("the test call of a subscription", () => {
     }
   })
 
-  it("[H-15] does not wait for queued events", async () => {
-    const c = await newCompany()
-    const hook = await subscribe(c, receiver, ["salesmen.created"])
-    hook.box.answer = () => ({ status: 500 })
-    await makeSalesman(c)
-    await cycle()
-    succeeded(await c.post(`${hook.url}/test`))
-    assert.strictEqual(envelope(hook.box.received.at(-1))["type"], "webhooks.test")
-    succeeded(await c.del(hook.url))
-  })
-
-  it("[LOG-03][LIM-03][WEBHOOK-17][E-05][CODE-31] is limited to ten a minute and token, then 429 with Retry-After", async () => {
-    const c = await newCompany()
+  it("[LOG-03][LIM-03][WEBHOOK-17][E-05][CODE-31] is limited to ten a minute and token, then 429 with Retry-After", async (c) => {
     await freeze()
     const one = await subscribe(c, receiver, ["orders.created"])
     const two = await subscribe(c, receiver, ["orders.created"])
@@ -548,8 +452,7 @@ describe("the test call of a subscription", () => {
     succeeded(await c.post(`${one.url}/test`))
   })
 
-  it("[LIM-03][E-04] is counted apart from the general limit", async () => {
-    const c = await newCompany()
+  it("[LIM-03][E-04] is counted apart from the general limit", async (c) => {
     await freeze()
     const hook = await subscribe(c, receiver, ["orders.created"])
     await advance(61)
@@ -565,8 +468,7 @@ describe("the test call of a subscription", () => {
     )
   })
 
-  it("[H-22] calls no receiver on a private address unless the switch allows it", async () => {
-    const c = await newCompany()
+  it("[H-22] calls no receiver on a private address unless the switch allows it", async (c) => {
     const hook = await subscribe(c, receiver, ["orders.created"])
     await allowPrivate(false)
     try {
@@ -577,23 +479,6 @@ describe("the test call of a subscription", () => {
     } finally {
       await allowPrivate(true)
     }
-  })
-})
-
-describe("the scope of the owner of a subscription", () => {
-  it("[EVT-02][H-03] does not limit the events of a subscription", async () => {
-    const c = await (await newCompany()).with("setup:read", "setup:write")
-    const record = await c.create("webhooks", good())
-    assert.deepEqual(record["events"], ["orders.created"])
-  })
-
-  it("[SPECIAL-10] is shown by /me with webhooks among the resources", async () => {
-    const c: Company = await newCompany()
-    const me = succeeded(await c.get("/me"))
-    assert.isTrue(isRow(me["resources"]) && "webhooks" in me["resources"])
-    assert.isTrue((await serverNow()) > 0n)
-    assert.isEmpty(entries({}))
-    assert.isEmpty(rows([]))
   })
 })
 

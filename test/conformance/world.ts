@@ -1,6 +1,6 @@
 /** The documents that tests need first, created through the API where the API offers it. */
 import { assert } from "vitest"
-import { fresh, idOf, isRow, rows, succeeded, type Company, type Row } from "./harness.ts"
+import { fresh, idOf, isRow, row, rows, succeeded, type Company, type Row } from "./harness.ts"
 
 export async function makeCustomer(c: Company, over: Row = {}): Promise<Row> {
   return c.create("customers", { customercode: fresh("cust"), name: "A customer", ...over })
@@ -121,4 +121,65 @@ export async function purchaseOrderLines(c: Company, id: number): Promise<Row[]>
 /** An open service order of one line. */
 export async function makeServiceOrder(c: Company, over: Row = {}): Promise<Order> {
   return makeOrder(c, { ordertype: "service", ...over })
+}
+
+const customer = async (c: Company) => idOf(await makeCustomer(c))
+export const putOne = async (c: Company, path: string, record: Row = {}) => idOf(row((await c.put(path, [record]))[0]))
+
+/** The bodies that POST accepts. */
+export const BODIES: Readonly<Record<string, (c: Company) => Promise<Row>>> = {
+  customers: async () => ({ customercode: fresh("c"), name: "x" }),
+  shiptos: async (c) => ({ customerid: await customer(c), name: "x" }),
+  contactnames: async (c) => ({ customerid: await customer(c), firstname: "Ann", lastname: "Lee" }),
+  b2busers: async (c) => ({ customerid: await customer(c), login: fresh("login"), email: "a@b.example" }),
+  orders: async (c) => ({
+    ordertype: "fulfillment",
+    customerid: await customer(c),
+    lines: [{ description: "x", qtyorder: "1", priceach: "1" }]
+  }),
+  orderlines: async (c) => ({ orderid: (await makeOrder(c)).id, description: "x", qtyorder: "1", priceach: "1" }),
+  invoices: async (c) => ({
+    invoicenumber: fresh("i"),
+    customerid: await customer(c),
+    lines: [{ description: "x", quantity: "1", price: "1" }]
+  }),
+  items: async () => ({ sku: fresh("s"), description: "x" }),
+  vendors: async () => ({ vendorcode: fresh("v"), name: "x" }),
+  apbills: async (c) => ({ vendorid: idOf(await makeVendor(c)), billdate: "2026-02-03", billtotal: "1" }),
+  serviceordertimes: async (c) => ({ orderid: (await makeOrder(c, { ordertype: "service" })).id, hours: "1" }),
+  purchaseorders: async (c) => ({
+    vendorid: idOf(await makeVendor(c)),
+    lines: [{ description: "x", qtyorder: "1", priceach: "1" }]
+  }),
+  purchaseorderlines: async (c) => ({
+    purchaseorderid: idOf(await makePurchaseOrder(c)),
+    description: "x",
+    qtyorder: "1",
+    priceach: "1"
+  }),
+  purchaseorderreceipts: async (c) => {
+    const purchaseorderid = idOf(await makePurchaseOrder(c))
+    const [line] = await purchaseOrderLines(c, purchaseorderid)
+    return { purchaseorderid, lines: [{ purchaseorderlineid: idOf(row(line)), quantity: "1" }] }
+  },
+  gltransactions: async (c) => {
+    const glaccountid = await putOne(c, "glaccounts", { name: fresh("a") })
+    return { transactiondate: "2026-02-03", lines: ["1", "-1"].map((amount) => ({ glaccountid, amount })) }
+  },
+  inventorycounts: async (c) => ({
+    inventorylocationid: idOf(await makeLocation(c)),
+    countdate: "2026-02-03",
+    lines: [{ itemid: idOf(await makeItem(c)), counted: "3" }]
+  }),
+  fixedassets: async () => ({ name: "x", cost: "1" }),
+  jobs: async (c) => ({ name: "x", customerid: await customer(c) }),
+  jobdraws: async (c) => ({ jobid: await putOne(c, "jobs", { name: "j" }), amount: "1" }),
+  jobsites: async (c) => ({ jobid: await putOne(c, "jobs", { name: "j" }), address: "x" }),
+  propertyunits: async (c) => ({ buildingid: await putOne(c, "buildings", { name: "b" }), unitnumber: "1" }),
+  leases: async (c) => ({ propertyunitid: await putOne(c, "propertyunits"), customerid: await customer(c) }),
+  teamprojects: async () => ({ code: "P1" }),
+  teamprojecttasks: async () => ({ title: "x" }),
+  teamprojectmilestones: async () => ({ title: "x" }),
+  estquotes: async (c) => ({ customerid: await customer(c), total: "1" }),
+  taxexemptions: async () => ({ exemptname: fresh("x") })
 }
