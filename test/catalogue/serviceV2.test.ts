@@ -6,7 +6,7 @@ import { assert, describe, it } from "vitest"
 import { areas, features } from "../../connectors/service-v2/catalogue/areas.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Field } from "../../src/catalogue/Field.ts"
-import type { Resource, WriteField } from "../../src/catalogue/Resource.ts"
+import type { Resource } from "../../src/catalogue/Resource.ts"
 import { DESCRIBED, type Field as Stated } from "../conformance/facts.ts"
 
 const resourceOf = (path: string): Resource => {
@@ -98,101 +98,5 @@ describe.each(DESCRIBED)("the resource $path", ({ path, area, ops, filters, modi
       const listed = field.values?.map(({ value }) => Number(value)).toSorted((a, b) => a - b)
       assert.deepStrictEqual(listed, [...values], name)
     }
-  })
-})
-
-describe("write shapes", () => {
-  const shapeText = ({ name, type, required, sets, refers, lines }: WriteField): string => {
-    const words =
-      type._tag === "decimal"
-        ? `${type.kind} ${type.scale}`
-        : type._tag === "string"
-          ? `string ${type.maxLength}`
-          : type._tag
-    return [
-      `${name}: ${words}`,
-      required ? "required" : "",
-      sets === name || sets === null ? "" : `-> ${sets}`,
-      refers === null ? "" : `= ${refers.resource}.${refers.by ?? "id"}`,
-      lines === null ? "" : `[${lines.map(shapeText).join("; ")}]`
-    ]
-      .filter((part) => part !== "")
-      .join(" ")
-  }
-  const externalid = "externalid: string 100"
-
-  it.each([
-    [
-      "shipments",
-      "create",
-      [
-        "orderid: integer required = orders.id",
-        externalid,
-        "lines: list required [orderlineid: integer required = orderlines.id; quantity: qty 6 required]"
-      ]
-    ],
-    ["shipments", "update", ["carrierserviceid: integer = carrierservices.id", "shipdate: date", externalid]],
-    [
-      "invoicelines",
-      "create",
-      [
-        "invoiceid: integer required = invoices.id",
-        "itemid: integer = items.id",
-        "description: string 255",
-        "quantity: qty 6 required -> qty",
-        "price: money 6 required -> priceach",
-        "taxable: boolean -> taxflag",
-        externalid
-      ]
-    ],
-    [
-      "payments",
-      "create",
-      [
-        "invoiceid: integer required = invoices.id",
-        "amount: money 4 required",
-        "date: date -> datereceived",
-        "method: integer -> paymeth",
-        "reference: string 100 -> checkid",
-        externalid
-      ]
-    ],
-    ["payments", "update", ["reference: string 100 -> checkid", "method: integer -> paymeth", externalid]],
-    [
-      "orderdeposits",
-      "create",
-      [
-        "orderid: integer required = orders.id",
-        "amount: money 4 required",
-        "date: date",
-        "method: integer -> payment_method",
-        "reference: string 100 -> checkid",
-        externalid
-      ]
-    ],
-    [
-      "apbilllines",
-      "create",
-      [
-        "apbillid: integer required = apbills.id",
-        "glaccountid: integer required = glaccounts.id",
-        "glaccount: string 60 = glaccounts.name",
-        "amount: money 4 required",
-        "jobid: integer = jobs.id",
-        "costcodeid: integer = costcodes.id",
-        externalid
-      ]
-    ]
-  ] as const)("are as documented: %s, %s", (path, mode, expected) => {
-    assert.deepStrictEqual(resourceOf(path)[mode]!.map(shapeText), [...expected])
-  })
-
-  it("return sums that are not fields of the record for three resources (WRITE-09, WRITE-12, WRITE-19)", () => {
-    const summing = all.filter(({ answers }) => answers.length > 0)
-    assert.deepStrictEqual(Object.fromEntries(summing.map(({ path, answers }) => [path, answers])), {
-      invoicelines: ["invoicetotal"],
-      payments: ["invoicepaid"],
-      apbilllines: ["billtotal", "distributed", "undistributed"]
-    })
   })
 })
