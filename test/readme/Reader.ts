@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { runInNewContext } from "node:vm"
 import { assert } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import pg from "pg"
 import { Webhook } from "standardwebhooks"
@@ -210,10 +211,10 @@ const makeReader = (stage: Stage) => {
 
   /** Runs the code of a receiver with a message that is signed by its secret, and with a forged one. */
   const receive = ({ at, text }: Block) =>
-    Effect.sync(() => {
+    Effect.map(Clock.currentTimeMillis, (now) => {
       tally.run += 1
       const body = '{"type":"orders.update","data":{"id":1}}'
-      const sentAt = new Date()
+      const sentAt = new Date(now)
       const receiver = (rawBody: string): unknown => {
         const headers = {
           "webhook-id": "chg_1",
