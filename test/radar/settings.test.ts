@@ -28,13 +28,11 @@ const load = (lines: ReadonlyArray<string>) =>
   )
 
 const dialects: ReadonlyArray<Json> = [
-  { itemsKey: "results", paging: "page" },
+  { itemsKey: "results", paging: "page", limit: "ignored", pageDefault: 40, requestIdHeader: "X-Trace" },
   { itemsKey: "bare", paging: "page" },
-  { itemsKey: "resource", paging: "offset", pageMax: 120 },
+  { itemsKey: "resource", paging: "offset", pageMax: 120, limit: "unknown", syncedThrough: false },
   { itemsKey: "bare" },
   { paging: "link", limit: "clamped", pageMax: 70 },
-  { limit: "ignored", pageDefault: 40, requestIdHeader: "X-Trace" },
-  { limit: "unknown", paging: "offset", syncedThrough: false },
   { pageSizes: 5, keyOrder: 3, dateForm: "seconds", modifiedSince: "exclusive" }
 ]
 
@@ -49,7 +47,7 @@ describe("the recommended settings", () => {
         assert.isNotEmpty(report.differences)
         const settings = yield* load(settingsLines(report.settings))
         const connector = yield* ServiceClient.make({
-          baseUrl: "http://127.0.0.1/!/api/v2",
+          baseUrl: one.baseUrl,
           token: Redacted.make(one.token()),
           catalogue: serviceV2,
           pageSize: settings.pageSize ?? "discover",

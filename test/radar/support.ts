@@ -20,22 +20,38 @@ export interface JournalEntry {
   readonly status: number
 }
 
-/** A server whose clock is the test's. */
-export const installation = Effect.fnUntraced(function* (data: "demo" | "empty", seed = 1) {
-  const clock = yield* Clock.Clock
+/** The source of time of the shared server: the clock of the test that runs. */
+let running: Clock.Clock
+let shared: Server | undefined
+let worlds = 0
+
+/**
+ * A server whose clock is the test's. The demo data is made once: each test has a world of it, which shares the records
+ * that it does not change.
+ */
+export const installation = Effect.fnUntraced(function* (data: "demo" | "empty") {
+  running = yield* Clock.Clock
   const start = Date.parse(beginning)
-  const one = server({ data, seed, now: () => (start + clock.currentTimeMillisUnsafe()) * 1000 })
-  one.control("POST", "/clock", { manual: false })
-  return one
+  const now = () => (start + running.currentTimeMillisUnsafe()) * 1000
+  const main = data === "empty" ? server({ now }) : (shared ??= server({ data, now }))
+  const name = `radar-${++worlds}`
+  main.control("POST", "/worlds", { name })
+  const control: Server["control"] = (method, path, body) => main.control(method, `/worlds/${name}${path}`, body)
+  const token: Server["token"] = (options = {}) =>
+    String(control("POST", "/tokens", { company: 1, scopes: ["*"], ...options }).body["token"])
+  control("POST", "/clock", { manual: false })
+  return { served: main.served, control, token, baseUrl: `http://127.0.0.1/worlds/${name}/!/api/v2` }
 })
 
+export type Installation = Effect.Success<ReturnType<typeof installation>>
+
 /** Calls the control plane; anything but a success is a mistake of the test. */
-export const change = ({ control }: Server, method: string, path: string, body: Json): void => {
+export const change = ({ control }: Installation, method: string, path: string, body: Json): void => {
   const { status, text } = control(method, path, body)
   if (status !== 200) throw new Error(`${method} ${path}: ${status} ${text}`)
 }
 
-export const journalOf = ({ control }: Server): ReadonlyArray<JournalEntry> =>
+export const journalOf = ({ control }: Installation): ReadonlyArray<JournalEntry> =>
   control("GET", "/requests").body["requests"] as ReadonlyArray<JournalEntry>
 
 /** Stands between the radar and the server: an answer of its own, or null to pass the request on. */
@@ -44,7 +60,7 @@ export type Intercept = (
 ) => { readonly status: number; readonly headers: Record<string, string>; readonly body: string } | null
 
 /** An HTTP client without sockets. */
-export const clientOf = ({ served }: Server, intercept: Intercept = () => null) =>
+export const clientOf = ({ served }: Installation, intercept: Intercept = () => null) =>
   HttpClient.make((request, url) =>
     Effect.sync(() => {
       const path = url.pathname + url.search
@@ -62,7 +78,7 @@ export interface Compared extends Effect.Success<ReturnType<typeof run>> {
 
 /** Runs a comparison; the clock of the test moves while it waits. */
 export const compare = Effect.fnUntraced(function* (
-  one: Server,
+  one: Installation,
   options: Partial<RadarOptions> & {
     readonly token?: never
     readonly secret?: string
@@ -74,7 +90,7 @@ export const compare = Effect.fnUntraced(function* (
   const secret = given ?? one.token(scopes === undefined ? {} : { scopes })
   const comparison = Effect.gen(function* () {
     const result = yield* run({
-      baseUrl: "http://127.0.0.1/!/api/v2",
+      baseUrl: one.baseUrl,
       catalogue: serviceV2,
       allowHttp: false,
       requestTimeout: Duration.seconds(30),

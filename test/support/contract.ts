@@ -75,7 +75,13 @@ const coerced = (schema: Node, text: string): unknown => {
 }
 
 export const contract = (document: Node): Contract => {
-  const ajv = new Ajv2020({ strict: false, validateSchema: false, allErrors: false })
+  const ajv = new Ajv2020({
+    strict: false,
+    validateSchema: false,
+    allErrors: false,
+    inlineRefs: false,
+    code: { optimize: false }
+  })
   addFormats.default(ajv)
   ajv.addSchema(document, "api")
 
