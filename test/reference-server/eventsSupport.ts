@@ -2,7 +2,7 @@
 import { assert } from "vitest"
 import type { Network, Outcome, Outgoing } from "../../connectors/service-v2/reference-server/events/Network.ts"
 import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
-import { dataOf, server } from "./support.ts"
+import { server } from "./support.ts"
 import type { Json, Server, HttpReply } from "./support.ts"
 
 /** A status, a status with a body, or no response. */
@@ -58,25 +58,19 @@ export const eventServer = (
   }
 
   /** An API call that waits for its result. */
-  const asking =
-    (secret: string) =>
-    async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
-      const outcome = served.handle({
-        method,
-        url: `/!/api/v2${path}`,
-        headers: { authorization: `Bearer ${secret}`, ...headers },
-        body: bytes(body)
-      })
-      return read(outcome.pending === undefined ? outcome : await outcome.pending)
-    }
+  const ask = async (method: string, path: string, headers: Readonly<Record<string, string>> = {}) => {
+    const authorization = `Bearer ${own}`
+    const request = { method, url: `/!/api/v2${path}`, headers: { authorization, ...headers }, body: null }
+    const outcome = served.handle(request)
+    return read(outcome.pending === undefined ? outcome : await outcome.pending)
+  }
 
   return {
     ...running,
     call: running.caller(own),
     sent,
     plane,
-    ask: asking(own),
-    asking,
+    ask,
     types: () => sent.map(({ type }) => type),
     /** Runs a cycle. Returns its attempts. */
     cycle: async () => (await plane("POST", "/cycle")).body["attempts"] as ReadonlyArray<Json>,
@@ -92,11 +86,4 @@ export const subscribe = (call: Server["call"], events: ReadonlyArray<string>, m
   const response = call("POST", "/webhooks", { url: receiver, events, ...more })
   assert.strictEqual(response.status, 201, response.text)
   return { id: response.body["id"] as number, secret: String(response.body["secret"]), record: response.body }
-}
-
-/** The delivery log of a subscription. */
-export const logOf = (call: Server["call"], id: number, query = "") => {
-  const response = call("GET", `/webhooks/${id}/deliveries${query}`)
-  assert.strictEqual(response.status, 200, response.text)
-  return dataOf(response)
 }

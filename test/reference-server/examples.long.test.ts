@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { controlRoutes } from "../../connectors/service-v2/reference-server/control/routes.ts"
 import { exampleServer, languages, readCases } from "./examplesSupport.ts"
 import type { ExampleServer, Language } from "./examplesSupport.ts"
 
@@ -47,6 +48,15 @@ const wrong: ReadonlyArray<readonly [step: Readonly<Record<string, unknown>>, pl
 ]
 
 describe("the language-independent cases", () => {
+  it("use every call of the control plane", () => {
+    const { setup, cases } = readCases()
+    const calls = [...setup, ...cases.flatMap(({ steps }) => steps)].flatMap(({ control }) => control ?? [])
+    const unused = controlRoutes.filter(
+      ({ method, path }) => !calls.some((call) => call.startsWith(`${method} ${path.split("{")[0]}`))
+    )
+    assert.deepStrictEqual(unused, [])
+  })
+
   it("have the same results in three languages", async () => {
     const names = readCases().cases.map(({ name }) => `ok ${name}`)
     for (const language of each) {

@@ -8,8 +8,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
-import * as Exit from "effect/Exit"
 import { afterAll, assert, describe, it } from "vitest"
 import { networkProblem } from "../../connectors/service-v2/reference-server/http/access.ts"
 import type { NetworkOptions } from "../../connectors/service-v2/reference-server/http/access.ts"
@@ -86,35 +84,33 @@ const issue = async (controlUrl: string, more: Sent = {}) => {
   return `Bearer ${String(body["token"])}`
 }
 
+/** Sends bytes and reads until the server closes. */
+const raw = (url: string, text: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1", () => socket.write(text))
+    let answer = ""
+    socket.on("data", (chunk: Buffer) => (answer += chunk.toString()))
+    socket.on("close", () => resolve(answer))
+    socket.on("error", reject)
+  })
+
 describe("unsafe combinations", () => {
-  const refused: ReadonlyArray<readonly [name: string, options: NetworkOptions, reason: RegExp]> = [
-    [
-      "the control plane beyond loopback without a token",
-      { controlHost: "0.0.0.0", tls: "self-signed" },
-      /set REFERENCE_SERVER_CONTROL_TOKEN/
-    ],
-    [
-      "the same with HTTP allowed",
-      { controlHost: "192.168.1.5", allowHttp: true },
-      /set REFERENCE_SERVER_CONTROL_TOKEN/
-    ],
-    [
-      "a name that is not loopback",
-      { controlHost: "localhost.example.com", allowHttp: true },
-      /set REFERENCE_SERVER_CONTROL_TOKEN/
-    ],
-    ["the control token over plain HTTP", { controlHost: "0.0.0.0", controlToken }, /over plain HTTP/],
-    ["tokens of the API over plain HTTP", { host: "::" }, /sent to :: over plain HTTP/],
-    ["a certificate without a key", { tls: { cert: "cert.pem", key: undefined } }, /certificate without a key/],
-    ["a key without a certificate", { tls: { cert: undefined, key: "key.pem" } }, /key without a certificate/],
-    ["a short control token", { controlToken: Redacted.make("short") }, /at least 16/],
-    ["a control token that no header can carry", { controlToken: Redacted.make("a token with spaces") }, /at least 16/],
-    ["an advertised address without a scheme", { advertiseUrl: "erp.test" }, /advertised address/],
-    ["an advertised address with a password", { advertiseUrl: "http://a:b@erp.test" }, /advertised address/],
-    ["an advertised address with a query", { advertiseUrl: "http://erp.test?x=1" }, /advertised address/]
+  const refused: ReadonlyArray<readonly [options: NetworkOptions, reason: RegExp]> = [
+    [{ controlHost: "0.0.0.0", tls: "self-signed" }, /set REFERENCE_SERVER_CONTROL_TOKEN/],
+    [{ controlHost: "192.168.1.5", allowHttp: true }, /set REFERENCE_SERVER_CONTROL_TOKEN/],
+    [{ controlHost: "localhost.example.com", allowHttp: true }, /set REFERENCE_SERVER_CONTROL_TOKEN/],
+    [{ controlHost: "0.0.0.0", controlToken }, /over plain HTTP/],
+    [{ host: "::" }, /sent to :: over plain HTTP/],
+    [{ tls: { cert: "cert.pem", key: undefined } }, /certificate without a key/],
+    [{ tls: { cert: undefined, key: "key.pem" } }, /key without a certificate/],
+    [{ controlToken: Redacted.make("short") }, /at least 16/],
+    [{ controlToken: Redacted.make("a token with spaces") }, /at least 16/],
+    [{ advertiseUrl: "erp.test" }, /advertised address/],
+    [{ advertiseUrl: "http://a:b@erp.test" }, /advertised address/],
+    [{ advertiseUrl: "http://erp.test?x=1" }, /advertised address/]
   ]
 
-  it.each(refused)("are refused with the reason: %s", (_name, options, reason) => {
+  it.each(refused)("are refused with the reason: %j", (options, reason) => {
     assert.match(networkProblem(options) ?? "accepted", reason)
   })
 
@@ -200,16 +196,9 @@ describe("the control plane", () => {
 
   it("refuses a caller without the token before it reads the body", () =>
     withServer({ controlToken }, async ({ controlUrl }) => {
-      const answer = await new Promise<string>((resolve, reject) => {
-        const socket = connect(Number(new URL(controlUrl).port), "127.0.0.1", () =>
-          // The rest of the body never arrives.
-          socket.write("POST /records HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000000\r\n\r\nx")
-        )
-        let text = ""
-        socket.on("data", (chunk: Buffer) => (text += chunk.toString()))
-        socket.on("close", () => resolve(text))
-        socket.on("error", reject)
-      })
+      // The rest of the body never arrives.
+      const head = "POST /records HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000000\r\n\r\nx"
+      const answer = await raw(controlUrl, head)
       assert.match(answer, /^HTTP\/1\.1 401 /)
     }))
 
@@ -221,12 +210,6 @@ describe("the control plane", () => {
       for (const host of ["localhost", "localhost:1", "127.0.0.1:8124", "127.9.9.9", "[::1]:80", "LOCALHOST"]) {
         assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { host } })).status, 200, host)
       }
-    }))
-
-  it("may need its token on loopback too", () =>
-    withServer({ controlToken }, async ({ controlUrl }) => {
-      assert.strictEqual((await send(`${controlUrl}/clock`)).status, 401)
-      assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { authorization: bearer } })).status, 200)
     }))
 })
 
@@ -312,14 +295,16 @@ describe("a server with a snapshot file", () => {
   it("saves at its end what the next one loads, byte for byte, for its owner only", async () => {
     const file = join(folder, "state.ndjson")
     let authorization = ""
-    await withServer({ data: "demo", scenario: "ties", saveOnExit: file }, async ({ controlUrl }) => {
+    await withServer({ scenario: "ties", saveOnExit: file }, async ({ controlUrl }) => {
       await send(`${controlUrl}/clock`, { method: "POST", body: { manual: true } })
       authorization = await issue(controlUrl)
       await send(`${controlUrl}/worlds`, { method: "POST", body: {} })
+      const body = { company: 1, resource: "salesmen", records: [{ name: "last" }] }
+      await send(`${controlUrl}/records`, { method: "POST", body })
     })
     const text = readFileSync(file, "utf8")
     assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-    assert.include(text, "TIE-00600")
+    for (const name of ["TIE-00600", '"name":"last"']) assert.include(text, name)
     const copy = join(folder, "copy.ndjson")
     await withServer({ load: file, saveOnExit: copy }, async ({ controlUrl }) => {
       assert.strictEqual((await send(`${controlUrl}/readyz`)).status, 200)
@@ -345,16 +330,47 @@ describe("a server with a snapshot file", () => {
     assert.include(readFileSync(file, "utf8"), '"kind":"end"')
     assert.isFalse(existsSync(`${file}.part`))
   })
+})
 
-  it("saves after the last request, when its scope closes", async () => {
-    const file = join(folder, "last.ndjson")
-    const scope = Scope.makeUnsafe()
-    const options = { port: 0, controlPort: 0, data: "empty" as const, saveOnExit: file }
-    const { controlUrl } = await Effect.runPromise(Scope.provide(start(options), scope))
-    const records = [{ name: "last" }]
-    await send(`${controlUrl}/records`, { method: "POST", body: { company: 1, resource: "salesmen", records } })
-    await Effect.runPromise(Scope.close(scope, Exit.void))
-    assert.include(readFileSync(file, "utf8"), '"name":"last"')
-    assert.instanceOf(await send(`${controlUrl}/readyz`).catch((error: Error) => error), Error)
-  })
+describe("the listener", () => {
+  it("breaks responses as the faults say", () =>
+    withServer({}, async ({ baseUrl, controlUrl }) => {
+      const headers = { authorization: await issue(controlUrl) }
+      const under = async (rule: Json) => {
+        await send(`${controlUrl}/faults`, { method: "POST", body: { rules: [{ times: 1, ...rule }] } })
+        return fetch(`${baseUrl}/invoiceterms`, { headers }).then(
+          (response) => response.text(),
+          () => null
+        )
+      }
+      const length = (text: string | null) => text?.replace(/"_meta".*$/, "")
+      const plain = await under({ kind: "delay", ms: 5 })
+      assert.include(plain, '"data":[')
+      assert.strictEqual(length(await under({ kind: "slowBody", ms: 1 })), length(plain))
+      for (const kind of ["reset", "dropResponse"]) assert.isNull(await under({ kind }))
+      assert.match((await under({ kind: "html" }))!, /^<!doctype html>/)
+      const garbage = await under({ kind: "garbage" })
+      assert.throws(() => JSON.parse(garbage!) as unknown)
+    }))
+
+  it("answers 400 to bytes that are not a request, and to a body that is too long", () =>
+    withServer({}, async ({ baseUrl, controlUrl }) => {
+      const head = `POST /!/api/v2/salesmen HTTP/1.1\r\nHost: x\r\nAuthorization: ${await issue(controlUrl)}\r\n`
+      for (const text of [
+        "nonsense\r\n\r\n",
+        // The rest of the body never arrives. The server responds, then closes the connection.
+        `${head}Content-Length: 9000000\r\n\r\n${"x".repeat(8_500_000)}`
+      ]) {
+        const answer = await raw(baseUrl, text)
+        assert.match(answer, /^HTTP\/1\.1 400 /)
+        assert.match(answer, /"code":"invalid_request"/)
+      }
+      assert.match(await raw(baseUrl, "CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"), /^HTTP\/1\.1 400 /)
+    }))
+
+  it("accepts a base path with an encoded mark", () =>
+    withServer({}, async ({ baseUrl, controlUrl }) => {
+      const headers = { authorization: await issue(controlUrl) }
+      assert.strictEqual((await send(`${new URL(baseUrl).origin}/%21/api/v2/me`, { headers })).status, 200)
+    }))
 })

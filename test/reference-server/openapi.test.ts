@@ -3,27 +3,20 @@ import { Validator } from "@seriousme/openapi-schema-validator"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { contract } from "../support/contract.ts"
-import type { Json, Server } from "./support.ts"
+import type { Json } from "./support.ts"
 import { server } from "./support.ts"
 
 type Tree = Readonly<Record<string, Readonly<Record<string, Json>>>>
 
-const textOf = ({ served }: Server, headers: Record<string, string> = {}) =>
-  served.handle({ method: "GET", url: "/!/api/v2/openapi.json", headers, body: null })
-
 const plain = server({ data: "demo" })
 plain.control("PUT", "/limits", { requestsPerMinute: null })
-const document = JSON.parse(textOf(plain).body) as Json
+const document = plain.call("GET", "/openapi.json").body
 const paths = document["paths"] as Tree
 const openapi = contract(document)
 
 describe("the OpenAPI document", () => {
-  it("is valid, always the same, and needs no token", async () => {
-    const { status, headers, body } = textOf(plain)
-    assert.strictEqual(status, 200)
-    assert.strictEqual(headers["Content-Type"], "application/json")
-    assert.strictEqual(textOf(plain, { authorization: "Bearer unknown" }).body, body)
-    const { valid, errors } = await new Validator().validate(JSON.parse(body) as Record<string, unknown>)
+  it("is valid", async () => {
+    const { valid, errors } = await new Validator().validate({ ...document })
     assert.deepStrictEqual(errors ?? [], [])
     assert.isTrue(valid)
     const { served } = plain
