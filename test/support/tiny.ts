@@ -149,3 +149,23 @@ export const pages =
     const index = token === null ? 0 : Number(token.slice(1))
     return { ...all[index]!, next: index + 1 < all.length ? `p${index + 1}` : null }
   }
+
+/** A source whose things a test changes. It lists the changes since the cursor, or everything. */
+export const changing = (companyId: bigint) => {
+  const rows = new Map<number, { readonly name: string; readonly second: number }>()
+  const rejected: Array<Rejected> = []
+  let second = 0
+  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString()
+  const source = scripted(companyId, ({ since }) => ({
+    records: [...rows]
+      .filter((row) => since === null || at(row[1].second) >= since)
+      .map(([id, row]) =>
+        record(things, { id: String(id), name: row.name, lastchangedate: at(row.second) }, { customFields: "{}" })
+      ),
+    rejected,
+    syncedThrough: at((second += 1_000)),
+    next: null
+  }))
+  const put = (id: number, name: string) => rows.set(id, { name, second: (second += 1_000) })
+  return { rows, rejected, put, source }
+}

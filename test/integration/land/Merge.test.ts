@@ -1,7 +1,6 @@
 /** The merge for new and for old Postgres versions: both give the same rows for every pair of a kept and a new row. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import {
   countStaleAnswers,
   type ConflictPolicy,
@@ -10,17 +9,14 @@ import {
   planForKeys
 } from "../../../src/land/MergeSql.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
 import { plain, things } from "../../support/tiny.ts"
+import { warehouseWith } from "../sync/syncing.ts"
 
 const tables = { things: tableOf(things), plain: tableOf(plain) }
 
-const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.plain])).pipe(
-  Layer.provideMerge(layerWarehouse)
-)
+const warehouse = warehouseWith([tables.things, tables.plain])
 
 /** Every combination of a kept and a sent row, each under its own id; then new rows, and some unchanged ones. */
 const pairs = (table: Table): string => {

@@ -2,18 +2,16 @@
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { tableOf } from "../../../src/warehouse/Table.ts"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
+import { warehouseWith } from "../sync/syncing.ts"
 
 const table = tableOf(things)
-const warehouse = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(layerWarehouse))
+const warehouse = warehouseWith([table])
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention of the history", (it) => {
+layer(warehouse, { timeout: "60 seconds" })("retention of the history", (it) => {
   it.effect("deletes versions replaced before the limit, never the current one, and nothing without a limit", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -6,7 +6,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("retention of the inbox", (it) => {
+layer(warehouse, { timeout: "30 seconds" })("retention of the inbox", (it) => {
   it.effect("deletes old processed events and excess dead letters, and no pending event", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -2,20 +2,29 @@
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as SqlClient from "effect/sql/SqlClient"
 import { id, integer, lastchangedate, ref } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { exact, resource, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import { Forbidden, ServerFault } from "../../../src/connector/SourceError.ts"
+import { Forbidden } from "../../../src/connector/SourceError.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/sync/Estimate.ts"
 import { exponentialSearch } from "../../../src/sync/IdSearch.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { syncResource } from "../../../src/sync/SyncResource.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { execute } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+import {
+  at,
+  company,
+  failingAt,
+  list,
+  page,
+  run,
+  type RunOptions,
+  serverFault,
+  thing,
+  upTo,
+  warehouseWith
+} from "./syncing.ts"
 
 /** A resource without single requests. Its list can be filtered by the order of a line. */
 const lines: Resource = resource({
@@ -40,28 +49,20 @@ const kids: Resource = resource({
   parent: { resource: "things", field: "thingid" }
 })
 
-const warehouse = Layer.effectDiscard(TablePlan.apply([things, plain, kids].map((one) => tableOf(one)))).pipe(
-  Layer.provideMerge(layerWarehouse)
-)
+const warehouse = warehouseWith([things, plain, kids].map((one) => tableOf(one)))
 
-let companies = 0n
-const company = () => (companies += 1n)
+const numbered = (one: number) => thing(one, `n${one}`, one % 60)
 
-const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
-const thing = (one: number) => record(things, { id: String(one), name: `n${one}`, lastchangedate: at(one % 60) })
+type Options = Partial<PlanOptions> & { readonly companyId?: bigint; readonly named?: boolean }
 
-const planOf = (
-  source: { readonly connector: ConnectorShape },
-  resources: ReadonlyArray<Resource>,
-  options: Partial<PlanOptions> & { readonly companyId?: bigint; readonly named?: boolean } = {}
-) =>
+const planOf = (source: { readonly connector: ConnectorShape }, resource: Resource, options: Options = {}) =>
   Effect.map(
     plan({
       companies: [
         {
           name: "c",
           connector: source.connector,
-          resources,
+          resources: [resource],
           companyId: options.companyId ?? null,
           named: options.named ?? false
         }
@@ -76,31 +77,26 @@ const planOf = (
     ({ companies: [one] }) => one!
   )
 
-const first = (one: { readonly resources: ReadonlyArray<PlannedResource> }) => one.resources[0]!
+/** The plan for the resource alone. */
+const resourcePlanOf = (...of: Parameters<typeof planOf>) => Effect.map(planOf(...of), ({ resources: [one] }) => one!)
 
-const sync = (source: ScriptedSource, companyId: bigint, table = tableOf(things)) =>
-  syncResource({ companyId, connector: source.connector, table }, { batchRecordsMax: 2 })
+/** Runs a sync, which lands each page at once. */
+const sync = (source: ScriptedSource, companyId: bigint, options: RunOptions = {}) =>
+  run(source, companyId, { batchRecordsMax: 2, ...options })
 
 /** All rows of the control plane and of the tables, as text. */
-const everything = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql.unsafe<{ xml: string }>(
-    `select string_agg(table_to_xml(c.oid, true, false, '')::text, '' order by c.oid) as xml
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema')`
-  )
-  return rows[0]!.xml
-})
+const everything = execute<{ xml: string }>(
+  `select string_agg(table_to_xml(c.oid, true, false, '')::text, '' order by c.oid) as xml
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema')`
+)
 
 describe("an exponential search", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
     test.effect(`finds an upper bound close to ${highest}`, () =>
       Effect.gen(function* () {
-        const bound = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
-          first: 1n,
-          last: 250n,
-          density: 1
-        })
+        const isThere = (one: bigint) => Effect.succeed(one <= BigInt(highest))
+        const bound = yield* exponentialSearch(isThere, { first: 1n, last: 250n, density: 1 })
         assert.isTrue(bound.isBounded)
         assert.isAtMost(bound.requests, 40)
         assert.isAtLeast(Number(bound.highest), highest)
@@ -129,19 +125,13 @@ describe("a plan", () => {
     it.effect("requests the first page of an unread resource, and is exact when there is only one", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const source = scripted(companyId, pages({ records: [thing(1), thing(2)], syncedThrough: at(9) }))
-        const one = yield* planOf(source, [things])
-        assert.deepInclude(first(one), {
-          kind: "full",
-          records: 2,
-          requests: 1,
-          certainty: "exact",
-          asked: 1,
-          ageMs: null
-        })
+        const source = scripted(companyId, list(9, numbered(1), numbered(2)))
+        const one = yield* planOf(source, things)
+        const expected = { kind: "full", records: 2, requests: 1, certainty: "exact", asked: 1, ageMs: null } as const
+        assert.deepInclude(one.resources[0]!, expected)
         assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
-        const blind = yield* planOf(source, [things], { probe: false, companyId })
-        assert.deepInclude(first(blind), { records: null, requests: 1, certainty: "unknown", asked: 0 })
+        const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
+        assert.deepInclude(blind, { records: null, requests: 1, certainty: "unknown", asked: 0 })
         assert.lengthOf(source.requests, 1)
       })
     )
@@ -149,28 +139,24 @@ describe("a plan", () => {
     it.effect("estimates the further pages from the highest id, or reports a minimum", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const source = scripted(companyId, () => ({
-          records: Array.from({ length: 100 }, (_, index) => thing(index + 1)),
-          next: "p1"
-        }))
+        const source = scripted(companyId, () => ({ records: upTo(100).map(numbered), next: "p1" }))
         const base = { ...source.connector }
         const reading = { rejected: null, version: null, beganAt: 0, source: "GET" }
         const connector: ConnectorShape = {
           ...base,
-          get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? thing(Number(one)) : null })
+          get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? numbered(Number(one)) : null })
         }
-        const bound = first(yield* planOf({ connector }, [things]))
+        const bound = yield* resourcePlanOf({ connector }, things)
         assert.strictEqual(bound.certainty, "atMost")
         assert.isAtLeast(bound.records!, 5_000)
         assert.isAtMost(bound.records!, 5_400)
         assert.isAtMost(Math.abs(bound.requests - 50), 5)
         assert.isAtMost(bound.asked, 41)
         // The source fails requests for single records.
-        const fault = failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
-        const mute: ConnectorShape = { ...base, get: () => Effect.fail(fault) }
-        assert.deepInclude(first(yield* planOf({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
+        const mute: ConnectorShape = { ...base, get: () => Effect.fail(failing(serverFault)) }
+        assert.deepInclude(yield* resourcePlanOf({ connector: mute }, things), { certainty: "atLeast", requests: 2 })
         // Neither single requests nor a filter.
-        assert.deepInclude(first(yield* planOf(source, [plain])), { certainty: "atLeast", records: 101, requests: 2 })
+        assert.deepInclude(yield* resourcePlanOf(source, plain), { certainty: "atLeast", records: 101, requests: 2 })
       })
     )
 
@@ -181,17 +167,12 @@ describe("a plan", () => {
         const line = (one: number) =>
           record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
         const source = scripted(companyId, ({ where }) => {
-          if (where === undefined || where === null) {
-            return { records: Array.from({ length: 100 }, (_, index) => line(index + 1)), next: "p1" }
-          }
+          if (where === undefined || where === null) return { records: upTo(100).map(line), next: "p1" }
           assert.strictEqual(where.field, "orderid")
           const order = Number(where.value)
-          return {
-            records: order > 300 ? [] : Array.from({ length: 10 }, (_, index) => line((order - 1) * 10 + index + 1)),
-            next: null
-          }
+          return { records: order > 300 ? [] : upTo(10).map((one) => line((order - 1) * 10 + one)), next: null }
         })
-        const one = first(yield* planOf(source, [lines]))
+        const one = yield* resourcePlanOf(source, lines)
         assert.strictEqual(one.certainty, "atMost")
         assert.isAtMost(Math.abs(one.records! - 3_000), 300)
         assert.isAtMost(Math.abs(one.requests - 30), 3)
@@ -203,91 +184,80 @@ describe("a plan", () => {
         const companyId = company()
         const source = scripted(
           companyId,
-          pages(
-            { records: [thing(1), thing(2)], syncedThrough: at(50) },
-            { records: [thing(3), thing(4)] },
-            { records: [thing(5)] }
-          )
+          pages(page(50, numbered(1), numbered(2)), page(null, numbered(3), numbered(4)), page(null, numbered(5)))
         )
         yield* sync(source, companyId)
-        source.script = pages({
-          records: [record(things, { id: "1", name: "new", lastchangedate: at(55) })],
-          syncedThrough: at(59)
-        })
+        source.script = list(59, thing(1, "new", 55))
         yield* sync(source, companyId)
         const requestCount = source.requests.length
         const before = yield* everything
-        const next = first(yield* planOf(source, [things]))
+        const next = yield* resourcePlanOf(source, things)
         assert.deepInclude(next, { kind: "incremental", requests: 1, certainty: "about", asked: 0 })
         assert.isAtLeast(next.ageMs!, 0)
         assert.isBelow(next.ageMs!, 60_000)
-        const full = first(yield* planOf(source, [things], { full: true }))
-        assert.deepInclude(full, { kind: "full", records: 5, requests: 3, certainty: "about", because: null })
-        const paged = first(yield* planOf(source, [things], { full: true, pageSize: 5 }))
-        assert.strictEqual(paged.requests, 1)
-        const backfill = first(
-          yield* planOf(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
-        )
-        assert.deepInclude(backfill, { kind: "full", records: 5, requests: 3 })
-        const range = { since: at(50), until: null }
-        const ranged = first(yield* planOf(source, [things], { backfill: range, probe: false, companyId }))
-        assert.deepInclude(ranged, { kind: "incremental", records: 5, certainty: "atMost" })
+        const [all, range] = [
+          { since: null, until: null },
+          { since: at(50), until: null }
+        ]
+        const cases: ReadonlyArray<readonly [Options, Partial<PlannedResource>]> = [
+          [{ full: true }, { kind: "full", records: 5, requests: 3, certainty: "about", because: null }],
+          [{ full: true, pageSize: 5 }, { requests: 1 }],
+          [
+            { backfill: all, probe: false, companyId },
+            { kind: "full", records: 5, requests: 3 }
+          ],
+          [
+            { backfill: range, probe: false, companyId },
+            { kind: "incremental", records: 5, certainty: "atMost" }
+          ]
+        ]
+        for (const [options, expected] of cases)
+          assert.deepInclude(yield* resourcePlanOf(source, things, options), expected)
         assert.strictEqual(source.requests.length, requestCount)
         // The source can give a better estimate of a range.
-        assert.deepInclude(first(yield* planOf(source, [things], { backfill: range })), {
-          records: 1,
-          certainty: "exact"
-        })
-        const sql = yield* SqlClient.SqlClient
-        assert.strictEqual(yield* everything, before)
-        yield* sql`update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = ${companyId}`
-        assert.deepInclude(first(yield* planOf(source, [things])), { kind: "full", because: "a person asked" })
+        const better = yield* resourcePlanOf(source, things, { backfill: range })
+        assert.deepInclude(better, { records: 1, certainty: "exact" })
+        assert.deepStrictEqual(yield* everything, before)
+        yield* execute("update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = $1", [
+          companyId
+        ])
+        assert.deepInclude(yield* resourcePlanOf(source, things), { kind: "full", because: "a person asked" })
       })
     )
 
     it.effect("ignores the row count of a partial backfill", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const source = scripted(companyId, pages({ records: [thing(1)], syncedThrough: at(50) }))
-        yield* syncResource(
-          { companyId, connector: source.connector, table: tableOf(things) },
-          { batchRecordsMax: 2, mode: { backfill: { since: at(0), until: null } } }
-        )
-        const blind = yield* planOf(source, [things], { probe: false, companyId })
-        assert.deepInclude(first(blind), { kind: "full", records: null, certainty: "unknown" })
+        const source = scripted(companyId, list(50, numbered(1)))
+        yield* sync(source, companyId, { backfill: { since: at(0), until: null } })
+        const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
+        assert.deepInclude(blind, { kind: "full", records: null, certainty: "unknown" })
       })
     )
 
     it.effect("counts only the remaining pages of an interrupted scan", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const all = [1, 2, 3, 4].map((one) => ({ records: [thing(one)], syncedThrough: at(50) }))
-        const source = scripted(companyId, (request) => {
-          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
-          return pages(...all)(request)
-        })
+        const all = pages(...upTo(4).map((one) => page(50, numbered(one))))
+        const source = scripted(companyId, failingAt("p2", all))
         yield* sync(source, companyId)
-        source.script = pages(...all)
+        source.script = all
         // The rest of the scan, from its third page on, and a scan of later changes.
-        const rest = first(yield* planOf(source, [things], { probe: false, companyId }))
+        const rest = yield* resourcePlanOf(source, things, { probe: false, companyId })
         assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
-        const backfillPlan = first(
-          yield* planOf(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
-        )
+        const backfillPlan = yield* resourcePlanOf(source, things, {
+          backfill: { since: null, until: null },
+          probe: false,
+          companyId
+        })
         assert.deepInclude(backfillPlan, { resumesAt: null })
-        const backfill = (since: string | null) =>
-          syncResource(
-            { companyId, connector: source.connector, table: tableOf(things) },
-            { batchRecordsMax: 2, mode: { backfill: { since, until: null } } }
-          )
-        source.script = (request) => {
-          if (request.token === "p1") throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
-          return pages(...all)(request)
-        }
-        yield* backfill(at(1))
-        const laterPlan = first(
-          yield* planOf(source, [things], { backfill: { since: at(2), until: null }, probe: false, companyId })
-        )
+        source.script = failingAt("p1", all)
+        yield* sync(source, companyId, { backfill: { since: at(1), until: null } })
+        const laterPlan = yield* resourcePlanOf(source, things, {
+          backfill: { since: at(2), until: null },
+          probe: false,
+          companyId
+        })
         assert.strictEqual(laterPlan.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
       })
     )
@@ -296,12 +266,14 @@ describe("a plan", () => {
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
-        yield* sync(source, companyId, tableOf(kids))
-        const sql = yield* SqlClient.SqlClient
-        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
-          select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
+        yield* sync(source, companyId, { table: tableOf(kids) })
+        yield* execute(
+          `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+           select $1, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`,
+          [companyId]
+        )
         const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
-        assert.deepInclude(first(yield* planOf(source, [kids], { engine })), {
+        assert.deepInclude(yield* resourcePlanOf(source, kids, { engine }), {
           kind: "children",
           requests: 3,
           certainty: "atLeast"
@@ -311,23 +283,24 @@ describe("a plan", () => {
           ...source.connector,
           identify: Effect.succeed({ ...identity, scopes: ["other:read"] })
         }
-        const skipped = yield* planOf({ connector: barred }, [things])
-        assert.strictEqual(first(skipped).skipped, "the token lacks the scope shop:read")
+        const skipped = yield* planOf({ connector: barred }, things)
+        assert.strictEqual(skipped.resources[0]!.skipped, "the token lacks the scope shop:read")
         assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
         const refusing = scripted(companyId, () => {
           throw failing(
             new Forbidden({ kind: "module", code: "feature_not_licensed", detail: "not licensed", scope: null })
           )
         })
-        assert.isNotNull(first(yield* planOf(refusing, [plain])).skipped)
-        assert.isTrue(first(yield* planOf(refusing, [plain], { named: true })).failure?.disposition === "blocked")
+        assert.isNotNull((yield* resourcePlanOf(refusing, plain)).skipped)
+        const named = yield* resourcePlanOf(refusing, plain, { named: true })
+        assert.strictEqual(named.failure?.disposition, "blocked")
       })
     )
 
     it.effect("fails without a probe when the company number is unknown", () =>
       Effect.gen(function* () {
         const source = scripted(company(), pages({ records: [] }))
-        const one = yield* planOf(source, [things], { probe: false })
+        const one = yield* planOf(source, things, { probe: false })
         assert.strictEqual(one.failure?.kind, "CompanyUnknown")
         assert.include(one.failure?.remedy, "company_id")
       })

@@ -3,35 +3,17 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Lane } from "../../../src/land/Checkpoint.ts"
-import * as ResourceLock from "../../../src/land/ResourceLock.ts"
-import * as WriteSession from "../../../src/land/WriteSession.ts"
-import { tableOf } from "../../../src/warehouse/Table.ts"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { noTotals, type Outcome } from "../../../src/sync/Outcome.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
-import { things, tiny } from "../../support/tiny.ts"
-
-const table = tableOf(things)
-const migrated = Layer.effectDiscard(TablePlan.apply([table]))
+import { things } from "../../support/tiny.ts"
+import { openSession, warehouse } from "./syncing.ts"
 
 /** An open run. Closing its scope releases the lock, like the death of its process. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const scope = yield* Scope.make()
-  const { runId } = yield* Effect.gen(function* () {
-    const lock = yield* ResourceLock.acquire({ table, connector: { catalogue: tiny }, companyId, lane })
-    return yield* WriteSession.open(lock, {
-      run: { kind: "fetch" },
-      origin: "scan",
-      authority: "newer",
-      acceptDeletions: false,
-      deletionsShareMax: 0.5,
-      children: []
-    })
-  }).pipe(Scope.provide(scope))
+  const { runId } = yield* Scope.provide(openSession(companyId, lane, "fetch"), scope)
   return { runId, vanish: Scope.close(scope, Exit.void) }
 })
 
@@ -60,7 +42,7 @@ const readRuns = Effect.fnUntraced(function* (companyId: bigint) {
 })
 
 describe("a run whose process is dead", () => {
-  layer(Layer.provideMerge(migrated, layerWarehouse), { timeout: "60 seconds" })("in RunStore", (it) => {
+  layer(warehouse, { timeout: "60 seconds" })("in RunStore", (it) => {
     it.effect("is marked abandoned in every lane, while active runs stay running", () =>
       Effect.gen(function* () {
         const [companyId, other] = [1n, 2n]

@@ -2,16 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import * as CountRows from "../../../src/tasks/CountRows.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
-const ask = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, []))
-
 /** Runs statements one after the other. */
-const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => ask(statement), { discard: true })
+const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => execute(statement), { discard: true })
 
 /**
  * A table with the columns that counting reads, and its checkpoints. `rows` fills it for a company; one row in ten is a
@@ -41,7 +38,7 @@ layer(warehouse, { timeout: "30 seconds" })("row counts", (it) => {
   it.effect("cover every company at first, and are repeated only for changed resources", () =>
     Effect.gen(function* () {
       yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
-      yield* ask(
+      yield* execute(
         `insert into tributary.sql_names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`
       )
       yield* tell(

@@ -5,7 +5,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SampleBudget from "../../../src/tasks/SampleBudget.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { clockIs, execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
 const mine = "1".repeat(64)
@@ -13,14 +13,7 @@ const other = "2".repeat(64)
 const minuteMs = 60_000
 
 /** Sets the warehouse's clock. */
-const setClock = (at: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe(
-      `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as
-         $f$ select timestamptz '${at}' $f$`,
-      []
-    )
-  )
+const setClock = (at: string) => execute(clockIs(`timestamptz ''${at}''`))
 
 const samplesOf = (count: number) =>
   until("the samples", SampleBudget.read(mine, 10 * minuteMs), ({ length }) => length >= count)

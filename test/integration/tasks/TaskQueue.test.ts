@@ -2,12 +2,12 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import { readNowMs as nowMs } from "../../../src/postgres/Now.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
 /** A new company for each test, so that tests share a database and no row. */
@@ -32,98 +32,92 @@ const claim = (processId: string, companies: ReadonlyArray<string>, concurrency:
   TaskClaims.claimTasks(processId, { companies, concurrency, limit })
 
 const set = (company: string, resource: string, assignments: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe(`update tributary.tasks set ${assignments} where company = $1 and resource = $2`, [company, resource])
-  )
+  execute(`update tributary.tasks set ${assignments} where company = $1 and resource = $2`, [company, resource])
 const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(TaskQueue.readTasks, (tasks) =>
     tasks.find((task) => task.company === company && task.resource === resource && task.kind === kind)!
   )
-const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.map(
-    sql<{ ms: number }>`select (extract(epoch from tributary.now()) * 1000)::float8 as ms`,
-    (rows) => rows[0]!.ms
-  )
-)
 const done: TaskClaims.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
 const namesOf = (claims: ReadonlyArray<TaskClaims.ClaimedTask>) =>
   claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
+
+/** Stores schedules of resources of a new company. */
+const scheduled = Effect.fnUntraced(function* (
+  resources: ReadonlyArray<string>,
+  more: Partial<TaskSchedules.TaskSchedule> = {}
+) {
+  const company = newCompany()
+  yield* TaskSchedules.upsertSchedules(resources.map((resource) => plan(company, resource, more)))
+  return {
+    company,
+    due: Effect.map(TaskClaims.pollDue(new Set([company])), ({ due }) => due),
+    claimed: (processId: string, concurrency = 1) => claim(processId, [company], concurrency),
+    request: (resource: string, full = false, by = "Ann") => TaskQueue.requestSync({ company, resource, full, by }),
+    /** In minutes from now. */
+    dueIn: Effect.fnUntraced(function* (resource: string) {
+      const now = yield* nowMs
+      return Math.round(((yield* taskOf(company, resource)).nextAt!.getTime() - now) / minute)
+    })
+  }
+})
 
 describe("the task queue", () => {
   layer(warehouse, { timeout: "60 seconds" })("in Postgres", (it) => {
     it.effect("makes a never synced task due at once, and claims it once", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        const sql = yield* SqlClient.SqlClient
-        yield* sql`insert into tributary.processes (process_id, companies) values ('me', ${[company]})`
-        yield* TaskSchedules.upsertSchedules([
-          plan(company, "a"),
-          plan(company, "b"),
-          plan(company, "off", { schedule: null })
-        ])
-        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [company])
-        // As while a former owner and the next one both claim.
-        const claims = yield* Effect.all(
-          [claim("me", [company], 4), claim("you", [company], 4), claim("me", [company], 4)],
-          {
-            concurrency: "unbounded"
-          }
-        ).pipe(Effect.map((all) => all.flat()))
-        assert.sameMembers(
-          claims.map(({ resource }) => resource),
-          ["a", "b"]
+        const { company, claimed, due } = yield* scheduled(["a", "b"])
+        yield* TaskSchedules.upsertSchedules(
+          ["a", "b", "off"].map((one) => plan(company, one, one === "off" ? { schedule: null } : {}))
         )
-        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
+        yield* execute("insert into tributary.processes (process_id, companies) values ('me', $1)", [[company]])
+        assert.deepStrictEqual(yield* due, [company])
+        // As while a former owner and the next one both claim.
+        const claims = yield* Effect.all([claimed("me", 4), claimed("you", 4), claimed("me", 4)], {
+          concurrency: "unbounded"
+        }).pipe(Effect.map((all) => all.flat()))
+        assert.deepStrictEqual(namesOf(claims), ["sync a", "sync b"])
+        assert.deepStrictEqual(yield* due, [])
         const mine = claims.find(({ processId }) => processId === "me")!
         const runningTask = yield* taskOf(company, mine.resource)
         assert.isTrue(runningTask.isRunning)
         assert.isNotNull(runningTask.beganAt)
         assert.isTrue(yield* TaskClaims.completeTask(mine, { ...done, nextMs: (yield* nowMs) + minute }))
-        const completedTask = yield* taskOf(company, mine.resource)
-        assert.deepInclude(completedTask, { isRunning: false, status: "done", runId: 7n })
-        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
+        assert.deepInclude(yield* taskOf(company, mine.resource), { isRunning: false, status: "done", runId: 7n })
+        assert.deepStrictEqual(yield* due, [])
       })
     )
 
     it.effect("makes a synced task due at its next scheduled time, whichever process synced it", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        const sql = yield* SqlClient.SqlClient
         const later = { schedule: "0 3 * * * (UTC)", next: (afterMs: number) => afterMs + 60 * minute }
+        const { company, dueIn } = yield* scheduled([])
         yield* SourceGuard.saveCompanyId(company, 4711n)
-        yield* sql`insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
-          values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
-                 (4711, 'touched', 'live', 1, null, tributary.now())`
-        yield* TaskSchedules.upsertSchedules([
-          plan(company, "synced", later),
-          plan(company, "touched", later),
-          plan(company, "new", later)
-        ])
-        const now = yield* nowMs
-        const dueIn = (resource: string) =>
-          Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
-        assert.strictEqual(yield* dueIn("synced"), 60)
-        assert.strictEqual(yield* dueIn("touched"), 0)
-        assert.strictEqual(yield* dueIn("new"), 0)
+        yield* execute(
+          `insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
+           values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
+                  (4711, 'touched', 'live', 1, null, tributary.now())`
+        )
+        yield* TaskSchedules.upsertSchedules(["synced", "touched", "new"].map((one) => plan(company, one, later)))
+        for (const [resource, minutes] of [
+          ["synced", 60],
+          ["touched", 0],
+          ["new", 0]
+        ] as const)
+          assert.strictEqual(yield* dueIn(resource), minutes, resource)
       })
     )
 
     it.effect("releases a task that a former owner left, and ignores the former owner", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b")])
-        const [mine, other] = [...(yield* claim("me", [company], 2)), ...(yield* claim("me", [company], 2))]
+        const { company, claimed } = yield* scheduled(["a", "b"])
+        const [mine, other] = [...(yield* claimed("me", 2)), ...(yield* claimed("me", 2))]
         assert.isNull(mine!.abandonedAt)
         yield* TaskClaims.releaseAbandoned([company], [mine!, other!])
-        assert.lengthOf(yield* claim("you", [company], 2), 0, "a task that runs is not released")
+        assert.lengthOf(yield* claimed("you", 2), 0, "a task that runs is not released")
         yield* set(company, mine!.resource, "paused_at = tributary.now()")
         yield* TaskClaims.releaseAbandoned([company], [other!])
-        const [yours] = yield* claim("you", [company], 2)
-        assert.strictEqual(
-          yours!.resource,
-          mine!.resource,
-          "a task that a process left is finished even while it is paused"
-        )
+        const [yours] = yield* claimed("you", 2)
+        assert.strictEqual(yours!.resource, mine!.resource, "also while it is paused")
         assert.isTrue(yours!.fence > mine!.fence)
         assert.isNotNull(yours!.abandonedAt)
         assert.isFalse(yield* TaskClaims.completeTask(mine!, { ...done, status: "failed" }))
@@ -136,55 +130,52 @@ describe("the task queue", () => {
 
     it.effect("returns an interrupted task to the queue with its request", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
-        yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ann" })
-        const [mine] = yield* claim("me", [company], 1)
+        const { company, claimed, request } = yield* scheduled(["a"], { schedule: null })
+        yield* request("a", true)
+        const [mine] = yield* claimed("me")
         assert.deepInclude(mine!, { full: true })
         assert.isNotNull(mine!.requestedAt)
         assert.isTrue(yield* TaskClaims.returnTask(mine!, "stopped: the process was shut down"))
         assert.deepInclude(yield* taskOf(company, "a"), { status: "interrupted", isRunning: false, askedBy: "Ann" })
-        const [nextClaim] = yield* claim("you", [company], 1)
+        const [nextClaim] = yield* claimed("you")
         assert.deepInclude(nextClaim!, { full: true, abandonedAt: null })
-        assert.strictEqual(nextClaim!.requestedAt?.getTime(), mine!.requestedAt?.getTime())
+        assert.deepStrictEqual(nextClaim!.requestedAt, mine!.requestedAt)
       })
     )
 
     it.effect("runs a task once more after any number of requests during its run", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
-        assert.lengthOf(yield* claim("me", [company], 1), 0)
-        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
+        const { company, claimed, request } = yield* scheduled(["a"], { schedule: null })
+        assert.lengthOf(yield* claimed("me"), 0)
+        yield* request("a")
         assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).requested, [company])
-        const [first] = yield* claim("me", [company], 1)
-        yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ben" })
-        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.lengthOf(yield* claim("me", [company], 1), 0)
+        const [first] = yield* claimed("me")
+        yield* request("a", true, "Ben")
+        yield* request("a")
+        assert.lengthOf(yield* claimed("me"), 0)
         yield* TaskClaims.completeTask(first!, done)
-        const [second] = yield* claim("me", [company], 1)
+        const [second] = yield* claimed("me")
         assert.isTrue(second!.full, "Ann's smaller request does not replace Ben's full scan")
         yield* TaskClaims.completeTask(second!, done)
-        assert.lengthOf(yield* claim("me", [company], 1), 0)
+        assert.lengthOf(yield* claimed("me"), 0)
         assert.isFalse((yield* taskOf(company, "a")).askedFull)
       })
     )
 
     it.effect("claims no paused task, except for an explicit request", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b")])
+        const { company, claimed, due, request } = yield* scheduled(["a", "b"])
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: null, by: "Ann" }), 2)
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
-        yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
-        const claims = yield* claim("me", [company], 4)
+        assert.deepStrictEqual(yield* due, [])
+        yield* request("b")
+        const claims = yield* claimed("me", 4)
         assert.deepStrictEqual(namesOf(claims), ["sync b"])
         yield* TaskClaims.completeTask(claims[0]!, { ...done, nextMs: yield* nowMs })
-        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
+        assert.deepStrictEqual(yield* due, [])
         assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
-        assert.deepStrictEqual(namesOf(yield* claim("me", [company], 4)), ["sync a"])
+        assert.deepStrictEqual(namesOf(yield* claimed("me", 4)), ["sync a"])
       })
     )
 
@@ -241,39 +232,35 @@ describe("the task queue", () => {
 
     it.effect("accepts one backfill per resource at a time, in parallel with its sync", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
-        const range = { company, resource: "a", since: "2026-01-01T00:00:00Z", until: null, by: "Ann" }
-        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked")
-        const claims = yield* claim("me", [company], 1)
+        const { company, claimed } = yield* scheduled(["a"])
+        const backfillFrom = (since: string | null) =>
+          TaskQueue.requestBackfill({ company, resource: "a", since, until: null, by: "Ann" })
+        const since = "2026-01-01T00:00:00Z"
+        assert.strictEqual(yield* backfillFrom(since), "asked")
+        const claims = yield* claimed("me")
         assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
         const backfill = claims.find(({ kind }) => kind === "backfill")!
-        assert.deepInclude(backfill, { since: range.since, until: null })
-        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "the same backfill is running")
-        assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "running")
-        assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
+        assert.deepInclude(backfill, { since, until: null })
+        assert.strictEqual(yield* backfillFrom(since), "asked", "the same backfill is running")
+        assert.strictEqual(yield* backfillFrom(null), "running")
+        assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, since)
         yield* TaskClaims.completeTask(backfill, done)
-        assert.lengthOf(yield* claim("me", [company], 1), 0)
-        assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "asked")
-        const [another] = yield* claim("me", [company], 1)
+        assert.lengthOf(yield* claimed("me"), 0)
+        assert.strictEqual(yield* backfillFrom(null), "asked")
+        const [another] = yield* claimed("me")
         assert.deepInclude(another!, { kind: "backfill", since: null })
       })
     )
 
     it.effect("runs missed tasks once or skips them as configured, and keeps late ones due", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        const sql = yield* SqlClient.SqlClient
-        const plans = [
-          plan(company, "once"),
-          plan(company, "skip", { missed: "skip" }),
-          plan(company, "late", { missed: "skip" }),
-          plan(company, "left", { missed: "skip" }),
-          plan(company, "future", { missed: "skip" })
-        ]
+        const { company, dueIn } = yield* scheduled([])
+        const plans = ["once", "skip", "late", "left", "future"].map((resource) =>
+          plan(company, resource, { missed: resource === "once" ? "once" : "skip" })
+        )
         yield* TaskSchedules.upsertSchedules(plans)
         for (const { resource } of plans) {
-          const passed = resource === "late" ? 30 : resource === "future" ? -30 : 90
+          const passed = { late: 30, future: -30 }[resource] ?? 90
           yield* set(
             company,
             resource,
@@ -282,28 +269,29 @@ describe("the task queue", () => {
         }
         yield* set(company, "left", "abandoned_at = tributary.now()")
         // A process was active from an hour ago until twenty minutes ago.
-        yield* sql`
-          insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
-          values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
+        yield* execute(
+          `insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
+           values ($1, array[$1], tributary.now() - interval '60 min', tributary.now() - interval '20 min')`,
+          [company]
+        )
         const before = yield* taskOf(company, "future")
         yield* TaskSchedules.upsertSchedules(plans)
-        const now = yield* nowMs
-        const dueIn = (resource: string) =>
-          Effect.map(taskOf(company, resource), ({ nextAt }) => Math.round((nextAt!.getTime() - now) / minute))
-        assert.strictEqual(yield* dueIn("once"), -90)
-        assert.strictEqual(yield* dueIn("skip"), 10)
-        assert.strictEqual(yield* dueIn("late"), -30)
-        assert.strictEqual(yield* dueIn("left"), -90)
+        for (const [resource, minutes] of [
+          ["once", -90],
+          ["skip", 10],
+          ["late", -30],
+          ["left", -90]
+        ] as const)
+          assert.strictEqual(yield* dueIn(resource), minutes, resource)
         assert.deepStrictEqual((yield* taskOf(company, "future")).nextAt, before.nextAt)
       })
     )
 
     it.effect("follows the configuration: changed schedules, changed freshness targets and removed resources", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
-        yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
-        const [mine] = yield* claim("me", [company], 1)
+        const { company, claimed, request } = yield* scheduled(["a", "b", "c"])
+        yield* request("b")
+        const [mine] = yield* claimed("me")
         yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTarget: Duration.minutes(1) })])
@@ -321,13 +309,12 @@ describe("the task queue", () => {
     it.effect("are neither locked nor written while the configuration stays the same", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        const sql = yield* SqlClient.SqlClient
         const plans = [plan(company, "a"), plan(company, "b", { schedule: null })]
         yield* TaskSchedules.upsertSchedules(plans)
-        const versions = sql<{
-          readonly written: string
-          readonly locked: string
-        }>`select xmin::text as written, xmax::text as locked from tributary.tasks where company = ${company} order by resource`
+        const versions = execute(
+          "select xmin::text as written, xmax::text as locked from tributary.tasks where company = $1 order by resource",
+          [company]
+        )
         const before = yield* versions
         yield* TaskSchedules.upsertSchedules(plans)
         assert.deepStrictEqual(yield* versions, before)
@@ -338,9 +325,8 @@ describe("the task queue", () => {
 
     it.effect("stores why a company is blocked, and clears its requests", () =>
       Effect.gen(function* () {
-        const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
-        yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
+        const { company, request } = yield* scheduled(["a"])
+        yield* request("a")
         yield* TaskClaims.blockCompany(company, "the token was refused", "give it another one", "Unauthorized")
         assert.deepInclude(yield* taskOf(company, "a"), {
           status: "failed",

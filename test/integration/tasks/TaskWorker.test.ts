@@ -1,46 +1,36 @@
 /** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
-import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
+import { Forbidden, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
-import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { syncResource } from "../../../src/sync/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Processes from "../../../src/processes/Processes.ts"
-import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
-import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
-import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
+import { execute, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
 import { flowing, until } from "../../support/until.ts"
+import { run, serverFault, warehouseWith } from "../sync/syncing.ts"
+import { hourly, makeWorker, off } from "./working.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
-const warehouse = Layer.effectDiscard(TablePlan.apply([...tables.values()])).pipe(Layer.provideMerge(layerWarehouse))
-
-const hourly: ResourceSchedule = {
-  timing: { kind: "every", interval: Duration.hours(1) },
-  missed: "once",
-  jitterMax: Duration.zero
-}
-const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMax: Duration.zero }
+const warehouse = warehouseWith([...tables.values()])
 
 let companies = 0n
-/** A company whose records the test sets; by default one page with one record. */
-const makeCompany = (more: Partial<ConnectorShape> = {}) => {
+/** A company whose records the test sets; by default one page with one record. `change` replaces parts of its connector. */
+const makeCompany = (change: (connector: ConnectorShape) => Partial<ConnectorShape> = () => ({})) => {
   const companyId = (companies += 1n)
   const source = scripted(companyId, (request) =>
     pages({
@@ -48,16 +38,32 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
       syncedThrough: "2026-01-01T00:00:10Z"
     })(request)
   )
-  const connector: ConnectorShape = { ...source.connector, ...more }
   const company: ScheduledCompany = {
     name: `company${companyId}`,
-    connector,
+    connector: { ...source.connector, ...change(source.connector) },
     tables: Effect.succeed(tables),
     engine: engineDefault,
     batchRecordsMax: 100
   }
   return { companyId, source, company, name: company.name }
 }
+
+/** A company whose first request has no answer, and tells that it was made. */
+const makeHeld = Effect.gen(function* () {
+  const reading = yield* Deferred.make<void>()
+  let isFirst = true
+  const held = makeCompany(({ page }) => ({
+    page: (request) => {
+      if (!isFirst) return page(request)
+      isFirst = false
+      return Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+    }
+  }))
+  return { ...held, isReading: flowing(Deferred.await(reading)) }
+})
+
+const request = (company: string, resource: string, full = false) =>
+  TaskQueue.requestSync({ company, resource, full, by: "Ann" })
 
 /** Runs the tasks of these companies until it is interrupted. */
 const runTasks = (
@@ -70,14 +76,7 @@ const runTasks = (
       processId,
       all.map(({ company }) => company.name)
     )
-    const worker = yield* TaskWorker.make({
-      processId,
-      scheduleOf,
-      freshnessOf: () => Duration.minutes(90),
-      concurrency: 2,
-      datasets: datasetsDefault,
-      models: []
-    })
+    const worker = yield* makeWorker(processId, scheduleOf)
     yield* Effect.forEach(all, ({ company }) => worker.own(company))
     return yield* worker.run
   }).pipe(Effect.scoped)
@@ -93,6 +92,10 @@ const becomes = (company: string, resource: string, status: TaskQueue.TaskStatus
     (task) => task!
   )
 
+/** Waits for the end of another run. */
+const runsAgain = (company: string, resource: string, runId: bigint | null) =>
+  until("another run", taskOf(company, resource), (task) => task?.runId !== runId && task?.isRunning === false)
+
 interface RunRow {
   readonly id: bigint
   readonly resource: string
@@ -102,10 +105,9 @@ interface RunRow {
   readonly error: string | null
 }
 const runsOf = (companyId: bigint) =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql<RunRow>`
-      select id, resource, lane, kind, status, error from tributary.runs where company_id = ${companyId} order by id`
+  execute<RunRow>(
+    "select id, resource, lane, kind, status, error from tributary.runs where company_id = $1 order by id",
+    [companyId]
   )
 
 describe("the task worker", () => {
@@ -113,23 +115,20 @@ describe("the task worker", () => {
     it.effect("sends no request for a company that has nothing due", () =>
       Effect.gen(function* () {
         let identified = 0
-        const base = makeCompany()
-        const counted = Effect.andThen(
-          Effect.sync(() => (identified += 1)),
-          base.source.connector.identify
-        )
-        const company = { ...base.company, connector: { ...base.source.connector, identify: counted } }
+        const { company, name } = makeCompany(({ identify }) => ({
+          identify: Effect.andThen(
+            Effect.sync(() => (identified += 1)),
+            identify
+          )
+        }))
         const busy = makeCompany()
-        const scheduleOf = () => off
-        const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], scheduleOf))
-        const request = (name: string) =>
-          TaskQueue.requestSync({ company: name, resource: "things", full: false, by: "Ann" })
-        yield* until("the task", taskOf(company.name, "things"), (task) => task !== undefined)
-        yield* request(busy.name)
+        const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], () => off))
+        yield* until("the task", taskOf(name, "things"), (task) => task !== undefined)
+        yield* request(busy.name, "things")
         yield* becomes(busy.name, "things", "done")
         assert.strictEqual(identified, 0)
-        yield* request(company.name)
-        yield* becomes(company.name, "things", "done")
+        yield* request(name, "things")
+        yield* becomes(name, "things", "done")
         assert.strictEqual(identified, 1)
         yield* Fiber.interrupt(tasks)
       }).pipe(Effect.scoped)
@@ -137,31 +136,14 @@ describe("the task worker", () => {
 
     it.effect("runs the tasks of a company for as long as it owns the company", () =>
       Effect.gen(function* () {
-        const [kept, moved] = [makeCompany(), makeCompany()]
-        const reading = yield* Deferred.make<void>()
-        const isFirst = yield* Ref.make(true)
-        const page = (request: Parameters<ConnectorShape["page"]>[0]) =>
-          Effect.flatMap(Ref.getAndSet(isFirst, false), (first) =>
-            first
-              ? Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
-              : moved.source.connector.page(request)
-          )
-        const slow = { ...moved.company, connector: { ...moved.source.connector, page } }
-        const make = (processId: string) =>
-          TaskWorker.make({
-            processId,
-            scheduleOf: () => hourly,
-            freshnessOf: () => Duration.minutes(90),
-            concurrency: 2,
-            datasets: datasetsDefault,
-            models: []
-          })
-        const first = yield* make("first")
+        const kept = makeCompany()
+        const moved = yield* makeHeld
+        const first = yield* makeWorker("first")
         const ownership = yield* Scope.make()
-        yield* Scope.provide(first.own(slow), ownership)
+        yield* Scope.provide(first.own(moved.company), ownership)
         yield* first.own(kept.company)
         yield* Effect.forkScoped(first.run)
-        yield* flowing(Deferred.await(reading))
+        yield* moved.isReading
         for (const resource of tables.keys()) yield* becomes(kept.name, resource, "done")
 
         yield* Scope.close(ownership, Exit.void)
@@ -175,8 +157,8 @@ describe("the task worker", () => {
         )
         assert.deepInclude((yield* taskOf(moved.name, interrupted.resource))!, { status: "interrupted" })
 
-        const second = yield* make("second")
-        yield* second.own(slow)
+        const second = yield* makeWorker("second")
+        yield* second.own(moved.company)
         yield* Effect.forkScoped(second.run)
         for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
         const ids = yield* TaskQueue.companyIds
@@ -189,10 +171,7 @@ describe("the task worker", () => {
     it.effect("counts a run that another command has made", () =>
       Effect.gen(function* () {
         const { company, companyId, name, source } = makeCompany()
-        const outcome = yield* syncResource(
-          { companyId, connector: company.connector, table: tables.get("things")! },
-          { batchRecordsMax: 100 }
-        )
+        const outcome = yield* run(company, companyId)
         const requestCount = source.requests.length
         yield* Effect.forkScoped(runTasks([{ company }]))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
@@ -202,12 +181,8 @@ describe("the task worker", () => {
           0
         )
         // A request needs a run that begins after it.
-        yield* TaskQueue.requestSync({ company: name, resource: "things", full: true, by: "Ann" })
-        yield* until(
-          "the task",
-          taskOf(name, "things"),
-          (task) => task?.runId !== outcome.runId && task?.isRunning === false
-        )
+        yield* request(name, "things", true)
+        yield* runsAgain(name, "things", outcome.runId)
         assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
       }).pipe(Effect.scoped)
     )
@@ -216,10 +191,9 @@ describe("the task worker", () => {
       Effect.gen(function* () {
         const one = makeCompany()
         const good = one.source.script
-        one.source.script = (request) => {
-          if (request.resource.path === "things")
-            throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
-          return good(request)
+        one.source.script = (asked) => {
+          if (asked.resource.path === "things") throw failing(serverFault)
+          return good(asked)
         }
         yield* Effect.forkScoped(runTasks([one]))
         const failed = yield* becomes(one.name, "things", "failed")
@@ -229,7 +203,7 @@ describe("the task worker", () => {
         assert.approximately(failed.nextAt!.getTime() - failed.endedAt!.getTime(), 30_000, 2_000)
         yield* becomes(one.name, "plains", "done")
         one.source.script = good
-        yield* TaskQueue.requestSync({ company: one.name, resource: "things", full: false, by: "Ann" })
+        yield* request(one.name, "things")
         assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0, error: null, remedy: null })
 
         const range = { since: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" }
@@ -245,10 +219,10 @@ describe("the task worker", () => {
         const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
           Effect.fail(failing(new Unauthorized({ kind: "unknown", code: "invalid_token" })))
         )
-        const refused = makeCompany({ identify: Effect.flatten(Ref.get(identity)) })
-        const narrow = makeCompany({
-          identify: Effect.succeed({ companyId: companies + 1n, user: null, scopes: ["other:read"], features: null })
-        })
+        const refused = makeCompany(() => ({ identify: Effect.flatten(Ref.get(identity)) }))
+        const narrow = makeCompany(({ identify }) => ({
+          identify: Effect.map(identify, (whole) => ({ ...whole, scopes: ["other:read"] }))
+        }))
         const late = makeCompany()
         late.source.script = () => {
           throw failing(new Forbidden({ kind: "module", code: "feature_not_licensed", scope: null, detail: "no" }))
@@ -267,36 +241,8 @@ describe("the task worker", () => {
         assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
         // A request makes the worker check the token again.
         yield* Ref.set(identity, refused.source.connector.identify)
-        yield* TaskQueue.requestSync({ company: refused.name, resource: "things", full: false, by: "Ann" })
+        yield* request(refused.name, "things")
         assert.isNull((yield* becomes(refused.name, "things", "done")).error)
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("releases its tasks when it is stopped, and another worker continues at once", () =>
-      Effect.gen(function* () {
-        const one = makeCompany()
-        const reading = yield* Deferred.make<void>()
-        const blocking = {
-          company: {
-            ...one.company,
-            connector: {
-              ...one.source.connector,
-              page: () => Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
-            }
-          }
-        }
-        const scheduler = yield* Effect.forkChild(runTasks([blocking], (path) => (path === "things" ? hourly : off)))
-        yield* flowing(Deferred.await(reading))
-        assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
-        yield* Fiber.interrupt(scheduler)
-        const stopped = yield* taskOf(one.name, "things")
-        assert.deepInclude(stopped!, { isRunning: false, status: "interrupted" })
-        assert.deepInclude((yield* runsOf(one.companyId))[0]!, {
-          status: "abandoned",
-          error: "stopped: the process was asked to end"
-        })
-        yield* Effect.forkScoped(runTasks([one]))
-        yield* becomes(one.name, "things", "done")
       }).pipe(Effect.scoped)
     )
 
@@ -314,20 +260,14 @@ describe("the task worker", () => {
               lane: "live"
             }).pipe(Effect.provideService(Database, stopped))
             const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
-            const landing = yield* Effect.forkScoped(
-              turn.transaction(
-                Effect.gen(function* () {
-                  yield* inside.open
-                  yield* goesOn.await
-                  yield* turn.run("look", "select 1")
-                })
-              )
-            )
+            const look = Effect.andThen(goesOn.await, turn.run("look", "select 1"))
+            const landing = yield* Effect.forkScoped(turn.transaction(Effect.andThen(inside.open, look)))
             yield* inside.await
-            const sql = yield* SqlClient.SqlClient
-            yield* sql`
-              insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
-              values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped', 5)`
+            yield* execute(
+              `insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
+               values ($1, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped', 5)`,
+              [one.name]
+            )
             yield* Effect.forkScoped(runTasks([one]))
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
@@ -364,12 +304,8 @@ describe("the task worker", () => {
         yield* Effect.forkScoped(runTasks([{ company }]))
         const first = yield* becomes(one.name, "widgets", "done")
         assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
-        yield* TaskQueue.requestSync({ company: one.name, resource: "widgets", full: true, by: "Ann" })
-        yield* until(
-          "the task",
-          taskOf(one.name, "widgets"),
-          (task) => task?.runId !== first.runId && task?.isRunning === false
-        )
+        yield* request(one.name, "widgets", true)
+        yield* runsAgain(one.name, "widgets", first.runId)
         assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
       }).pipe(Effect.scoped)
     )

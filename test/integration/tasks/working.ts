@@ -1,0 +1,20 @@
+/** A task worker with schedules for all resources. */
+import * as Duration from "effect/Duration"
+import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
+import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
+import type { TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+
+const schedule = { missed: "once", jitterMax: Duration.zero } as const
+export const hourly: ResourceSchedule = { ...schedule, timing: { kind: "every", interval: Duration.hours(1) } }
+export const off: ResourceSchedule = { ...schedule, timing: { kind: "off" } }
+
+export const makeWorker = (processId: string, scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly) =>
+  TaskWorker.make({
+    processId,
+    scheduleOf,
+    freshnessOf: () => Duration.minutes(90),
+    concurrency: 2,
+    datasets: datasetsDefault,
+    models: []
+  })
