@@ -30,7 +30,7 @@ const full = [
   "test/integration/companies/Move.test.ts",
   "test/integration/endtoend/OddValues.long.test.ts",
   "test/integration/models/Roles.test.ts",
-  "test/integration/postgres/LockWait.test.ts",
+  "test/integration/postgres/LockWait.long.test.ts",
   "test/integration/sync/Engine.test.ts",
   "test/integration/sync/SyncResource.test.ts",
   "test/integration/verify",

@@ -40,32 +40,24 @@ layer(layerDatabase, { timeout: "60 seconds" })("the connection pool", (it) => {
   const pool = (capacity: number) =>
     Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
 
-  /** Returns the order in which waiters are served after the only connection is returned. */
-  const order = Effect.fnUntraced(function* (comers: ReadonlyArray<readonly [string, ConnectionPool.Urgency]>) {
-    const { use, stats } = yield* pool(1)
-    const release = yield* Deferred.make<void>()
-    const served: Array<string> = []
-    const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))
-    yield* settled("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
-    const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
-    for (const [at, [name, of]] of comers.entries()) {
-      fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => served.push(name)))))
-      yield* settled("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
-    }
-    yield* Deferred.succeed(release, undefined)
-    yield* Fiber.join(first)
-    for (const fiber of fibers) yield* Fiber.join(fiber)
-    return served
-  })
-
   it.effect("lends connections by class, then by due time", () =>
     Effect.gen(function* () {
-      const served = yield* order([
+      const { use, stats } = yield* pool(1)
+      const release = yield* Deferred.make<void>()
+      const served: Array<string> = []
+      const fibers = [yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))]
+      yield* settled("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
+      for (const [name, of] of [
         ["backfill", urgency("a", 1, 2)],
         ["late", urgency("a", 20)],
         ["due", urgency("b", 10)],
         ["event", urgency("c", 99, 0)]
-      ])
+      ] as const) {
+        fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => void served.push(name)))))
+        yield* settled("the waiter is queued", Effect.sync(stats), ({ waiting }) => waiting === fibers.length - 1)
+      }
+      yield* Deferred.succeed(release, undefined)
+      for (const fiber of fibers) yield* Fiber.join(fiber)
       // Every fourth connection goes to the longest waiter. The test itself used the first.
       assert.deepStrictEqual(served, ["event", "due", "backfill", "late"])
     }).pipe(Effect.scoped)
@@ -135,22 +127,6 @@ layer(layerDatabase, { timeout: "60 seconds" })("the connection pool", (it) => {
 })
 
 layer(layerDatabase, { timeout: "60 seconds" })("the advisory locks", (it) => {
-  it.effect("exclude the same process and other processes until their scope ends", () =>
-    Effect.gen(function* () {
-      const { locks } = yield* Database
-      const other = (yield* otherProcess).locks
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          assert.isTrue(yield* locks.tryLock("one"))
-          assert.isFalse(yield* Effect.scoped(locks.tryLock("one")), "the same process")
-          assert.isFalse(yield* Effect.scoped(other.tryLock("one")), "another process")
-          assert.isTrue(yield* Effect.scoped(other.tryLock("two")))
-        })
-      )
-      assert.isTrue(yield* Effect.scoped(other.tryLock("one")), "it was released")
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("are acquired again after their connection was lost", () =>
     Effect.gen(function* () {
       const database = yield* Database

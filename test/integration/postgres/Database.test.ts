@@ -5,20 +5,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
-import { Effect, Exit, Fiber, Layer, Redacted, Scope } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { connectError, query } from "../../../src/postgres/Connection.ts"
 import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Database.ts"
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
-
-const changed = (change: (url: URL) => void) =>
-  Effect.map(serverUrl, (whole) => {
-    const url = new URL(Redacted.value(whole))
-    change(url)
-    return Redacted.make(url.href)
-  })
 
 /** The connection error, for dedicated and pooled connections. Both must have the same message. */
 const refused = (url: Redacted.Redacted) =>
@@ -103,30 +96,35 @@ describe("a database connection", () => {
       assert.deepStrictEqual(yield* sql`select * from t`, [])
     }).pipe(Effect.provide(layerSql))
   )
-
-  it.effect("closes with its scope", () =>
-    Effect.gen(function* () {
-      const database = yield* Database
-      const sql = yield* SqlClient
-      const scope = yield* Scope.make()
-      const client = yield* Effect.provideService(database.connect, Scope.Scope, scope)
-      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
-      yield* Scope.close(scope, Exit.void)
-      const session = sql`select 1 from pg_stat_activity where pid = ${row!.pid}`
-      yield* settled("its end", session, ({ length }) => length === 0)
-      assert.isFalse((yield* Effect.flip(query(client, "ask", "select 1"))).message === "")
-    }).pipe(Effect.provide(layerSql))
-  )
 })
 
 describe("a failed database connection", () => {
+  /** The URL of a server on a port that answers each message with these bytes, and what it has received. */
+  const serve = Effect.fnUntraced(function* (answer: Uint8Array | null) {
+    const received: Array<string> = []
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      sockets.add(socket.on("error", () => {}))
+      socket.on("data", (bytes) => {
+        received.push(bytes.toString("latin1"))
+        if (answer !== null) socket.write(answer)
+      })
+    }).listen(0, "127.0.0.1")
+    const close = Effect.sync(() => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    })
+    yield* Effect.addFinalizer(() => close)
+    yield* Effect.promise(() => once(server, "listening"))
+    const { port } = server.address() as AddressInfo
+    return { url: `postgres://me:hunter2@127.0.0.1:${port}/x`, port, received, close }
+  })
+
   it.effect("reports the address and a hint when the port is closed", () =>
     Effect.gen(function* () {
-      const closed = createServer().listen(0, "127.0.0.1")
-      yield* Effect.promise(() => once(closed, "listening"))
-      const { port } = closed.address() as AddressInfo
-      closed.close()
-      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
+      const { url, port, close } = yield* serve(null)
+      yield* close
+      const error = yield* refused(Redacted.make(url))
       assert.strictEqual(
         error.message,
         `cannot reach Postgres at 127.0.0.1:${port} (ECONNREFUSED): start it, or unset DATABASE_URL to use the embedded one`
@@ -137,63 +135,49 @@ describe("a failed database connection", () => {
 
   it.effect("reports a server that never answers as retryable", () =>
     Effect.gen(function* () {
-      const sockets = new Set<Socket>()
-      const silent = createServer((socket) => sockets.add(socket)).listen(0, "127.0.0.1")
-      yield* Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          for (const socket of sockets) socket.destroy()
-          silent.close()
-        })
-      )
-      yield* Effect.promise(() => once(silent, "listening"))
-      const { port } = silent.address() as AddressInfo
-      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x?connect_timeout=1`))
+      const { url } = yield* serve(null)
+      const error = yield* refused(Redacted.make(`${url}?connect_timeout=1`))
       assert.include(error.message, "no answer in time")
       assert.isTrue(error.isRetryable)
     })
   )
 
-  it.effect("reports a wrong password without showing it", () =>
-    Effect.gen(function* () {
-      const error = yield* refused(yield* changed((url) => (url.password = "hunter2")))
-      assert.match(error.message, /refused the password of user "tributary" \(28P01\): check DATABASE_URL$/)
-      assert.notInclude(JSON.stringify(error), "hunter2")
-      assert.isFalse(error.isRetryable)
-    })
-  )
-
-  it.effect("reports a missing password", () =>
-    Effect.gen(function* () {
-      const error = yield* refused(yield* changed((url) => (url.password = "")))
-      assert.match(error.message, /password/)
-      assert.isFalse(error.isRetryable)
-    })
-  )
-
   it.effect("never sends the password in clear text", () =>
     Effect.gen(function* () {
-      const received: Array<string> = []
-      const passwordServer = createServer((socket) => {
-        socket.on("error", () => {})
-        socket.on("data", (bytes) => {
-          received.push(bytes.toString("latin1"))
-          socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
-        })
-      }).listen(0, "127.0.0.1")
-      yield* Effect.addFinalizer(() => Effect.sync(() => passwordServer.close()))
-      yield* Effect.promise(() => once(passwordServer, "listening"))
-      const { port } = passwordServer.address() as AddressInfo
-      const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
+      // The server requests the password in clear text.
+      const { url, received } = yield* serve(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+      const error = yield* refused(Redacted.make(url))
       assert.match(error.message, /requests the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
       assert.isAbove(received.length, 1)
       assert.notInclude(received.join(""), "hunter2")
     })
   )
 
-  it.effect("reports a missing database", () =>
+  it.effect.each<{ what: string; change: (url: URL) => void; message: RegExp }>([
+    {
+      what: "a wrong password without showing it",
+      change: (url) => (url.password = "hunter2"),
+      message: /refused the password of user "tributary" \(28P01\): check DATABASE_URL$/
+    },
+    { what: "a missing password", change: (url) => (url.password = ""), message: /password/ },
+    {
+      what: "a missing database",
+      change: (url) => (url.pathname = "/nowhere"),
+      message: /has no database "nowhere" \(3D000\): create it/
+    },
+    {
+      what: "a server without TLS when TLS is required",
+      change: (url) => (url.search = "?sslmode=require"),
+      message: /does not speak TLS/
+    }
+  ])("reports $what", ({ change, message }) =>
     Effect.gen(function* () {
-      const error = yield* refused(yield* changed((url) => (url.pathname = "/nowhere")))
-      assert.include(error.message, 'has no database "nowhere" (3D000): create it')
+      const url = new URL(Redacted.value(yield* serverUrl))
+      change(url)
+      const error = yield* refused(Redacted.make(url.href))
+      assert.match(error.message, message)
+      assert.notInclude(JSON.stringify(error), "hunter2")
+      assert.isFalse(error.isRetryable)
     })
   )
 
@@ -206,13 +190,6 @@ describe("a failed database connection", () => {
         message,
         /no connection left \(53300: too many connections for role "app"\).*of the role or database/
       )
-    })
-  )
-
-  it.effect("reports a server without TLS when TLS is required", () =>
-    Effect.gen(function* () {
-      const error = yield* refused(yield* changed((url) => (url.search = "?sslmode=require")))
-      assert.include(error.message, "does not speak TLS")
     })
   )
 
@@ -325,58 +302,34 @@ describe("DATABASE_URL", () => {
 
 describe("target_session_attrs", () => {
   it.effect("is checked by each new connection and by the pool", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const url = yield* freshDatabase
-        const withAttribute = (value: string) => {
-          const changed = new URL(Redacted.value(url))
-          changed.searchParams.set("target_session_attrs", value)
-          return Redacted.make(changed.href)
-        }
-        const connected = (value: string) =>
-          Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(
-            Effect.provide(Database.layerUrl(withAttribute(value)))
-          )
-        const pooled = (value: string) =>
-          Effect.provide(
-            Effect.flatMap(SqlClient, (sql) => sql`select 1`),
-            Layer.provide(sqlLayer, Database.layerUrl(withAttribute(value)))
-          )
-        for (const value of ["any", "primary", "read-write"]) {
-          yield* connected(value)
-          yield* pooled(value)
-        }
-        const database = new URL(Redacted.value(url)).pathname.slice(1)
-        yield* Effect.flatMap(SqlClient, (sql) =>
-          sql.unsafe(`alter database ${database} set default_transaction_read_only = on`)
-        ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(url))))
-        for (const value of ["any", "primary"]) yield* connected(value)
-        for (const failing of [Effect.asVoid(connected("read-write")), Effect.asVoid(pooled("read-write"))]) {
-          const error = yield* Effect.flip(failing)
-          assert.instanceOf(error, DatabaseError)
-          assert.match(
-            error.message,
-            /read-only for this user, and target_session_attrs=read-write is set: name the primary/
-          )
-          assert.isTrue(error.isRetryable)
-        }
-      })
-    )
-  )
-})
-
-describe("the databases of tests", () => {
-  it.effect("are separate and are dropped with their scope", () =>
     Effect.gen(function* () {
-      const url = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const [one, two] = yield* Effect.all([freshDatabase, freshDatabase], { concurrency: 2 })
-          assert.notStrictEqual(Redacted.value(one), Redacted.value(two))
-          return one
-        })
-      )
-      const error = yield* refused(url)
-      assert.strictEqual(error.code, "3D000")
+      const url = new URL(Redacted.value(yield* freshDatabase))
+      const session = (value: string) => {
+        url.searchParams.set("target_session_attrs", value)
+        const database = Database.layerUrl(Redacted.make(url.href))
+        return {
+          dedicated: Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database)),
+          pooled: Effect.flatMap(SqlClient, (sql) => sql`select 1`).pipe(
+            Effect.provide(Layer.provide(sqlLayer, database))
+          )
+        }
+      }
+      const accepts = ({ dedicated, pooled }: ReturnType<typeof session>) => Effect.andThen(dedicated, pooled)
+      for (const value of ["any", "primary", "read-write"]) yield* accepts(session(value))
+      yield* Effect.flatMap(SqlClient, (sql) =>
+        sql.unsafe(`alter database ${url.pathname.slice(1)} set default_transaction_read_only = on`)
+      ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(Redacted.make(url.href)))))
+      for (const value of ["any", "primary"]) yield* accepts(session(value))
+      const { dedicated, pooled } = session("read-write")
+      for (const failing of [Effect.asVoid(dedicated), Effect.asVoid(pooled)]) {
+        const error = yield* Effect.flip(failing)
+        assert.instanceOf(error, DatabaseError)
+        assert.match(
+          error.message,
+          /read-only for this user, and target_session_attrs=read-write is set: name the primary/
+        )
+        assert.isTrue(error.isRetryable)
+      }
     })
   )
 })

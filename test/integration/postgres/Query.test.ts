@@ -14,17 +14,14 @@ interface Tables {
 }
 const build = k<Tables>()
 
-const table = Effect.gen(function* () {
-  const sql = yield* SqlClient
-  yield* sql`create schema tributary`
-  yield* sql`create table tributary.checkpoints (id bigint generated always as identity, resource text, amount numeric)`
-  return sql
-})
-
-it.live("a Kysely query runs through the SqlClient with typed rows", () =>
+it.effect("a Kysely query runs with typed rows and errors, in the transaction around it", () =>
   Effect.gen(function* () {
-    yield* table
-    const inserted = yield* run(
+    const sql = yield* SqlClient
+    const all = run(build.selectFrom("tributary.checkpoints").selectAll())
+    assert.strictEqual((yield* Effect.flip(all)).reason._tag, "SqlSyntaxError")
+    yield* sql`create schema tributary`
+    yield* sql`create table tributary.checkpoints (id bigint generated always as identity, resource text, amount numeric)`
+    const insert = run(
       build
         .insertInto("tributary.checkpoints")
         .values([
@@ -33,28 +30,12 @@ it.live("a Kysely query runs through the SqlClient with typed rows", () =>
         ])
         .returning("id")
     )
-    assert.deepStrictEqual(inserted, [{ id: 1n }, { id: 2n }])
-    const rows = yield* run(
+    assert.deepStrictEqual(yield* insert, [{ id: 1n }, { id: 2n }])
+    yield* Effect.flip(sql.withTransaction(Effect.andThen(insert, Effect.fail("stop"))))
+    const rows: ReadonlyArray<{ resource: string; amount: string | null }> = yield* run(
       build.selectFrom("tributary.checkpoints").select(["resource", "amount"]).where("id", "=", 1n)
     )
-    const first: { resource: string; amount: string | null } | undefined = rows[0]
-    assert.deepStrictEqual(first, { resource: "a", amount: "1.10" })
-  }).pipe(Effect.provide(layerSql))
-)
-
-it.live("a Kysely query takes part in the transaction around it", () =>
-  Effect.gen(function* () {
-    const sql = yield* table
-    const insert = run(build.insertInto("tributary.checkpoints").values({ resource: "a", amount: null }))
-    const exit = yield* Effect.exit(sql.withTransaction(Effect.andThen(insert, Effect.fail("stop"))))
-    assert.strictEqual(exit._tag, "Failure")
-    assert.deepStrictEqual(yield* run(build.selectFrom("tributary.checkpoints").selectAll()), [])
-  }).pipe(Effect.provide(layerSql))
-)
-
-it.live("a Kysely query fails with a typed error", () =>
-  Effect.gen(function* () {
-    const error = yield* Effect.flip(run(build.selectFrom("tributary.checkpoints").selectAll()))
-    assert.strictEqual(error.reason._tag, "SqlSyntaxError")
+    assert.deepStrictEqual(rows, [{ resource: "a", amount: "1.10" }])
+    assert.lengthOf(yield* all, 2)
   }).pipe(Effect.provide(layerSql))
 )

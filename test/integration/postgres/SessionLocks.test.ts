@@ -9,8 +9,9 @@ import { queryNamed } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { layerSql, otherProcess } from "../../support/postgres.ts"
+import { turn } from "../../support/until.ts"
 
-layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the locks of a process", (it) => {
+layer(layerSql, { timeout: "60 seconds" })("the locks of a process", (it) => {
   const names = Array.from({ length: 50 }, (_, at) => `lock ${at}`)
   const acquireAll = ({ locks }: Database["Service"]) =>
     Effect.forEach(names, (name) => locks.tryLock(name), { concurrency: "unbounded" })
@@ -19,25 +20,13 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the locks
     Effect.gen(function* () {
       const [one, other] = [yield* otherProcess, yield* otherProcess]
       const scope = yield* Scope.make()
-      assert.deepStrictEqual(
-        yield* Scope.provide(acquireAll(one), scope),
-        names.map(() => true)
-      )
-      assert.deepStrictEqual(
-        yield* acquireAll(one),
-        names.map(() => false),
-        "within the process"
-      )
-      assert.deepStrictEqual(
-        yield* acquireAll(other),
-        names.map(() => false),
-        "in another process"
-      )
+      const all = names.map(() => true)
+      const none = names.map(() => false)
+      assert.deepStrictEqual(yield* Scope.provide(acquireAll(one), scope), all)
+      assert.deepStrictEqual(yield* acquireAll(one), none, "within the process")
+      assert.deepStrictEqual(yield* acquireAll(other), none, "in another process")
       yield* Scope.close(scope, Exit.void)
-      assert.deepStrictEqual(
-        yield* acquireAll(other),
-        names.map(() => true)
-      )
+      assert.deepStrictEqual(yield* acquireAll(other), all)
     })
   )
 
@@ -46,14 +35,10 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the locks
       const [one, other] = [yield* otherProcess, yield* otherProcess]
       for (const pauses of [0, 1, 2, 5]) {
         const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(acquireAll(one), Effect.never)))
-        for (let pause = 0; pause < pauses; pause += 1) yield* Effect.sleep(1)
+        for (let pause = 0; pause < pauses; pause += 1) yield* turn
         yield* Fiber.interrupt(fiber)
         const free = yield* Effect.scoped(acquireAll(other))
-        assert.deepStrictEqual(
-          free,
-          names.map(() => true),
-          `after ${pauses} ms`
-        )
+        assert.isTrue(free.every(Boolean), `after ${pauses} turns`)
         assert.isFalse(names.some((name) => one.locks.has(name)))
       }
     })

@@ -13,6 +13,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeHostile, oddSettings } from "../../support/hostileRole.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
+import { flowing } from "../../support/until.ts"
 
 /** Values whose text depends on a setting, and names that a path can shadow. */
 const sample = `select row(now() > '2020-01-01', lower('ABC'), md5('x'), 1::int8 = 1::int8, 1.5 + 1.5, date '2026-02-03',
@@ -21,7 +22,7 @@ const sample = `select row(now() > '2020-01-01', lower('ABC'), md5('x'), 1::int8
     nullif(current_setting('tributary.as_of', true), ''), to_char(timestamp '2026-02-03', 'YYYY'),
     (select count(*) > 100 from pg_class))::text as text`
 
-/** Settings without a meaning for values, which sessions keep. */
+/** Settings without a meaning for values, which sessions may keep. */
 const kept = new Set(
   "check_function_bodies default_text_search_config escape_string_warning jit jit_above_cost lc_monetary lc_numeric lc_time plan_cache_mode work_mem".split(
     " "
@@ -81,23 +82,15 @@ const answers = (url: Redacted.Redacted, statement: string) =>
   ).pipe(Effect.provide(Database.layerUrl(url)))
 
 describe("a role with every odd setting, and functions, operators and types of its own", () => {
-  it.live("gets the values of a plain role in every kind of session", () =>
+  it.effect("gets the values of a plain role, and keeps none of its settings, in every kind of session", () =>
     Effect.gen(function* () {
       const { plain, url } = yield* hostile
       const expected = yield* pooled(plain, sample)
-      const found = yield* answers(url, sample)
-      for (const [kind, text] of Object.entries(found)) assert.strictEqual(text, expected, kind)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("keeps none of its settings that have a meaning", () =>
-    Effect.gen(function* () {
-      const { url } = yield* hostile
+      for (const [kind, text] of Object.entries(yield* answers(url, sample))) assert.strictEqual(text, expected, kind)
       const names = Object.keys(oddSettings).filter((name) => !kept.has(name))
       const statement = `select string_agg(n || '=' || current_setting(n, true), ';' order by n) as text
                            from unnest(array[${names.map((name) => `'${name}'`).join(", ")}]) n`
-      const found = yield* answers(url, statement)
-      for (const [kind, text] of Object.entries(found)) {
+      for (const [kind, text] of Object.entries(yield* answers(url, statement))) {
         const values = new Map(text.split(";").map((pair) => pair.split("=", 2) as [string, string]))
         assert.isAbove(values.size, 20)
         // A reader has limits and names of its own.
@@ -108,7 +101,7 @@ describe("a role with every odd setting, and functions, operators and types of i
     }).pipe(Effect.scoped)
   )
 
-  it.live("gets an error that names a setting which only a superuser may change", () =>
+  it.effect("gets an error that names a setting which only a superuser may change", () =>
     Effect.gen(function* () {
       const { url, role, administer } = yield* hostile
       yield* administer((sql) => sql.unsafe(`alter role ${role} set session_replication_role = replica`))
@@ -120,21 +113,23 @@ describe("a role with every odd setting, and functions, operators and types of i
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(pgbouncer.absent !== null)("is refused behind a pooler that keeps its settings, by their names", () =>
-    Effect.gen(function* () {
-      const { url, role, administer } = yield* hostile
-      const through = yield* pgbouncer.pooled(url, "session", 10)
-      const error = yield* Effect.flip(pooled(through, "select 'x' as text"))
-      assert.strictEqual(error._tag, "DatabaseError")
-      assert.match(error.message, /other defaults for .*bytea_output.*search_path.*set search_path = public/)
-      assert.notMatch(error.message, /_timeout/)
-      const database = new URL(Redacted.value(url)).pathname.slice(1)
-      yield* administer((sql) => sql.unsafe(`alter role ${role} in database ${database} reset all`))
-      yield* administer((sql) =>
-        sql.unsafe(`alter role ${role} in database ${database} set statement_timeout = '1min'`)
-      )
-      const usual = yield* pgbouncer.pooled(url, "session", 10)
-      assert.strictEqual(yield* pooled(usual, "select current_setting('search_path') as text"), '"$user", public')
-    }).pipe(Effect.scoped)
+  it.effect.skipIf(pgbouncer.absent !== null)(
+    "is refused behind a pooler that keeps its settings, by their names",
+    () =>
+      Effect.gen(function* () {
+        const { url, role, administer } = yield* hostile
+        const through = yield* flowing(pgbouncer.pooled(url, "session", 10))
+        const error = yield* Effect.flip(pooled(through, "select 'x' as text"))
+        assert.strictEqual(error._tag, "DatabaseError")
+        assert.match(error.message, /other defaults for .*bytea_output.*search_path.*set search_path = public/)
+        assert.notMatch(error.message, /_timeout/)
+        const database = new URL(Redacted.value(url)).pathname.slice(1)
+        yield* administer((sql) => sql.unsafe(`alter role ${role} in database ${database} reset all`))
+        yield* administer((sql) =>
+          sql.unsafe(`alter role ${role} in database ${database} set statement_timeout = '1min'`)
+        )
+        const usual = yield* flowing(pgbouncer.pooled(url, "session", 10))
+        assert.strictEqual(yield* pooled(usual, "select current_setting('search_path') as text"), '"$user", public')
+      }).pipe(Effect.scoped)
   )
 })

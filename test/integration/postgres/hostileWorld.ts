@@ -1,4 +1,4 @@
-/** An installation whose database, or whose roles, have unusual settings. */
+/** An installation whose roles have unusual settings. */
 import { randomUUID } from "node:crypto"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -12,8 +12,8 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeHostile } from "../../support/hostileRole.ts"
 import { makeWorld } from "../../support/world.ts"
 
-/** An installation whose database has these default settings. */
-export const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+/** An installation with a hostile owner and a hostile reader. `hostile` is the environment of their commands. */
+export const makeHostileWorld = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
   world.configure("budget: { requests_per_minute: unlimited }\nsync: { custom_fields: true }\n")
   const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
@@ -21,17 +21,6 @@ export const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<s
       Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(world.databaseUrl)))))
     )
   const database = new URL(world.databaseUrl).pathname.slice(1)
-  yield* administer((sql) =>
-    Effect.forEach(Object.entries(settings), ([name, value]) =>
-      sql.unsafe(`alter database ${database} set ${name} = ${name === "search_path" ? value : `'${value}'`}`)
-    )
-  )
-  return { ...world, administer, database }
-})
-
-/** An installation with a hostile owner and a hostile reader. `hostile` is the environment of their commands. */
-export const makeHostileWorld = Effect.gen(function* () {
-  const world = yield* prepared({})
   const role = `odd_${randomUUID().slice(0, 8)}`
   const names = { owner: role, loader: role, reader: `${role}_reader` }
   const all = {
@@ -42,16 +31,16 @@ export const makeHostileWorld = Effect.gen(function* () {
   }
   const roles = [role, names.reader]
   yield* Effect.acquireRelease(
-    world.administer((sql) =>
+    administer((sql) =>
       Effect.gen(function* () {
         for (const one of roles) yield* sql.unsafe(`create role ${one} login password 'not-a-secret'`)
-        yield* sql.unsafe(`grant create, temporary on database ${world.database} to ${role}`)
+        yield* sql.unsafe(`grant create, temporary on database ${database} to ${role}`)
         yield* makeHostile(sql, roles)
       })
     ),
     () =>
       Effect.orDie(
-        world.administer((sql) =>
+        administer((sql) =>
           Effect.forEach([...roles].reverse(), (one) =>
             Effect.andThen(sql.unsafe(`drop owned by ${one} cascade`), sql.unsafe(`drop role ${one}`))
           )
@@ -71,8 +60,6 @@ export const makeHostileWorld = Effect.gen(function* () {
     return done.stdout
   })
   /** Lets the reader read, once a sync has created the tables. */
-  const grant = world.administer((sql) =>
-    Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement))
-  )
+  const grant = administer((sql) => Effect.forEach(Grants.statements(all, names), (statement) => sql.unsafe(statement)))
   return { world, hostile, succeeds, grant }
 })

@@ -1,4 +1,4 @@
-/** Table changes while other sessions hold locks: the wait of other statements, and the messages. */
+/** Migrations while other sessions hold locks: the wait of other statements, and the messages. */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -6,7 +6,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type pg from "pg"
-import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, DatabaseError } from "../../../src/postgres/Database.ts"
 import { folderDefault, migrate } from "../../../src/postgres/Migrations.ts"
@@ -171,23 +170,6 @@ describe.concurrent("a migration behind an open transaction", () => {
         assert.lengthOf(yield* Fiber.join(one.fiber), 1)
         assert.lengthOf(yield* Fiber.join(other.fiber), 0)
         assert.deepStrictEqual(other.lines, ["Another program is migrating this database: waiting for it"])
-      })
-    )
-  )
-})
-
-describe("a table change behind an open transaction", () => {
-  it.live("is retried and logs the blocking session", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        yield* sql`create table a (id int)`
-        const reader = yield* reading("select * from a")
-        const { lines, fiber } = yield* logging(TablePlan.changing("a", sql`alter table a add column x int`))
-        while (lines.length === 0) yield* Effect.sleep(10)
-        yield* end(reader.client)
-        yield* Fiber.join(fiber)
-        assert.match(lines[0]!, new RegExp(`^A change of the tables waits .* session ${reader.pid} \\(nightly dump`))
       })
     )
   )
