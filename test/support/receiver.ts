@@ -3,7 +3,6 @@
  * given database, with one secret for every company. It ends with its input.
  *
  * `--database URL` (absent: nothing is stored, and every event is reported as stored) · `--secret TEXT` · `--writers N`
- * · `--gate`: before each answer it prints the line `stored` and waits for a line of input.
  */
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"
@@ -22,14 +21,12 @@ const { values } = parseArgs({
   options: {
     database: { type: "string" },
     secret: { type: "string", default: "whsec_test" },
-    writers: { type: "string", default: "2" },
-    gate: { type: "boolean", default: false }
+    writers: { type: "string", default: "2" }
   }
 })
 
 const secrets = [Redacted.make(values.secret)]
-const input = createInterface({ input: process.stdin })
-input.once("close", () => process.exit(0))
+createInterface({ input: process.stdin }).once("close", () => process.exit(0))
 
 const nowhere: Pick<Inbox.InboxWriter, "put"> = { put: (_event, done) => done("stored") }
 
@@ -46,17 +43,12 @@ const program = Effect.gen(function* () {
     inbox: inbox ?? nowhere,
     settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
   })
-  const gated: Receiver.Ingest["receive"] = (arrival, done) =>
-    receiver.receive(arrival, (answer) => {
-      console.log("stored")
-      input.once("line", () => done(answer))
-    })
   const listener = yield* HttpServer.listen({
     host: "127.0.0.1",
     port: 0,
     tls: null,
     bodyBytesMax: 1024 * 1024,
-    receiver: values.gate ? { ...receiver, receive: gated } : receiver,
+    receiver,
     ready: inbox?.probe ?? Effect.void,
     metrics: Effect.sync(() =>
       inbox === null ? "" : Metrics.render(ReceivingMetrics.make(receiver.stats(), inbox.stats()))

@@ -31,13 +31,19 @@ dashboard: { listen: off }
     second,
     run: (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
       world.run(args, { ...env, ...more }),
-    serve: Effect.sync(() => {
+    /** Starts `tributary serve` and waits until it is ready. */
+    serve: Effect.gen(function* () {
       const command = world.command(["serve", "--json"], env)
-      let text = ""
-      let errors = ""
-      command.child.stdout!.on("data", (chunk: Buffer) => (text += chunk.toString()))
-      command.child.stderr!.on("data", (chunk: Buffer) => (errors += chunk.toString()))
-      return { ...command, text: () => text, errors: () => errors }
+      const output = { text: "", errors: "" }
+      command.child.stdout!.on("data", (chunk: Buffer) => (output.text += chunk.toString()))
+      command.child.stderr!.on("data", (chunk: Buffer) => (output.errors += chunk.toString()))
+      yield* until(
+        "serve is ready",
+        Effect.sync(() => ({ ...output })),
+        ({ text }) => text.includes("\n"),
+        60
+      )
+      return output
     })
   }
 })
@@ -66,12 +72,15 @@ const runsDone = (world: World, company: number) =>
     ([row]) => row!.runs
   )
 
-const ready = (serve: { readonly text: () => string; readonly errors: () => string }) =>
+/** Waits until the process has applied the last change of the companies. */
+const applied = (world: World) =>
   until(
-    "serve is ready",
-    Effect.sync(() => ({ text: serve.text(), errors: serve.errors() })),
-    ({ text }) => text.includes("\n"),
-    60
+    "the last revision is applied",
+    world.query<{ isApplied: boolean }>(
+      `select company_revision >= (select revision from tributary.company_revision) as "isApplied"
+         from tributary.processes_alive`
+    ),
+    ([row, ...others]) => others.length === 0 && row?.isApplied === true
   )
 
 describe("a company of the warehouse", () => {
@@ -82,7 +91,6 @@ describe("a company of the warehouse", () => {
         Effect.gen(function* () {
           const { world, run, serve } = yield* makeInstallation(true)
           const running = yield* serve
-          yield* ready(running)
           yield* until("north is synced", rowsOf(world, 1), (rows) => rows > 0)
           assert.strictEqual(yield* rowsOf(world, 2), 0)
 
@@ -95,18 +103,7 @@ describe("a company of the warehouse", () => {
           assert.notInclude(stored!.sealed, "tok")
 
           succeed(yield* run(["company", "pause", "south"]))
-          const [{ revision }] = (yield* world.query<{ revision: string }>(
-            "select revision::text as revision from tributary.company_revision"
-          )) as [{ revision: string }]
-          const applied = (wanted: string) =>
-            until(
-              `revision ${wanted} is applied`,
-              world.query<{ revision: string }>(
-                "select company_revision::text as revision from tributary.processes_alive"
-              ),
-              (rows) => rows.length === 1 && Number(rows[0]!.revision) >= Number(wanted)
-            )
-          yield* applied(revision)
+          yield* applied(world)
           const paused = yield* runsDone(world, 2)
           const north = yield* runsDone(world, 1)
           yield* until("north goes on", runsDone(world, 1), (id) => id > north)
@@ -139,7 +136,7 @@ describe("a company of the warehouse", () => {
           const after = yield* runsDone(world, 1)
           yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after)
           assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)
-          assert.notInclude(running.errors(), "company north:")
+          assert.notInclude(running.errors, "company north:")
         })
       ),
     { timeout: 180_000 }
@@ -153,8 +150,7 @@ describe("a company of the warehouse", () => {
           const { world, run, serve, second } = yield* makeInstallation(false)
           let number = 0
           const running = yield* serve
-          yield* ready(running)
-          const { listening } = JSON.parse(running.text()) as { listening: string }
+          const { listening } = JSON.parse(running.text) as { listening: string }
           succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
           yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
 
@@ -179,14 +175,7 @@ describe("a company of the warehouse", () => {
 
           const other = yield* Effect.promise(() => world.reference.token(2))
           succeed(yield* run(["company", "rotate-token", "south", "--token-env", "OTHER"], { OTHER: other }))
-          yield* until(
-            "the new token is applied",
-            world.query<{ isApplied: boolean }>(
-              `select company_revision = (select revision from tributary.company_revision) as "isApplied"
-                 from tributary.processes_alive`
-            ),
-            ([row]) => row?.isApplied === true
-          )
+          yield* applied(world)
           yield* world.control("POST", "/tokens/revoke", { token: second })
           const before = yield* runsDone(world, 2)
           yield* until("south is synced with the new token", runsDone(world, 2), (id) => id > before)

@@ -78,11 +78,8 @@ describe("the companies of the warehouse", () => {
       const read = yield* StoredCompanies.read(inFile)
       assert.deepStrictEqual(Object.keys(tokensOf(read)), ["south"])
       assert.deepStrictEqual(
-        read.unusable.map(({ name, problem }) => [name, /does not open|configuration file/.exec(problem)?.[0]]),
-        [
-          ["moved", "does not open"],
-          ["north", "configuration file"]
-        ]
+        read.unusable.map(({ name, problem }) => `${name} ${/does not open|configuration file/.exec(problem)?.[0]}`),
+        ["moved does not open", "north configuration file"]
       )
       const wrong = yield* StoredCompanies.read({ ...settings, companiesKey: otherKey })
       assert.deepStrictEqual([wrong.companies.length, wrong.unusable.length], [0, 3])
@@ -114,22 +111,6 @@ describe("the companies of the warehouse", () => {
 
   it.effect("leave no row behind when they are erased, and no other company loses one", () =>
     Effect.gen(function* () {
-      const tables = yield* execute<{ name: string }>(
-        `select c.relname as name from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r'
-            and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname in ('company', 'company_id'))`
-      )
-      const erased = (yield* execute<{ name: string }>(
-        `select replace(name, 'tributary.', '') as name from (${Removal.relationsStatement.text.replace("$1", "array['tributary']")}) r`
-      )).map(({ name }) => name)
-      assert.deepStrictEqual(
-        tables
-          .map(({ name }) => name)
-          .filter((name) => !erased.includes(name))
-          .toSorted(),
-        ["company_receipts", "company_settings"]
-      )
-      assert.isBelow(erased.indexOf("outbox"), erased.indexOf("pushes"))
-
       yield* execute("create schema if not exists kept")
       yield* execute("create table kept.things (_company_id bigint, id bigint)")
       yield* execute("insert into kept.things values (1, 1), (2, 1), (2, 2)")

@@ -11,50 +11,24 @@ import { untilSeen } from "../../support/reference.ts"
 type Side = "from" | "to"
 type State = ReadonlyArray<"active" | "leaving" | "arriving">
 
-/** The command is killed before the statement goes to its database; a second one is expected after the first. */
-interface Step {
-  readonly name: string
-  readonly side: Side
-  readonly statements: ReadonlyArray<RegExp>
-  /** The states of the company in both warehouses from then on. */
-  readonly states: readonly [from: State, to: State]
-}
+/**
+ * The command is killed before the statement goes to its database; a second one is expected after the first. Then the
+ * company has these states in both warehouses.
+ */
+type Step = readonly [name: string, side: Side, statements: ReadonlyArray<RegExp>, from: State, to: State]
 
 const given = /delete from tributary\.company_settings where company = \$1 and move_id/
 const deletion = /delete_company_rows/
+const copy = /insert into tributary\.company_settings/
+const commit = /^commit$/i
 const steps: ReadonlyArray<Step> = [
-  {
-    name: "before the company is stopped",
-    side: "from",
-    statements: [/set move_state = 'leaving'/],
-    states: [["active"], []]
-  },
-  {
-    name: "while the rows are copied",
-    side: "to",
-    statements: [/insert into tributary\.company_settings/],
-    states: [["leaving"], []]
-  },
-  {
-    name: "before the copy is committed",
-    side: "to",
-    statements: [/insert into tributary\.company_settings/, /^commit$/i],
-    states: [["leaving"], []]
-  },
-  { name: "before the rows are deleted", side: "from", statements: [deletion], states: [["leaving"], ["arriving"]] },
-  {
-    name: "before the company is given away",
-    side: "from",
-    statements: [deletion, /^commit$/i],
-    states: [["leaving"], ["arriving"]]
-  },
-  { name: "before the settings are deleted", side: "from", statements: [given], states: [["leaving"], ["arriving"]] },
-  {
-    name: "before the company is active",
-    side: "to",
-    statements: [/set move_id = null, move_state = null/],
-    states: [[], ["arriving"]]
-  }
+  ["before the company is stopped", "from", [/set move_state = 'leaving'/], ["active"], []],
+  ["while the rows are copied", "to", [copy], ["leaving"], []],
+  ["before the copy is committed", "to", [copy, commit], ["leaving"], []],
+  ["before the rows are deleted", "from", [deletion], ["leaving"], ["arriving"]],
+  ["before the company is given away", "from", [deletion, commit], ["leaving"], ["arriving"]],
+  ["before the settings are deleted", "from", [given], ["leaving"], ["arriving"]],
+  ["before the company is active", "to", [/set move_id = null, move_state = null/], [], ["arriving"]]
 ]
 
 const states = ({ from, to }: Warehouses) =>
@@ -82,7 +56,7 @@ describe("tributary company move", () => {
             (one) => Effect.promise(() => one.close())
           )
         const taps = { from: yield* tapOf(from.url), to: yield* tapOf(to.url) }
-        const killAt = Effect.fnUntraced(function* ({ name, side, statements, states: expected }: Step) {
+        const killAt = Effect.fnUntraced(function* ([name, side, statements, ...expected]: Step) {
           const left = [...statements]
           let kill = () => {}
           taps[side === "from" ? "to" : "from"].watch(() => {})

@@ -18,6 +18,10 @@ import { makeGate } from "../../support/gate.ts"
 import { databaseUrl, layerWarehouse, otherProcess, processAt } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
+/** A process that owns buckets until the end of the scope. */
+const join = (database: Database["Service"], keeper: (bucket: number) => Effect.Effect<never> = () => Effect.never) =>
+  Layer.build(Layer.fresh(ClusterOwnership.make(database).layer(keeper)))
+
 layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("ownership by the engine", (it) => {
   ownershipContract((title, effect) => it.effect(title, effect), {
     make: () => Effect.map(otherProcess, ClusterOwnership.make),
@@ -37,18 +41,16 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
           ),
           (addresses) => addresses.join() === expected.join()
         )
-      const join = Effect.flatMap(otherProcess, (database) =>
-        Layer.build(Layer.fresh(ClusterOwnership.make(database).layer(() => Effect.never)))
-      )
-      yield* join
+      const joinAnother = Effect.flatMap(otherProcess, (database) => join(database))
+      yield* joinAnother
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* join
+          yield* joinAnother
           yield* areRegistered("process-0:0", "process-1:0")
         })
       )
       yield* areRegistered("process-0:0")
-      yield* join
+      yield* joinAnother
       yield* areRegistered("process-0:0", "process-1:0")
     })
   )
@@ -58,12 +60,13 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
       const gate = yield* makeGate(yield* databaseUrl, 10)
       const database = yield* processAt(gate.url)
       const owned = new Set<number>()
-      const keeper = (bucket: number) =>
-        Effect.acquireRelease(
+      yield* join(database, (bucket) =>
+        Effect.acquireUseRelease(
           Effect.sync(() => owned.add(bucket)),
+          () => Effect.never,
           () => Effect.sync(() => owned.delete(bucket))
-        ).pipe(Effect.andThen(Effect.never))
-      yield* Layer.build(Layer.fresh(ClusterOwnership.make(database).layer(keeper)))
+        )
+      )
       const owns = (count: number) =>
         until(
           `the process owns ${count} buckets`,
@@ -78,8 +81,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
       // Another process joins and leaves: each time half of the locks change hands.
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const other = yield* otherProcess
-          yield* Layer.build(Layer.fresh(ClusterOwnership.make(other).layer(() => Effect.never)))
+          yield* join(yield* otherProcess)
           yield* until(
             "the other process has its share",
             Effect.sync(() => owned.size),
@@ -122,23 +124,17 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
     Effect.gen(function* () {
       const other = yield* Layer.build(Layer.fresh(layerWarehouse))
       const owned = { here: 0, there: 0 }
-      const join = (name: keyof typeof owned) =>
+      const joinAs = (name: keyof typeof owned) =>
         Effect.flatMap(Database, (database) =>
-          Layer.build(
-            Layer.fresh(
-              ClusterOwnership.make(database).layer(() =>
-                Effect.andThen(
-                  Effect.sync(() => {
-                    owned[name] += 1
-                  }),
-                  Effect.never
-                )
-              )
-            )
+          join(database, () =>
+            Effect.suspend(() => {
+              owned[name] += 1
+              return Effect.never
+            })
           )
         )
-      yield* join("here")
-      yield* Effect.provideContext(join("there"), other)
+      yield* joinAs("here")
+      yield* Effect.provideContext(joinAs("there"), other)
       yield* until(
         "both own every bucket",
         Effect.sync(() => [owned.here, owned.there]),

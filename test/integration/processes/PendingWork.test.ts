@@ -5,7 +5,7 @@ import * as Latch from "effect/Latch"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
-import { until } from "../../support/until.ts"
+import { flowing, until } from "../../support/until.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
 const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows) =>
@@ -14,7 +14,7 @@ const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows)
     .toSorted()
 )
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the watch for pending work", (it) => {
+layer(layerWarehouse, { timeout: "60 seconds" })("the watch for pending work", (it) => {
   it.effect("finds due events, refetch requests and inserted rows, and nothing else", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -70,18 +70,15 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* sql`insert into tributary.outbox (company, resource, record) values ('a', 'areas', '{"name": "a"}')`
       for (let times = 0; times < 2; times += 1) {
         yield* busy.close
-        yield* busy.await
+        yield* flowing(busy.await)
       }
       assert.isFalse(idle.isOpen())
       yield* sql`delete from tributary.outbox where company = 'a'`
-      yield* until(
-        "the work is done",
-        Effect.delay(
-          Effect.sync(() => busy.isOpen()),
-          0
-        ).pipe(Effect.tap(() => busy.close)),
-        (isOpen) => !isOpen
+      const wasOpen = Effect.tap(
+        Effect.sync(() => busy.isOpen()),
+        () => busy.close
       )
+      yield* until("the work is done", wasOpen, (isOpen) => !isOpen)
     })
   )
 })
