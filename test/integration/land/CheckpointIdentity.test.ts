@@ -339,9 +339,9 @@ describe("a checkpoint", () => {
         source.requests.length = 0
         const { connector } = yield* disturbed(source, "5", execute(change))
         yield* checked({ connector, full: true, batchRecordsMax: 1 }).pipe(clockIsRight)
-        assert.deepStrictEqual(
-          source.requests.map(({ token }) => token),
-          [null, "5", null, "5"]
+        assert.lengthOf(
+          source.requests.filter(({ token }) => token === null),
+          2
         )
       })
     )
