@@ -17,7 +17,7 @@ import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { certificate } from "../../support/certificate.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
-import { settled, until } from "../../support/until.ts"
+import { flowing, settled, until } from "../../support/until.ts"
 
 const secret = "whsec_of_acme"
 const other = "whsec_of_bolt"
@@ -85,7 +85,7 @@ const exchange = (port: number, pieces: Iterable<string | Buffer>, options: { re
     socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")))
     socket.on("close", () => resume(Effect.succeed(text)))
     return Effect.sync(() => socket.destroy())
-  })
+  }).pipe(flowing)
 
 const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]))
 
@@ -102,10 +102,12 @@ const rawDelivery = (body: string, headers: ReadonlyArray<string> = []) =>
 const good = (id: string, more: ReadonlyArray<string> = []) => rawDelivery(bodyOf(id), more)
 
 const ask = (url: string, options: RequestInit = {}) =>
-  Effect.promise(async () => {
-    const response = await fetch(url, options)
-    return { status: response.status, text: await response.text(), headers: response.headers }
-  })
+  flowing(
+    Effect.promise(async () => {
+      const response = await fetch(url, options)
+      return { status: response.status, text: await response.text(), headers: response.headers }
+    })
+  )
 const get = (url: string, path: string, method = "GET") => ask(`${url}${path}`, { method })
 const send = (url: string, body: string | Buffer, headers: Record<string, string> = {}, company = "acme") =>
   ask(`${url}/hooks/${company}`, {
@@ -413,7 +415,7 @@ layer(warehouse, { timeout: "30 seconds" })("the webhook HTTP server", (it) => {
             })
             request.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
             request.end(body)
-          })
+          }).pipe(flowing)
         assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
         assert.isString(yield* post(second.cert, "evt_2"))
         // A key that does not fit the certificate: the old certificate stays in use.
