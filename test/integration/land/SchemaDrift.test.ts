@@ -51,7 +51,9 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
 
 /** The fields of a resource that remarks name. */
 const fieldsIn = (notes: string, path: string) =>
-  [...notes.matchAll(new RegExp(`"${path}\\.(\\w+)"`, "g"))].map(([, name]) => name).sort()
+  [...notes.matchAll(new RegExp(`"${path}\\.(\\w+)"`, "g"))]
+    .map(([, name]) => name!)
+    .toSorted((a, b) => (a < b ? -1 : 1))
 
 const recordsOf = (resource: Resource) =>
   Effect.map(

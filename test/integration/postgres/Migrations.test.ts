@@ -151,42 +151,42 @@ describe("migrate", () => {
   )
 
   const both = { "0001_first.sql": first, "0002_second.sql": second }
-  it.effect.each<{ what: string; before: Record<string, string>; then: Record<string, string>; message: string }>([
+  it.effect.each<{ what: string; before: Record<string, string>; after: Record<string, string>; message: string }>([
     {
       what: "a file that changed after it was applied",
       before: both,
-      then: { ...both, "0001_first.sql": `${first} ` },
+      after: { ...both, "0001_first.sql": `${first} ` },
       message: "migration 0001_first.sql was changed after it was applied: undo the change and make it in a new file"
     },
     {
       what: "a new file with a lower number than an applied one",
       before: { "0002_first.sql": first },
-      then: { "0001_late.sql": "select 1", "0002_first.sql": first },
+      after: { "0001_late.sql": "select 1", "0002_first.sql": first },
       message: "migration 0001_late.sql comes before one that was applied already (0002): rename it to 0003_late.sql"
     },
     {
       what: "a database that a newer program has migrated",
       before: both,
-      then: { "0001_first.sql": first },
+      after: { "0001_first.sql": first },
       message: "0002_second.sql was applied by a newer version of this program"
     },
     {
       what: "an installation that lacks an applied file",
       before: both,
-      then: { "0002_second.sql": second },
+      after: { "0002_second.sql": second },
       message: "0001_first.sql was applied to this database and is missing here"
     },
     {
       what: "a file that ends the transaction",
       before: {},
-      then: { "0001_commit.sql": "commit; begin" },
+      after: { "0001_commit.sql": "commit; begin" },
       message: "0001_commit.sql ends the transaction"
     }
-  ])("rejects $what", ({ before, then, message }) =>
+  ])("rejects $what", ({ before, after, message }) =>
     run(
       Effect.gen(function* () {
         yield* migrate({ folder: yield* folderOf(before) })
-        assert.include((yield* refused(yield* folderOf(then))).message, message)
+        assert.include((yield* refused(yield* folderOf(after))).message, message)
       })
     )
   )

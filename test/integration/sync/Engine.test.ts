@@ -96,8 +96,10 @@ describe("the sync engine", () => {
         // A full scan finds rows beyond the overlap.
         source.script = list(
           minutes(32),
-          ...[thing(1, "a", 60), thing(2, "four minutes late", minutes(16))],
-          ...[thing(3, "in time", minutes(20)), thing(4, "too late", minutes(1))]
+          thing(1, "a", 60),
+          thing(2, "four minutes late", minutes(16)),
+          thing(3, "in time", minutes(20)),
+          thing(4, "too late", minutes(1))
         )
         const full = yield* run(source, companyId, { full: true })
         assert.deepStrictEqual([full.totals.inserted, full.totals.late], [2, 1])
