@@ -9,6 +9,7 @@ import { generate } from "selfsigned"
 import type { Finding } from "../../src/cli/doctor/Finding.ts"
 import { hooked } from "../integration/subscriptions/commandSupport.ts"
 import { makeWorld, type World } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
 
 interface Examined {
   readonly code: number | null
@@ -101,198 +102,190 @@ const madeFor = (fromDays: number, toDays: number) =>
   })
 
 describe("tributary doctor", () => {
-  it.live("passes a new installation, reports the missing migrations and changes nothing", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld(empty)
-      const fresh = yield* examine(world)
-      assert.strictEqual(fresh.code, 0)
-      const well = ["node", "time zones", "configuration", "database", "database version", "encoding", "rights"]
-      const far = ["connections", "address", "clock", "token", "scopes", "budget", "page"]
-      for (const check of [...well, ...far]) {
-        assert.isTrue(fresh.of(check).length > 0 && fresh.of(check).every(({ status }) => status === "ok"), check)
-      }
-      assertFindings(fresh, null, [
-        "migrations warning: nothing was synced into it yet -> tributary sync",
-        "freshness skipped: not up to date",
-        "subscription skipped: webhooks.public_url is not set"
-      ])
-      assert.deepStrictEqual(
-        yield* world.query("select nspname from pg_namespace where nspname in ('tributary', 'erp')"),
-        []
-      )
-      // Doctor does not create an embedded Postgres that does not exist yet.
-      const embedded = yield* examine(world, { DATABASE_URL: "" })
-      assertFindings(embedded, 0, ["database warning: does not exist yet -> tributary sync creates and fills it"])
-      assert.isAbove(embedded.of("disk").length, 0)
-      assert.deepStrictEqual(readdirSync(world.folder), [])
+  liveTest("passes a new installation, reports the missing migrations and changes nothing", function* () {
+    const world = yield* makeWorld(empty)
+    const fresh = yield* examine(world)
+    assert.strictEqual(fresh.code, 0)
+    const well = ["node", "time zones", "configuration", "database", "database version", "encoding", "rights"]
+    const far = ["connections", "address", "clock", "token", "scopes", "budget", "page"]
+    for (const check of [...well, ...far]) {
+      assert.isTrue(fresh.of(check).length > 0 && fresh.of(check).every(({ status }) => status === "ok"), check)
+    }
+    assertFindings(fresh, null, [
+      "migrations warning: nothing was synced into it yet -> tributary sync",
+      "freshness skipped: not up to date",
+      "subscription skipped: webhooks.public_url is not set"
+    ])
+    assert.deepStrictEqual(
+      yield* world.query("select nspname from pg_namespace where nspname in ('tributary', 'erp')"),
+      []
+    )
+    // Doctor does not create an embedded Postgres that does not exist yet.
+    const embedded = yield* examine(world, { DATABASE_URL: "" })
+    assertFindings(embedded, 0, ["database warning: does not exist yet -> tributary sync creates and fills it"])
+    assert.isAbove(embedded.of("disk").length, 0)
+    assert.deepStrictEqual(readdirSync(world.folder), [])
 
-      const shown = yield* world.run(["doctor"])
-      assert.strictEqual(shown.code, 0)
-      assert.match(shown.stdout, /^ok {7}token +main: accepted, company 1/m)
-      assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> tributary sync/m)
-      assert.match(shown.stdout, /^WARNING {2}reader functions .*pg_logical_emit_message/m)
-      assert.match(shown.stdout, /\n\n\d+ checks: \d+ ok, 2 warnings, \d+ skipped\n$/)
-      const unknownCompany = yield* world.run(["doctor", "--company", "unknown"])
-      assert.strictEqual(unknownCompany.code, 2)
-      assert.include(unknownCompany.stderr, 'there is no company "unknown"; configured: main')
+    const shown = yield* world.run(["doctor"])
+    assert.strictEqual(shown.code, 0)
+    assert.match(shown.stdout, /^ok {7}token +main: accepted, company 1/m)
+    assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> tributary sync/m)
+    assert.match(shown.stdout, /^WARNING {2}reader functions .*pg_logical_emit_message/m)
+    assert.match(shown.stdout, /\n\n\d+ checks: \d+ ok, 2 warnings, \d+ skipped\n$/)
+    const unknownCompany = yield* world.run(["doctor", "--company", "unknown"])
+    assert.strictEqual(unknownCompany.code, 2)
+    assert.include(unknownCompany.stderr, 'there is no company "unknown"; configured: main')
+  })
+
+  liveTest("reports a wrong configuration, token, scope, licence and address", function* () {
+    const world = yield* makeWorld(empty)
+    const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
+    assertFindings(bare, 2, ["configuration failed: no source is configured -> tributary init"])
+    // Checks that do not need the source run all the same.
+    assertFindings(bare, null, ["rights ok: may create and write"])
+
+    const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-is-unknown" })
+    assertFindings(wrong, 3, [
+      "token failed: 401 -> check that it was copied whole",
+      "scopes skipped: the token was not accepted"
+    ])
+    assert.notInclude(JSON.stringify(wrong.all), "a-token-that-is-unknown")
+
+    const revoked = yield* Effect.promise(() => world.reference.token(1))
+    yield* world.control("POST", "/tokens/revoke", { token: revoked })
+    assertFindings(yield* examine(world, { SERVICE_API_TOKEN: revoked }), 3, [
+      "token failed: token_revoked -> issue a new one"
+    ])
+
+    const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read", "payroll:read"]))
+    yield* world.control("PUT", "/companies/1", { features: { payroll: false } })
+    assertFindings(yield* examine(world, { SERVICE_API_TOKEN: poor }), 0, [
+      "scopes warning: the token lacks the scope orders:read:  -> give the token",
+      "scopes warning: the module payroll is not licensed:  -> give the token"
+    ])
+
+    world.configure(
+      [
+        "companies:",
+        "  - name: north",
+        "    token_env: NORTH_TOKEN",
+        "    resources: [customers, orders, orderlines]",
+        "  - name: twin",
+        "    token_env: SERVICE_API_TOKEN",
+        "freshness: { resources: { custommers: 5 } }",
+        "schedule: { resources: { ordders: off } }",
+        "budget: { requests_per_minute: 900 }"
+      ].join("\n")
+    )
+    assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 3, [
+      "scopes failed: the token lacks the scope orders:read: orders, orderlines -> leave the resources out",
+      "configuration warning: freshness.resources names custommers -> correct or remove it",
+      "configuration warning: schedule.resources names ordders -> correct or remove it",
+      "token warning: north and twin are tokens of the same company, 1 -> leave one of them out",
+      "budget warning: 900 requests a minute -> 600 or less"
+    ])
+    const one = yield* examine(world, { NORTH_TOKEN: poor }, ["--company", "twin"])
+    assert.strictEqual(one.code, 0)
+    assert.deepStrictEqual(
+      one.of("scopes").map(({ subject }) => subject),
+      ["twin"]
+    )
+
+    world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
+    assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
+      "configuration failed: company a names resources that do not exist: nonsense -> correct"
+    ])
+    world.configure("freshnes: {}\n")
+    assertFindings(yield* examine(world), 2, [
+      "configuration failed: freshnes: there is no such setting -> tributary init",
+      "node ok: Node "
+    ])
+    world.configure("{}\n")
+
+    assertFindings(yield* examine(world, { SERVICE_API_URL: "http://127.0.0.1:1/!/api/v2" }), 5, [
+      "address failed: ECONNREFUSED -> whether the service is up"
+    ])
+    assertFindings(yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" }), 5, [
+      "address failed: the name erp.invalid is not known -> the spelling of the address"
+    ])
+    assertFindings(yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") }), 2, [
+      "token failed:  -> "
+    ])
+
+    writeFileSync(join(world.folder, ".env"), "A=1\n")
+    chmodSync(join(world.folder, ".env"), 0o644)
+    writeFileSync(join(world.folder, ".gitignore"), "node_modules\n")
+    assertFindings(yield* examine(world), null, [
+      ".env warning: mode 644 -> chmod 600 .env",
+      ".env warning: .gitignore does not name it -> add a line .env"
+    ])
+  })
+
+  liveTest("reports untrusted, expired and soon expiring certificates, and a clock difference", function* () {
+    const world = yield* makeWorld(empty)
+    const trusted = (pem: string) => {
+      const file = join(world.folder, "ca.pem")
+      writeFileSync(file, pem)
+      return file
+    }
+    const good = yield* madeFor(-10, 400)
+    const url = yield* tlsFront(world.reference.baseUrl, good)
+    assertFindings(yield* examine(world, { SERVICE_API_URL: url }), 5, [
+      "address failed: DEPTH_ZERO_SELF_SIGNED_CERT -> NODE_EXTRA_CA_CERTS="
+    ])
+    const accepted = yield* examine(world, { SERVICE_API_URL: url, NODE_EXTRA_CA_CERTS: trusted(good.cert) })
+    assertFindings(accepted, 0, ["certificate ok: valid for 399 more days", "token ok: accepted, company 1"])
+    const other = yield* examine(world, {
+      SERVICE_API_URL: url.replace("localhost", "127.0.0.1"),
+      NODE_EXTRA_CA_CERTS: trusted(good.cert)
     })
-  )
+    assertFindings(other, null, [
+      "address failed: ERR_TLS_CERT_ALTNAME_INVALID -> the name that the certificate is for"
+    ])
 
-  it.live("reports a wrong configuration, token, scope, licence and address", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld(empty)
-      const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
-      assertFindings(bare, 2, ["configuration failed: no source is configured -> tributary init"])
-      // Checks that do not need the source run all the same.
-      assertFindings(bare, null, ["rights ok: may create and write"])
-
-      const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-is-unknown" })
-      assertFindings(wrong, 3, [
-        "token failed: 401 -> check that it was copied whole",
-        "scopes skipped: the token was not accepted"
-      ])
-      assert.notInclude(JSON.stringify(wrong.all), "a-token-that-is-unknown")
-
-      const revoked = yield* Effect.promise(() => world.reference.token(1))
-      yield* world.control("POST", "/tokens/revoke", { token: revoked })
-      assertFindings(yield* examine(world, { SERVICE_API_TOKEN: revoked }), 3, [
-        "token failed: token_revoked -> issue a new one"
-      ])
-
-      const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read", "payroll:read"]))
-      yield* world.control("PUT", "/companies/1", { features: { payroll: false } })
-      assertFindings(yield* examine(world, { SERVICE_API_TOKEN: poor }), 0, [
-        "scopes warning: the token lacks the scope orders:read:  -> give the token",
-        "scopes warning: the module payroll is not licensed:  -> give the token"
-      ])
-
-      world.configure(
-        [
-          "companies:",
-          "  - name: north",
-          "    token_env: NORTH_TOKEN",
-          "    resources: [customers, orders, orderlines]",
-          "  - name: twin",
-          "    token_env: SERVICE_API_TOKEN",
-          "freshness: { resources: { custommers: 5 } }",
-          "schedule: { resources: { ordders: off } }",
-          "budget: { requests_per_minute: 900 }"
-        ].join("\n")
-      )
-      assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 3, [
-        "scopes failed: the token lacks the scope orders:read: orders, orderlines -> leave the resources out",
-        "configuration warning: freshness.resources names custommers -> correct or remove it",
-        "configuration warning: schedule.resources names ordders -> correct or remove it",
-        "token warning: north and twin are tokens of the same company, 1 -> leave one of them out",
-        "budget warning: 900 requests a minute -> 600 or less"
-      ])
-      const one = yield* examine(world, { NORTH_TOKEN: poor }, ["--company", "twin"])
-      assert.strictEqual(one.code, 0)
-      assert.deepStrictEqual(
-        one.of("scopes").map(({ subject }) => subject),
-        ["twin"]
-      )
-
-      world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
-      assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
-        "configuration failed: company a names resources that do not exist: nonsense -> correct"
-      ])
-      world.configure("freshnes: {}\n")
-      assertFindings(yield* examine(world), 2, [
-        "configuration failed: freshnes: there is no such setting -> tributary init",
-        "node ok: Node "
-      ])
-      world.configure("{}\n")
-
-      assertFindings(yield* examine(world, { SERVICE_API_URL: "http://127.0.0.1:1/!/api/v2" }), 5, [
-        "address failed: ECONNREFUSED -> whether the service is up"
-      ])
-      assertFindings(yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" }), 5, [
-        "address failed: the name erp.invalid is not known -> the spelling of the address"
-      ])
-      assertFindings(yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") }), 2, [
-        "token failed:  -> "
-      ])
-
-      writeFileSync(join(world.folder, ".env"), "A=1\n")
-      chmodSync(join(world.folder, ".env"), 0o644)
-      writeFileSync(join(world.folder, ".gitignore"), "node_modules\n")
-      assertFindings(yield* examine(world), null, [
-        ".env warning: mode 644 -> chmod 600 .env",
-        ".env warning: .gitignore does not name it -> add a line .env"
-      ])
+    const old = yield* madeFor(-20, -3)
+    const expired = yield* examine(world, {
+      SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, old),
+      NODE_EXTRA_CA_CERTS: trusted(old.cert)
     })
-  )
-
-  it.live("reports untrusted, expired and soon expiring certificates, and a clock difference", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld(empty)
-      const trusted = (pem: string) => {
-        const file = join(world.folder, "ca.pem")
-        writeFileSync(file, pem)
-        return file
-      }
-      const good = yield* madeFor(-10, 400)
-      const url = yield* tlsFront(world.reference.baseUrl, good)
-      assertFindings(yield* examine(world, { SERVICE_API_URL: url }), 5, [
-        "address failed: DEPTH_ZERO_SELF_SIGNED_CERT -> NODE_EXTRA_CA_CERTS="
-      ])
-      const accepted = yield* examine(world, { SERVICE_API_URL: url, NODE_EXTRA_CA_CERTS: trusted(good.cert) })
-      assertFindings(accepted, 0, ["certificate ok: valid for 399 more days", "token ok: accepted, company 1"])
-      const other = yield* examine(world, {
-        SERVICE_API_URL: url.replace("localhost", "127.0.0.1"),
-        NODE_EXTRA_CA_CERTS: trusted(good.cert)
-      })
-      assertFindings(other, null, [
-        "address failed: ERR_TLS_CERT_ALTNAME_INVALID -> the name that the certificate is for"
-      ])
-
-      const old = yield* madeFor(-20, -3)
-      const expired = yield* examine(world, {
-        SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, old),
-        NODE_EXTRA_CA_CERTS: trusted(old.cert)
-      })
-      assertFindings(expired, 5, ["address failed: CERT_HAS_EXPIRED -> renew the certificate"])
-      const short = yield* madeFor(-20, 5)
-      const soon = yield* examine(world, {
-        SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, short),
-        NODE_EXTRA_CA_CERTS: trusted(short.cert)
-      })
-      assertFindings(soon, 0, ["certificate warning: valid for 4 more days -> renew it"])
-      assertFindings(
-        yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") }),
-        5,
-        ["address failed: does not speak TLS -> check the port"]
-      )
-
-      // Certificate files of a listener of this process.
-      for (const [name, text] of [
-        ["cert.pem", short.cert],
-        ["key.pem", short.key],
-        ["other.pem", good.key]
-      ] as const) {
-        writeFileSync(join(world.folder, name), text)
-      }
-      world.configure(
-        "webhooks: { certificate: cert.pem, key: key.pem }\ndashboard: { certificate: cert.pem, key: other.pem }\n"
-      )
-      assertFindings(yield* examine(world), 2, [
-        "webhook certificate warning: valid for 4 more days -> renew it",
-        "page certificate failed: other.pem is not the key of -> the two files of one certificate"
-      ])
-
-      world.configure("{}\n")
-      yield* world.control("POST", "/clock", { advanceSeconds: 930 })
-      assertFindings(yield* examine(world), 0, [
-        "clock warning: the service's clock is 15 min ahead of this machine's -> NTP"
-      ])
-      world.configure("webhooks: { public_url: 'https://hooks.invalid' }\n")
-      assertFindings(yield* examine(world), null, [
-        "clock failed: webhook deliveries are refused -> NTP",
-        "webhook address failed: the name hooks.invalid is not known -> spelling"
-      ])
+    assertFindings(expired, 5, ["address failed: CERT_HAS_EXPIRED -> renew the certificate"])
+    const short = yield* madeFor(-20, 5)
+    const soon = yield* examine(world, {
+      SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, short),
+      NODE_EXTRA_CA_CERTS: trusted(short.cert)
     })
-  )
+    assertFindings(soon, 0, ["certificate warning: valid for 4 more days -> renew it"])
+    assertFindings(yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("http:", "https:") }), 5, [
+      "address failed: does not speak TLS -> check the port"
+    ])
+
+    // Certificate files of a listener of this process.
+    for (const [name, text] of [
+      ["cert.pem", short.cert],
+      ["key.pem", short.key],
+      ["other.pem", good.key]
+    ] as const) {
+      writeFileSync(join(world.folder, name), text)
+    }
+    world.configure(
+      "webhooks: { certificate: cert.pem, key: key.pem }\ndashboard: { certificate: cert.pem, key: other.pem }\n"
+    )
+    assertFindings(yield* examine(world), 2, [
+      "webhook certificate warning: valid for 4 more days -> renew it",
+      "page certificate failed: other.pem is not the key of -> the two files of one certificate"
+    ])
+
+    world.configure("{}\n")
+    yield* world.control("POST", "/clock", { advanceSeconds: 930 })
+    assertFindings(yield* examine(world), 0, [
+      "clock warning: the service's clock is 15 min ahead of this machine's -> NTP"
+    ])
+    world.configure("webhooks: { public_url: 'https://hooks.invalid' }\n")
+    assertFindings(yield* examine(world), null, [
+      "clock failed: webhook deliveries are refused -> NTP",
+      "webhook address failed: the name hooks.invalid is not known -> spelling"
+    ])
+  })
 
   it.live(
     "reports a database that is unreachable, unsuitable or migrated by another version",
@@ -382,82 +375,81 @@ describe("tributary doctor", () => {
     { timeout: 240_000 }
   )
 
-  it.live("reports what is late, paused, abandoned or needs a person", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld(empty)
-      world.configure(
-        "companies:\n  - { name: main, token_env: SERVICE_API_TOKEN, resources: [customers, orders, invoices] }\n"
-      )
-      const first = yield* world.run(["sync", "customers", "orders"])
-      assert.strictEqual(first.code, 0, first.stderr)
-      yield* world.query(
-        `update tributary.runs set started_at = started_at - interval '3 hours' where resource = 'customers'`
-      )
-      yield* world.query(
-        `insert into tributary.runs (company_id, resource, kind, status, fence, resumed, started_at)
+  liveTest("reports what is late, paused, abandoned or needs a person", function* () {
+    const world = yield* makeWorld(empty)
+    world.configure(
+      "companies:\n  - { name: main, token_env: SERVICE_API_TOKEN, resources: [customers, orders, invoices] }\n"
+    )
+    const first = yield* world.run(["sync", "customers", "orders"])
+    assert.strictEqual(first.code, 0, first.stderr)
+    yield* world.query(
+      `update tributary.runs set started_at = started_at - interval '3 hours' where resource = 'customers'`
+    )
+    yield* world.query(
+      `insert into tributary.runs (company_id, resource, kind, status, fence, resumed, started_at)
              values (1, 'orders', 'full', 'running', 1, false, tributary.now() - interval '2 hours')`
-      )
-      yield* world.query(
-        `insert into tributary.quarantine (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+    )
+    yield* world.query(
+      `insert into tributary.quarantine (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
              select 1, 'customers', 'x', '{}', min(id), 'GET /customers', now(), now() from tributary.runs`
-      )
-      yield* world.query(
-        `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, last_error)
+    )
+    yield* world.query(
+      `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, last_error)
              values ('main', 'evt_1', 'items.created', now(), '', 'dead_letter', 'x')`
-      )
-      yield* world.query(
-        `insert into tributary.tasks (company, resource, kind, paused_at, failures, error, remedy)
+    )
+    yield* world.query(
+      `insert into tributary.tasks (company, resource, kind, paused_at, failures, error, remedy)
              values ('main', 'customers', 'sync', tributary.now(), 0, null, null),
                     ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask a person')`
-      )
-      yield* world.query(
-        `insert into tributary.field_findings (company_id, resource, field, kind, runs, rows, first_run_id, last_run_id, found_at)
+    )
+    yield* world.query(
+      `insert into tributary.field_findings (company_id, resource, field, kind, runs, rows, first_run_id, last_run_id, found_at)
              values (1, 'customers', 'age', 'volatile', 3, 40, 1, 1, tributary.now()),
                     (1, 'customers', 'url', 'volatile', 2, 40, 1, 1, tributary.now()),
                     (1, 'orders', 'name', 'absent', 1, 25, 1, 1, tributary.now())`
-      )
-      const late = yield* examine(world)
-      assertFindings(late, 0, [
-        "fields warning: customers.age: changed in 40 records -> ignore_fields: [age]",
-        "fields warning: orders.name: no record of the last full scan -> ask the operator"
-      ])
-      assert.lengthOf(late.of("fields"), 2)
-      assertFindings(late, null, [
-        "freshness warning: 1 of 3 resources late: customers (3 h, target 15 min) -> tributary serve",
-        "freshness warning: never read: invoices -> tributary sync",
-        "runs warning: 1 run is recorded as running -> tributary sync ends them",
-        "quarantine warning: 1 record could not be landed -> tributary.quarantine",
-        "events warning: 1 dead letter -> webhooks replay",
-        "serve warning: no tributary serve runs for main -> tributary serve",
-        "schedule warning: 1 task is paused: main customers -> resume them",
-        "schedule warning: main orders 3 times in a row: it was refused -> ask a person"
-      ])
+    )
+    const late = yield* examine(world)
+    assertFindings(late, 0, [
+      "fields warning: customers.age: changed in 40 records -> ignore_fields: [age]",
+      "fields warning: orders.name: no record of the last full scan -> ask the operator"
+    ])
+    assert.lengthOf(late.of("fields"), 2)
+    assertFindings(late, null, [
+      "freshness warning: 1 of 3 resources late: customers (3 h, target 15 min) -> tributary serve",
+      "freshness warning: never read: invoices -> tributary sync",
+      "runs warning: 1 run is recorded as running -> tributary sync ends them",
+      "quarantine warning: 1 record could not be landed -> tributary.quarantine",
+      "events warning: 1 dead letter -> webhooks replay",
+      "serve warning: no tributary serve runs for main -> tributary serve",
+      "schedule warning: 1 task is paused: main customers -> resume them",
+      "schedule warning: main orders 3 times in a row: it was refused -> ask a person"
+    ])
 
-      assertFindings(late, null, ["source ok: the warehouse's rows come from this source"])
-      const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
-      yield* world.query("update tributary.sources set address = 'https://earlier.example.com/!/api/v2'")
-      assertFindings(yield* examine(world), 2, [
-        "source failed: come from https://earlier.example.com -> --accept-new-source"
-      ])
-      yield* world.query(`update tributary.sources set address = '${source!.address}'`)
+    assertFindings(late, null, ["source ok: the warehouse's rows come from this source"])
+    const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
+    yield* world.query("update tributary.sources set address = 'https://earlier.example.com/!/api/v2'")
+    assertFindings(yield* examine(world), 2, [
+      "source failed: come from https://earlier.example.com -> --accept-new-source"
+    ])
+    yield* world.query(`update tributary.sources set address = '${source!.address}'`)
 
-      yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
-      const paused = yield* examine(world)
-      assertFindings(paused, 0, [
-        "budget warning: an answer requested a pause (Retry-After) -> tributary budget release",
-        "token warning: requests are paused for another -> utary budget release"
-      ])
-      const requests = yield* world.control("GET", "/requests")
-      assert.strictEqual(
-        JSON.stringify(requests).match(/\/me/g)?.length,
-        3,
-        "the sync and two runs of doctor asked, and none while requests are paused"
-      )
-    })
-  )
+    yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
+    const paused = yield* examine(world)
+    assertFindings(paused, 0, [
+      "budget warning: an answer requested a pause (Retry-After) -> tributary budget release",
+      "token warning: requests are paused for another -> utary budget release"
+    ])
+    const requests = yield* world.control("GET", "/requests")
+    assert.strictEqual(
+      JSON.stringify(requests).match(/\/me/g)?.length,
+      3,
+      "the sync and two runs of doctor asked, and none while requests are paused"
+    )
+  })
 
-  it.live("reports the state of subscriptions, sends a test delivery on request and decrypts the secrets", () =>
-    Effect.gen(function* () {
+  liveTest(
+    "reports the state of subscriptions, sends a test delivery on request and decrypts the secrets",
+    function* () {
       const { world, configure, run, url } = yield* hooked
       configure(`webhooks:\n  public_url: ${url}\n`)
       const token = yield* Effect.promise(() => world.reference.token(1))
@@ -490,6 +482,6 @@ describe("tributary doctor", () => {
       const barred = yield* examine(world, { MAIN_TOKEN: poor })
       assert.strictEqual(barred.of("subscription")[0]?.status, "failed")
       assertFindings(barred, null, ["subscription failed: insufficient_scope -> setup:read"])
-    })
+    }
   )
 })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import { about, check, codeOf, groupAlike, lines } from "../../src/cli/doctor/Finding.ts"
+import { test } from "../support/suite.ts"
 
 describe("the findings of tributary doctor", () => {
   it("set the exit code of the most urgent failure", () => {
@@ -48,14 +49,12 @@ describe("the findings of tributary doctor", () => {
     assert.deepStrictEqual([third, others.map(({ subject }) => subject)], [budget.ok("no pause"), ["west"]])
   })
 
-  it.effect("report a check as failed when it exceeds 10 s or throws", () =>
-    Effect.gen(function* () {
-      const waiting = yield* Effect.forkChild(check("x", null, () => Effect.never))
-      yield* TestClock.adjust("10 seconds")
-      const [late] = yield* Fiber.join(waiting)
-      assert.deepInclude(late, { status: "failed", kind: "unreachable", message: "no answer within 10 s" })
-      const [broken] = yield* check("x", null, () => Effect.die(new Error("out of order")))
-      assert.deepInclude(broken, { status: "failed", message: "the check itself failed: out of order" })
-    })
-  )
+  test("report a check as failed when it exceeds 10 s or throws", function* () {
+    const waiting = yield* Effect.forkChild(check("x", null, () => Effect.never))
+    yield* TestClock.adjust("10 seconds")
+    const [late] = yield* Fiber.join(waiting)
+    assert.deepInclude(late, { status: "failed", kind: "unreachable", message: "no answer within 10 s" })
+    const [broken] = yield* check("x", null, () => Effect.die(new Error("out of order")))
+    assert.deepInclude(broken, { status: "failed", message: "the check itself failed: out of order" })
+  })
 })

@@ -5,6 +5,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { rootFor } from "../../src/cli/Program.ts"
+import { test } from "../support/suite.ts"
 
 interface Shown {
   readonly command: Command.Command.Any
@@ -58,12 +59,10 @@ it.effect("every command has an example in its help, which it accepts", () =>
   )
 )
 
-it.effect("--help lists each command with the description that the command itself has", () =>
-  Effect.gen(function* () {
-    const listed = (args: ReadonlyArray<string>) =>
-      Effect.map(rootFor(args), ({ subcommands }) =>
-        subcommands.flatMap(({ commands }) => commands.map(({ name, description }) => ({ name, description })))
-      )
-    assert.deepStrictEqual(yield* listed(["--help"]), yield* listed([]))
-  })
-)
+test("--help lists each command with the description that the command itself has", function* () {
+  const listed = (args: ReadonlyArray<string>) =>
+    Effect.map(rootFor(args), ({ subcommands }) =>
+      subcommands.flatMap(({ commands }) => commands.map(({ name, description }) => ({ name, description })))
+    )
+  assert.deepStrictEqual(yield* listed(["--help"]), yield* listed([]))
+})

@@ -1,11 +1,12 @@
 /** The JSON log: one object per line, without secrets. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as Tracer from "effect/Tracer"
 import * as Output from "../../src/cli/Output.ts"
+import { test } from "../support/suite.ts"
 
 /** The lines that the effect writes to standard error. */
 const stderrOf = <A>(effect: Effect.Effect<A>) =>
@@ -41,49 +42,45 @@ const stderrOf = <A>(effect: Effect.Effect<A>) =>
 const secret = Redacted.make("canary-7f3-token")
 
 describe("the JSON log", () => {
-  it.effect("writes each entry as one object per line with secrets redacted", () =>
-    Effect.gen(function* () {
-      const entries = yield* stderrOf(
-        Effect.gen(function* () {
-          yield* Effect.logWarning("two\nlines", { run: 12n, token: secret })
-          yield* Effect.logError("it failed", Cause.fail(new Error("no answer"))).pipe(
-            Effect.annotateLogs({ company: "north", token: secret })
-          )
-          yield* Output.note("  printed beside the result  ")
-          yield* Output.note("tributary: the warehouse is away", "Error")
-        })
-      )
-      assert.deepStrictEqual(
-        entries.map(({ level, message }) => [level, message]),
-        [
-          ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
-          ["ERROR", "it failed"],
-          ["INFO", "printed beside the result"],
-          ["ERROR", "tributary: the warehouse is away"]
-        ]
-      )
-      assert.deepStrictEqual(entries[1]!["annotations"], { company: "north", token: "<redacted>" })
-      assert.include(String(entries[1]!["cause"]), "no answer")
-      for (const entry of entries) assert.strictEqual(String(entry["time"]).length, 24)
-      assert.notInclude(JSON.stringify(entries), "canary")
-    })
-  )
-
-  it.effect("includes trace and span ids only while traces are exported", () =>
-    Effect.gen(function* () {
-      const log = Effect.withSpan(Effect.logInfo("within"), "work")
-      const [plain] = yield* stderrOf(log)
-      assert.notProperty(plain, "trace_id")
-      const spans: Array<Tracer.Span> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = Tracer.nativeTracer.span(options)
-          spans.push(span)
-          return span
-        }
+  test("writes each entry as one object per line with secrets redacted", function* () {
+    const entries = yield* stderrOf(
+      Effect.gen(function* () {
+        yield* Effect.logWarning("two\nlines", { run: 12n, token: secret })
+        yield* Effect.logError("it failed", Cause.fail(new Error("no answer"))).pipe(
+          Effect.annotateLogs({ company: "north", token: secret })
+        )
+        yield* Output.note("  printed beside the result  ")
+        yield* Output.note("tributary: the warehouse is away", "Error")
       })
-      const [traced] = yield* stderrOf(Effect.withTracer(log, tracer))
-      assert.deepStrictEqual([traced!["trace_id"], traced!["span_id"]], [spans[0]!.traceId, spans[0]!.spanId])
+    )
+    assert.deepStrictEqual(
+      entries.map(({ level, message }) => [level, message]),
+      [
+        ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
+        ["ERROR", "it failed"],
+        ["INFO", "printed beside the result"],
+        ["ERROR", "tributary: the warehouse is away"]
+      ]
+    )
+    assert.deepStrictEqual(entries[1]!["annotations"], { company: "north", token: "<redacted>" })
+    assert.include(String(entries[1]!["cause"]), "no answer")
+    for (const entry of entries) assert.strictEqual(String(entry["time"]).length, 24)
+    assert.notInclude(JSON.stringify(entries), "canary")
+  })
+
+  test("includes trace and span ids only while traces are exported", function* () {
+    const log = Effect.withSpan(Effect.logInfo("within"), "work")
+    const [plain] = yield* stderrOf(log)
+    assert.notProperty(plain, "trace_id")
+    const spans: Array<Tracer.Span> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = Tracer.nativeTracer.span(options)
+        spans.push(span)
+        return span
+      }
     })
-  )
+    const [traced] = yield* stderrOf(Effect.withTracer(log, tracer))
+    assert.deepStrictEqual([traced!["trace_id"], traced!["span_id"]], [spans[0]!.traceId, spans[0]!.spanId])
+  })
 })

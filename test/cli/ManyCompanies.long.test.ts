@@ -4,11 +4,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted, type Scope } from "effect"
 import pg from "pg"
 import { freshDatabase } from "../support/postgres.ts"
 import { type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
+import { liveTest } from "../support/live.ts"
 
 const resources = ["salesmen", "areas", "carriers", "worktypes", "zones", "stages", "vendors", "customers"]
 
@@ -99,30 +100,28 @@ const pauseMaxMs = 20_000
 const watchedMaxMs = 80_000
 
 describe("a warehouse with hundreds of companies", () => {
-  it.live("serves 300 companies of 8 resources with steady progress and few connections", () =>
-    Effect.gen(function* () {
-      const place = yield* stand(300)
-      const serve = place.start("serve", "--json")
-      let last = { done: 0, atMs: 0 }
-      let pauseMs = 0
-      const looks = yield* Effect.promise(() =>
-        watch(place, ({ done, atMs }) => {
-          if (done > last.done || done === 0) {
-            if (last.done > 0) pauseMs = Math.max(pauseMs, atMs - last.atMs)
-            last = { done, atMs }
-          }
-          return done >= 1_200 || atMs > watchedMaxMs
-        })
-      )
-      serve.child.kill("SIGTERM")
-      const { code, stderr } = yield* Effect.promise(() => serve.done)
-      console.log(summaryOf(looks))
-      assert.strictEqual(code, 0, stderr)
-      assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, summaryOf(looks))
-      assert.isAbove(looks.at(-1)!.done, 300, summaryOf(looks))
-      assert.strictEqual(looks.at(-1)!.failed, 0)
-      assert.isBelow(pauseMs, pauseMaxMs, summaryOf(looks))
-      assert.isBelow(stderr.split("\n").length, 50, "a line for each condition, not for each company")
-    })
-  )
+  liveTest("serves 300 companies of 8 resources with steady progress and few connections", function* () {
+    const place = yield* stand(300)
+    const serve = place.start("serve", "--json")
+    let last = { done: 0, atMs: 0 }
+    let pauseMs = 0
+    const looks = yield* Effect.promise(() =>
+      watch(place, ({ done, atMs }) => {
+        if (done > last.done || done === 0) {
+          if (last.done > 0) pauseMs = Math.max(pauseMs, atMs - last.atMs)
+          last = { done, atMs }
+        }
+        return done >= 1_200 || atMs > watchedMaxMs
+      })
+    )
+    serve.child.kill("SIGTERM")
+    const { code, stderr } = yield* Effect.promise(() => serve.done)
+    console.log(summaryOf(looks))
+    assert.strictEqual(code, 0, stderr)
+    assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, summaryOf(looks))
+    assert.isAbove(looks.at(-1)!.done, 300, summaryOf(looks))
+    assert.strictEqual(looks.at(-1)!.failed, 0)
+    assert.isBelow(pauseMs, pauseMaxMs, summaryOf(looks))
+    assert.isBelow(stderr.split("\n").length, 50, "a line for each condition, not for each company")
+  })
 })

@@ -1,7 +1,8 @@
 /** `tributary plan`, compared with the number of requests that the server then records. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld, type World } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
 
 interface PlanReport {
   readonly requests: number
@@ -48,8 +49,9 @@ const rows = `select (select count(*) from tributary.runs)::int as runs, (select
   as checkpoints, (select count(*) from pg_class where relkind = 'r' and relnamespace = to_regnamespace('erp'))::int as tables`
 
 describe("tributary plan", () => {
-  it.live("estimates the requests of first, incremental and full syncs of demo data, and changes nothing", () =>
-    Effect.gen(function* () {
+  liveTest(
+    "estimates the requests of first, incremental and full syncs of demo data, and changes nothing",
+    function* () {
       const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
       // A limit that yields a duration in minutes and delays no request of this test.
       world.configure("budget: { requests_per_minute: 100000 }\n")
@@ -79,6 +81,6 @@ describe("tributary plan", () => {
 
       const full = yield* planOf(world, "--no-probe", "--full")
       within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
-    })
+    }
   )
 })

@@ -2,13 +2,14 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted, type Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as pgbouncer from "../support/pgbouncer.ts"
 import { freshDatabase } from "../support/postgres.ts"
 import { firstLine, type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
+import { liveTest } from "../support/live.ts"
 
 interface Place {
   readonly run: (...args: ReadonlyArray<string>) => ReturnType<typeof startCommand>
@@ -45,49 +46,45 @@ const queryRows = <Row extends object>(url: Redacted.Redacted, text: string) =>
 const resources = ["areas", "salesmen", "customers"]
 
 describe.skipIf(pgbouncer.absent !== null)("the commands behind PgBouncer", () => {
-  it.live("end with code 2 and change nothing in transaction mode", () =>
-    Effect.gen(function* () {
-      const { run, direct } = yield* placed("transaction", 6)
-      for (const args of [
-        ["sync", ...resources],
-        ["serve", "--listen", "127.0.0.1:0", "--dashboard", "off"]
-      ]) {
-        const { code, stderr } = yield* Effect.promise(() => run(...args).done)
-        assert.strictEqual(code, 2, stderr)
-        assert.match(stderr, /transaction pooler.*use the direct address/)
-      }
-      const doctor = yield* Effect.promise(() => run("doctor", "--json").done)
-      assert.strictEqual(doctor.code, 2, doctor.stdout)
-      assert.match(doctor.stdout, /transaction pooler/)
-      const rows = yield* queryRows<{ schemas: number }>(
-        direct,
-        "select count(*)::int as schemas from pg_namespace where nspname in ('tributary', 'erp')"
-      )
-      assert.deepStrictEqual(rows, [{ schemas: 0 }])
-    }).pipe(Effect.scoped)
-  )
+  liveTest("end with code 2 and change nothing in transaction mode", function* () {
+    const { run, direct } = yield* placed("transaction", 6)
+    for (const args of [
+      ["sync", ...resources],
+      ["serve", "--listen", "127.0.0.1:0", "--dashboard", "off"]
+    ]) {
+      const { code, stderr } = yield* Effect.promise(() => run(...args).done)
+      assert.strictEqual(code, 2, stderr)
+      assert.match(stderr, /transaction pooler.*use the direct address/)
+    }
+    const doctor = yield* Effect.promise(() => run("doctor", "--json").done)
+    assert.strictEqual(doctor.code, 2, doctor.stdout)
+    assert.match(doctor.stdout, /transaction pooler/)
+    const rows = yield* queryRows<{ schemas: number }>(
+      direct,
+      "select count(*)::int as schemas from pg_namespace where nspname in ('tributary', 'erp')"
+    )
+    assert.deepStrictEqual(rows, [{ schemas: 0 }])
+  })
 
-  it.live("sync twice and serve in session mode", () =>
-    Effect.gen(function* () {
-      const { run, direct } = yield* placed("session", 40)
-      // The role of the tests has the name of a dataset, in which Postgres' default path looks first.
-      for (const full of [[], ["--full"]]) {
-        const { code, stderr } = yield* Effect.promise(() => run("sync", ...resources, ...full).done)
-        assert.strictEqual(code, 0, stderr)
-      }
-      const rows = yield* queryRows<{ quarantined: number; rows: number }>(
-        direct,
-        `select (select count(*)::int from tributary.quarantine) as quarantined,
-                  (select count(*)::int from erp.customers) as rows`
-      )
-      assert.strictEqual(rows[0]!.quarantined, 0)
-      assert.isAbove(rows[0]!.rows, 0)
-      const serve = run("serve", "--listen", "127.0.0.1:0", "--dashboard", "off", "--json")
-      const ready = yield* Effect.promise(() => firstLine(serve))
-      assert.match(ready, /"ready":true/)
-      serve.child.kill("SIGTERM")
-      const { code, stderr } = yield* Effect.promise(() => serve.done)
+  liveTest("sync twice and serve in session mode", function* () {
+    const { run, direct } = yield* placed("session", 40)
+    // The role of the tests has the name of a dataset, in which Postgres' default path looks first.
+    for (const full of [[], ["--full"]]) {
+      const { code, stderr } = yield* Effect.promise(() => run("sync", ...resources, ...full).done)
       assert.strictEqual(code, 0, stderr)
-    }).pipe(Effect.scoped)
-  )
+    }
+    const rows = yield* queryRows<{ quarantined: number; rows: number }>(
+      direct,
+      `select (select count(*)::int from tributary.quarantine) as quarantined,
+                  (select count(*)::int from erp.customers) as rows`
+    )
+    assert.strictEqual(rows[0]!.quarantined, 0)
+    assert.isAbove(rows[0]!.rows, 0)
+    const serve = run("serve", "--listen", "127.0.0.1:0", "--dashboard", "off", "--json")
+    const ready = yield* Effect.promise(() => firstLine(serve))
+    assert.match(ready, /"ready":true/)
+    serve.child.kill("SIGTERM")
+    const { code, stderr } = yield* Effect.promise(() => serve.done)
+    assert.strictEqual(code, 0, stderr)
+  })
 })

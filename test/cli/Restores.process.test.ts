@@ -1,10 +1,12 @@
 /** Tables that were restored alone: the next sync names one command, which repairs them, and the rows are equal again. */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
 
-it.live("a warehouse whose tables were restored beside their rows is equal to the source after one repair", () =>
-  Effect.gen(function* () {
+liveTest(
+  "a warehouse whose tables were restored beside their rows is equal to the source after one repair",
+  function* () {
     const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
     const run = Effect.fnUntraced(function* (code: number, ...args: ReadonlyArray<string>) {
       const done = yield* world.run(args)
@@ -23,5 +25,5 @@ it.live("a warehouse whose tables were restored beside their rows is equal to th
     yield* run(0, "sync", "salesmen", "invoices")
     for (const resource of ["salesmen", "invoices"])
       assert.deepStrictEqual((yield* world.compare(resource)).differences, [], resource)
-  })
+  }
 )

@@ -1,10 +1,11 @@
 /** `tributary schema publication` on a Postgres with logical replication, read through pgoutput by a library. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import pg from "pg"
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from "pg-logical-replication"
 import { startServer } from "../postgres/server.ts"
 import { makeWorld } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -67,73 +68,71 @@ const subscribe = (url: string, publication: string, slot: string) =>
   )
 
 describe("tributary schema publication", () => {
-  it.live("makes a publication that brings a subscriber every row and every change", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-      const { url } = yield* acquireServer
-      const client = yield* acquireClient(url)
-      const run = (...args: ReadonlyArray<string>) => world.run(args, { DATABASE_URL: url })
-      const query = (text: string) => Effect.promise(async () => (await client.query<Row>(text)).rows)
-      const succeed = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-        const { code, stdout, stderr } = yield* run(...args)
-        assert.strictEqual(code, 0, stderr + stdout)
-        return stdout
-      })
-
-      assert.include((yield* run("schema", "publication")).stderr, "has no table yet")
-      yield* succeed("schema", "apply")
-      yield* query(yield* succeed("schema", "publication"))
-      assert.match(
-        yield* succeed("schema", "publication"),
-        /^-- There is nothing to run: the publication tributary has 86 tables/
-      )
-
-      yield* query("select pg_create_logical_replication_slot('reader', 'pgoutput')")
-      const { copy, caughtUp } = yield* subscribe(url, "tributary", "reader")
-      yield* succeed("sync")
-      const [{ id }] = (yield* query("select id from erp.salesmen order by id limit 1")) as [{ id: string }]
-      yield* world.control("POST", "/records", {
-        company: 1,
-        resource: "salesmen",
-        records: [{ id: Number(id), phone1: "1" }]
-      })
-      const [gone] = (yield* query("select id from erp.areas order by id limit 1")) as [{ id: string }]
-      yield* world.control("POST", "/remove", { company: 1, resource: "areas", id: Number(gone.id) })
-      yield* succeed("sync", "salesmen", "areas", "--full")
-      yield* Effect.promise(() => caughtUp(client))
-
-      let rows = 0
-      for (const [table, copied] of copy) {
-        const present = yield* query(`select * from ${table} order by id`)
-        const byId = [...copied.values()].sort((a, b) => Number(a["id"]) - Number(b["id"]))
-        assert.deepStrictEqual(
-          byId.map((row) => ({ ...row })),
-          present.map((row) => ({ ...row })),
-          table
-        )
-        rows += present.length
-      }
-      assert.isAbove(rows, 3_000)
-      assert.strictEqual(copy.get("erp.salesmen")!.get(`1 ${id}`)!["_version"], "2")
-      assert.isNotNull(copy.get("erp.areas")!.get(`1 ${gone.id}`)!["_deleted_at"])
-
-      // A table that was lost is created again by the next sync. It is missing in the publication.
-      yield* query("drop table erp.areas cascade; alter table erp.salesmen replica identity nothing")
-      yield* succeed("sync", "areas", "--full")
-      const repair = yield* succeed("schema", "publication")
-      assert.strictEqual(
-        repair.trim(),
-        'alter table "erp"."salesmen" replica identity default;\nalter publication "tributary" add table "erp"."areas";'
-      )
-      yield* query(repair)
-      assert.include(yield* succeed("schema", "publication"), "nothing to run")
-
-      // One company, by a filter that Postgres prints in its own way.
-      const one = ["schema", "publication", "--name", "one", "--company", "main"]
-      const filtered = yield* succeed(...one)
-      assert.include(filtered, '"erp"."areas" where (_company_id = 1)')
-      yield* query(filtered)
-      assert.include(yield* succeed(...one), "nothing to run")
+  liveTest("makes a publication that brings a subscriber every row and every change", function* () {
+    const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+    const { url } = yield* acquireServer
+    const client = yield* acquireClient(url)
+    const run = (...args: ReadonlyArray<string>) => world.run(args, { DATABASE_URL: url })
+    const query = (text: string) => Effect.promise(async () => (await client.query<Row>(text)).rows)
+    const succeed = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+      const { code, stdout, stderr } = yield* run(...args)
+      assert.strictEqual(code, 0, stderr + stdout)
+      return stdout
     })
-  )
+
+    assert.include((yield* run("schema", "publication")).stderr, "has no table yet")
+    yield* succeed("schema", "apply")
+    yield* query(yield* succeed("schema", "publication"))
+    assert.match(
+      yield* succeed("schema", "publication"),
+      /^-- There is nothing to run: the publication tributary has 86 tables/
+    )
+
+    yield* query("select pg_create_logical_replication_slot('reader', 'pgoutput')")
+    const { copy, caughtUp } = yield* subscribe(url, "tributary", "reader")
+    yield* succeed("sync")
+    const [{ id }] = (yield* query("select id from erp.salesmen order by id limit 1")) as [{ id: string }]
+    yield* world.control("POST", "/records", {
+      company: 1,
+      resource: "salesmen",
+      records: [{ id: Number(id), phone1: "1" }]
+    })
+    const [gone] = (yield* query("select id from erp.areas order by id limit 1")) as [{ id: string }]
+    yield* world.control("POST", "/remove", { company: 1, resource: "areas", id: Number(gone.id) })
+    yield* succeed("sync", "salesmen", "areas", "--full")
+    yield* Effect.promise(() => caughtUp(client))
+
+    let rows = 0
+    for (const [table, copied] of copy) {
+      const present = yield* query(`select * from ${table} order by id`)
+      const byId = [...copied.values()].sort((a, b) => Number(a["id"]) - Number(b["id"]))
+      assert.deepStrictEqual(
+        byId.map((row) => ({ ...row })),
+        present.map((row) => ({ ...row })),
+        table
+      )
+      rows += present.length
+    }
+    assert.isAbove(rows, 3_000)
+    assert.strictEqual(copy.get("erp.salesmen")!.get(`1 ${id}`)!["_version"], "2")
+    assert.isNotNull(copy.get("erp.areas")!.get(`1 ${gone.id}`)!["_deleted_at"])
+
+    // A table that was lost is created again by the next sync. It is missing in the publication.
+    yield* query("drop table erp.areas cascade; alter table erp.salesmen replica identity nothing")
+    yield* succeed("sync", "areas", "--full")
+    const repair = yield* succeed("schema", "publication")
+    assert.strictEqual(
+      repair.trim(),
+      'alter table "erp"."salesmen" replica identity default;\nalter publication "tributary" add table "erp"."areas";'
+    )
+    yield* query(repair)
+    assert.include(yield* succeed("schema", "publication"), "nothing to run")
+
+    // One company, by a filter that Postgres prints in its own way.
+    const one = ["schema", "publication", "--name", "one", "--company", "main"]
+    const filtered = yield* succeed(...one)
+    assert.include(filtered, '"erp"."areas" where (_company_id = 1)')
+    yield* query(filtered)
+    assert.include(yield* succeed(...one), "nothing to run")
+  })
 })

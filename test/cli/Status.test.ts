@@ -1,5 +1,5 @@
 /** `tributary status` and `push status`: the schedule, webhooks, many companies and pushes, also in `/metrics` and as files. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
@@ -23,19 +23,19 @@ import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { companyName, fillFleet } from "../support/fleet.ts"
 import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
+import { suite } from "../support/suite.ts"
 
 const names = Array.from({ length: 120 }, (_, index) => companyName(index + 1))
 
 describe("tributary status", () => {
-  layer(warehouse, { timeout: "60 seconds" })("of the schedule", (it) => {
-    it.effect("prints nothing before the first serve, then the state of each company's tasks", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const nothing = yield* Schedule.read
-        assert.deepStrictEqual(nothing, { processes: 0, tasks: [] })
-        assert.deepStrictEqual(scheduleLines(nothing), [])
+  suite("of the schedule", warehouse, (test) => {
+    test("prints nothing before the first serve, then the state of each company's tasks", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const nothing = yield* Schedule.read
+      assert.deepStrictEqual(nothing, { processes: 0, tasks: [] })
+      assert.deepStrictEqual(scheduleLines(nothing), [])
 
-        yield* sql`
+      yield* sql`
           insert into tributary.tasks
             (company, resource, kind, schedule, next_run_at, process_id, paused_at, requested_at, status, failures, error, remedy)
           select 'main', resource, kind, schedule, tributary.now() + next::interval, owner,
@@ -49,40 +49,38 @@ describe("tributary status", () => {
               ('f', 'sync', null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
               ('g', 'backfill', null, null, 'one', false, false, null, 0, null, null)
             ) as v(resource, kind, schedule, next, owner, paused, asked, status, failures, error, remedy)`
-        yield* sql`
+      yield* sql`
           insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at) values
             ('one', ${["main"]}, tributary.now(), null),
             ('silent', ${["main"]}, tributary.now() - interval '2 min', null),
             ('ended', ${["main"]}, tributary.now(), tributary.now())`
-        const status = yield* Schedule.read
-        assert.deepStrictEqual(scheduleLines(status), [
-          "  processes of serve: 1 alive",
-          "  schedule of main: 5 resources, next b in 2 min",
-          "    running: a, backfill of g",
-          "    requested: f",
-          "    paused: c",
-          "    skipped, since the token may not read them: f",
-          "    failed: d, e: it broke; again in 10 min",
-          "      what to do: repair it"
-        ])
-        yield* sql`insert into tributary.tasks (company, resource, kind, paused_at)
+      const status = yield* Schedule.read
+      assert.deepStrictEqual(scheduleLines(status), [
+        "  processes of serve: 1 alive",
+        "  schedule of main: 5 resources, next b in 2 min",
+        "    running: a, backfill of g",
+        "    requested: f",
+        "    paused: c",
+        "    skipped, since the token may not read them: f",
+        "    failed: d, e: it broke; again in 10 min",
+        "      what to do: repair it"
+      ])
+      yield* sql`insert into tributary.tasks (company, resource, kind, paused_at)
           select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`
-        assert.include(scheduleLines(yield* Schedule.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
-        yield* sql`update tributary.processes set stopped_at = tributary.now()`
-        assert.include(scheduleLines(yield* Schedule.read)[0]!, "none alive")
-      })
-    )
+      assert.include(scheduleLines(yield* Schedule.read), "    paused: r1, r2, r3, r4, r5, r6, r7, r8 and 1 more")
+      yield* sql`update tributary.processes set stopped_at = tributary.now()`
+      assert.include(scheduleLines(yield* Schedule.read)[0]!, "none alive")
+    })
   })
 
-  layer(warehouse, { timeout: "60 seconds" })("of webhooks", (it) => {
-    it.effect("prints nothing without subscriptions, else the state of subscriptions, inbox and receivers", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* stopClock
-        assert.deepStrictEqual(yield* Webhooks.read, [])
-        assert.deepStrictEqual(webhookLines([]), [])
+  suite("of webhooks", warehouse, (test) => {
+    test("prints nothing without subscriptions, else the state of subscriptions, inbox and receivers", function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* stopClock
+      assert.deepStrictEqual(yield* Webhooks.read, [])
+      assert.deepStrictEqual(webhookLines([]), [])
 
-        yield* sql`insert into tributary.subscriptions
+      yield* sql`insert into tributary.subscriptions
           (company, subscription_id, url, events, state, failure_count, last_delivery_at, disabled_at, checked_at, log_read_at)
           values
           ('main', '1', 'https://a.example/hooks/main', '{x.created}', 'active', 2, '2026-03-01T10:00:00.123Z', null,
@@ -92,10 +90,10 @@ describe("tributary status", () => {
           ('main', '3', 'https://c.example/hooks/main', '{x.created}', 'paused', 0, null, null, tributary.now(), null),
           ('main', '4', 'https://d.example/hooks/main', '{x.created}', 'deleted', 0, null, null,
              tributary.now() - interval '2 days', null)`
-        yield* sql`update tributary.subscriptions set paused = subscription_id in ('2', '3')`
-        yield* sql`update tributary.subscriptions set last_error = 'its log cannot be read', remedy = 'ask who runs it'
+      yield* sql`update tributary.subscriptions set paused = subscription_id in ('2', '3')`
+      yield* sql`update tributary.subscriptions set last_error = 'its log cannot be read', remedy = 'ask who runs it'
           where subscription_id = '1'`
-        yield* sql`insert into tributary.inbox
+      yield* sql`insert into tributary.inbox
           (company, event_id, event_type, resource, sent_at, received_at, body, state, resolved_at, last_error)
           select 'main', 'e' || n, 'x.created', 'x', tributary.now(), tributary.now() - make_interval(mins => n), '', state,
                  tributary.now() - settled::interval, reason
@@ -103,159 +101,153 @@ describe("tributary status", () => {
                          (4, 'done', '30 hours', null), (5, 'skipped', '1 hour', null),
                          (6, 'dead_letter', '2 days', 'the source says no'), (8, 'dead_letter', '1 hour', 'the source says no'),
                          (9, 'dead_letter', '1 hour', 'another reason')) as v(n, state, settled, reason)`
-        const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
-        yield* DeliveryGaps.open("main", [
-          { ...gap, resource: "x", cause: "disabled", lasts: true },
-          {
-            ...gap,
-            resource: "y",
-            cause: "acknowledged_not_stored",
-            lasts: false,
-            beganAt: "2026-03-01T08:00:00Z",
-            detail: "1 event"
-          },
-          { ...gap, resource: "z", cause: "acknowledged_not_stored", lasts: false }
-        ])
-        yield* Statement.run(Reenable.recordFailure, ["main", "2", "a test delivery was answered 502"])
-        yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
-        yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
+      const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
+      yield* DeliveryGaps.open("main", [
+        { ...gap, resource: "x", cause: "disabled", lasts: true },
+        {
+          ...gap,
+          resource: "y",
+          cause: "acknowledged_not_stored",
+          lasts: false,
+          beganAt: "2026-03-01T08:00:00Z",
+          detail: "1 event"
+        },
+        { ...gap, resource: "z", cause: "acknowledged_not_stored", lasts: false }
+      ])
+      yield* Statement.run(Reenable.recordFailure, ["main", "2", "a test delivery was answered 502"])
+      yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
+      yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`
 
-        const [none] = yield* Webhooks.read
-        assert.deepStrictEqual([none!.company, none!.receivers, none!.receiverSeenMs], ["main", 0, null])
-        const lines = webhookLines([none!]).map((line) => line.replace(/it ended \S+/, "it ended T"))
-        assert.deepStrictEqual(lines, [
-          "  webhooks of main:",
-          "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, checked 2 min ago",
-          "      https://a.example/hooks/main",
-          "      the last check failed: its log cannot be read",
-          "      what to do: ask who runs it",
-          "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
-            "checked 2 min ago, its log was read 3 days ago",
-          "      https://b.example/hooks/main",
-          "      what to do: tributary webhooks resume 2",
-          "    subscription 3: paused, nothing delivered yet, checked 0 s ago, its log was never read",
-          "      https://c.example/hooks/main",
-          "      what to do: tributary webhooks resume 3",
-          "    receivers: none alive (none ever ran); start one with: tributary serve",
-          "    inbox: 2 waiting (the oldest came 7 min ago), 1 done and 1 ignored in 24 h, 3 dead",
-          "      dead: another reason",
-          "      dead: the source says no",
-          "      what to do: tributary webhooks replay --dead",
-          "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
-            "a test delivery was answered 502",
-          "    gap: y (acknowledged not stored) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
-          "    closed: z (acknowledged not stored) 3 h ago by run 7"
-        ])
+      const [none] = yield* Webhooks.read
+      assert.deepStrictEqual([none!.company, none!.receivers, none!.receiverSeenMs], ["main", 0, null])
+      const lines = webhookLines([none!]).map((line) => line.replace(/it ended \S+/, "it ended T"))
+      assert.deepStrictEqual(lines, [
+        "  webhooks of main:",
+        "    subscription 1: active, 2 failed in a row, last delivery 2026-03-01T10:00:00Z, checked 2 min ago",
+        "      https://a.example/hooks/main",
+        "      the last check failed: its log cannot be read",
+        "      what to do: ask who runs it",
+        "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
+          "checked 2 min ago, its log was read 3 days ago",
+        "      https://b.example/hooks/main",
+        "      what to do: tributary webhooks resume 2",
+        "    subscription 3: paused, nothing delivered yet, checked 0 s ago, its log was never read",
+        "      https://c.example/hooks/main",
+        "      what to do: tributary webhooks resume 3",
+        "    receivers: none alive (none ever ran); start one with: tributary serve",
+        "    inbox: 2 waiting (the oldest came 7 min ago), 1 done and 1 ignored in 24 h, 3 dead",
+        "      dead: another reason",
+        "      dead: the source says no",
+        "      what to do: tributary webhooks replay --dead",
+        "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
+          "a test delivery was answered 502",
+        "    gap: y (acknowledged not stored) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
+        "    closed: z (acknowledged not stored) 3 h ago by run 7"
+      ])
 
-        const [finding] = yield* gaps(about("gaps", "main"), "main")
-        assert.match(
-          finding!.message,
-          /^events of 2 resources may have been missed, of x for \d+ m?s: a test delivery was/
-        )
-        assert.deepStrictEqual(yield* gaps(about("gaps", "other"), "other"), [])
+      const [finding] = yield* gaps(about("gaps", "main"), "main")
+      assert.match(
+        finding!.message,
+        /^events of 2 resources may have been missed, of x for \d+ m?s: a test delivery was/
+      )
+      assert.deepStrictEqual(yield* gaps(about("gaps", "other"), "other"), [])
 
-        yield* sql`update tributary.subscriptions set state = 'deleted'`
-        const [gone] = yield* Webhooks.read
-        assert.deepStrictEqual(
-          gone!.subscriptions.map(({ id, state }) => [id, state]),
-          [["3", "deleted"]]
-        )
+      yield* sql`update tributary.subscriptions set state = 'deleted'`
+      const [gone] = yield* Webhooks.read
+      assert.deepStrictEqual(
+        gone!.subscriptions.map(({ id, state }) => [id, state]),
+        [["3", "deleted"]]
+      )
 
-        yield* Processes.heartbeat("one", ["main"])
-        yield* Processes.heartbeat("two", ["main", "other"])
-        assert.deepStrictEqual(
-          (yield* Webhooks.read).map(({ company, receivers }) => [company, receivers]),
-          [
-            ["main", 2],
-            ["other", 1]
-          ]
-        )
-        yield* Processes.deregister("two")
-        yield* sql`update tributary.processes set heartbeat_at = tributary.now() - interval '5 min' where process_id = 'one'`
-        const [dead] = yield* Webhooks.read
-        assert.include(
-          webhookLines([dead!]).join("\n"),
-          "receivers: none alive (the last one 0 s ago); start one with: tributary serve"
-        )
-      })
-    )
+      yield* Processes.heartbeat("one", ["main"])
+      yield* Processes.heartbeat("two", ["main", "other"])
+      assert.deepStrictEqual(
+        (yield* Webhooks.read).map(({ company, receivers }) => [company, receivers]),
+        [
+          ["main", 2],
+          ["other", 1]
+        ]
+      )
+      yield* Processes.deregister("two")
+      yield* sql`update tributary.processes set heartbeat_at = tributary.now() - interval '5 min' where process_id = 'one'`
+      const [dead] = yield* Webhooks.read
+      assert.include(
+        webhookLines([dead!]).join("\n"),
+        "receivers: none alive (the last one 0 s ago); start one with: tributary serve"
+      )
+    })
   })
 
-  layer(warehouse, { timeout: "60 seconds" })("of many companies", (it) => {
-    it.effect("prints totals and the 20 worst companies, or those in a state", () =>
-      Effect.gen(function* () {
-        yield* stopClock
-        yield* fillFleet(names.length, 6)
-        assert.include(fleetLines(yield* readFleet(names, null))[0]!, "120 companies: 120 not counted yet")
-        yield* CountCompanies.countDue()
-        const report = yield* readFleet(names, null)
-        const text = fleetLines(report).join("\n")
-        assert.include(text, "  120 companies: 1 failing, 1 late, 4 attention, 1 paused, 113 fresh\n")
-        assert.include(text, "  720 resources: 1 failing, 1 late, 1 paused, 717 fresh\n")
-        assert.include(
-          text,
-          "1 record in quarantine, 1 dead letter, 1 open gap, 3 refused records, 1 subscription not active"
-        )
-        assert.match(text, /c00100 +failing +1 +0 +5\/6 +0 s ago +r03: the service failed \(500\)\n +c00050 +late/)
-        assert.strictEqual(text.match(/^ {2}c\d{5} /gm)?.length, 20)
-        assert.include(text, "20 of 120 companies, the worst first")
-        assert.lengthOf(report.worst, 100, "the documented limit of --json")
+  suite("of many companies", warehouse, (test) => {
+    test("prints totals and the 20 worst companies, or those in a state", function* () {
+      yield* stopClock
+      yield* fillFleet(names.length, 6)
+      assert.include(fleetLines(yield* readFleet(names, null))[0]!, "120 companies: 120 not counted yet")
+      yield* CountCompanies.countDue()
+      const report = yield* readFleet(names, null)
+      const text = fleetLines(report).join("\n")
+      assert.include(text, "  120 companies: 1 failing, 1 late, 4 attention, 1 paused, 113 fresh\n")
+      assert.include(text, "  720 resources: 1 failing, 1 late, 1 paused, 717 fresh\n")
+      assert.include(
+        text,
+        "1 record in quarantine, 1 dead letter, 1 open gap, 3 refused records, 1 subscription not active"
+      )
+      assert.match(text, /c00100 +failing +1 +0 +5\/6 +0 s ago +r03: the service failed \(500\)\n +c00050 +late/)
+      assert.strictEqual(text.match(/^ {2}c\d{5} /gm)?.length, 20)
+      assert.include(text, "20 of 120 companies, the worst first")
+      assert.lengthOf(report.worst, 100, "the documented limit of --json")
 
-        const late = fleetLines(yield* readFleet(names, "late")).join("\n")
-        assert.deepStrictEqual(late.match(/^ {2}c\d{5}/gm), ["  c00050"])
-        assert.include(late, "1 of 1 company late")
-      })
-    )
+      const late = fleetLines(yield* readFleet(names, "late")).join("\n")
+      assert.deepStrictEqual(late.match(/^ {2}c\d{5}/gm), ["  c00050"])
+      assert.include(late, "1 of 1 company late")
+    })
 
-    it.effect("reads the details of the named companies only", () =>
-      Effect.gen(function* () {
-        const resources = yield* readResources(datasetsDefault, [2n, 75n])
-        assert.deepStrictEqual(
-          resources.map(({ companyId, resource, quarantined }) => [companyId, resource, quarantined]),
-          [2n, 75n].flatMap((company) =>
-            [1, 2, 3, 4, 5, 6].map((r) => [company, `r0${r}`, company === 75n && r === 6 ? 1 : 0])
-          )
+    test("reads the details of the named companies only", function* () {
+      const resources = yield* readResources(datasetsDefault, [2n, 75n])
+      assert.deepStrictEqual(
+        resources.map(({ companyId, resource, quarantined }) => [companyId, resource, quarantined]),
+        [2n, 75n].flatMap((company) =>
+          [1, 2, 3, 4, 5, 6].map((r) => [company, `r0${r}`, company === 75n && r === 6 ? 1 : 0])
         )
-        const { tasks } = yield* Schedule.readOf(["c00002"])
-        assert.deepStrictEqual([...new Set(tasks.map(({ company }) => company))], ["c00002"])
-        assert.deepStrictEqual(
-          (yield* Webhooks.readOf(["c00001", "c00002"])).map(({ company, inbox, gaps }) => [
-            company,
-            inbox.dead,
-            gaps.length
-          ]),
-          [
-            ["c00001", 0, 1],
-            ["c00002", 1, 0]
-          ]
-        )
-        assert.deepStrictEqual(
-          (yield* Outbox.openOf(["c00004"])).map(({ company, refused }) => [company, refused]),
-          [["c00004", 3]]
-        )
-      })
-    )
+      )
+      const { tasks } = yield* Schedule.readOf(["c00002"])
+      assert.deepStrictEqual([...new Set(tasks.map(({ company }) => company))], ["c00002"])
+      assert.deepStrictEqual(
+        (yield* Webhooks.readOf(["c00001", "c00002"])).map(({ company, inbox, gaps }) => [
+          company,
+          inbox.dead,
+          gaps.length
+        ]),
+        [
+          ["c00001", 0, 1],
+          ["c00002", 1, 0]
+        ]
+      )
+      assert.deepStrictEqual(
+        (yield* Outbox.openOf(["c00004"])).map(({ company, refused }) => [company, refused]),
+        [["c00004", 3]]
+      )
+    })
   })
 })
 
 describe("push status", () => {
-  layer(warehouse, { timeout: "60 seconds" })("of a warehouse", (it) => {
-    it.effect("lists pushes, the outbox and open push requests, with the command for each", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* stopClock
-        assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
-          "Nothing has been pushed yet. See: tributary push --help"
-        ])
-        assert.deepStrictEqual(yield* Outbox.open, [])
+  suite("of a warehouse", warehouse, (test) => {
+    test("lists pushes, the outbox and open push requests, with the command for each", function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* stopClock
+      assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
+        "Nothing has been pushed yet. See: tributary push --help"
+      ])
+      assert.deepStrictEqual(yield* Outbox.open, [])
 
-        yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, created_at, finished_at)
+      yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, created_at, finished_at)
           values ('main', 'x', 'create', 'x.csv', 'a', 7, 1, tributary.now() - interval '3 min', null),
                  ('main', 'x', 'update', ${"evil\u001b[2J"}, 'b', 1, 0, tributary.now() - interval '2 h', tributary.now())`
-        yield* sql`insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at, failed_attempts, reason)
+      yield* sql`insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at, failed_attempts, reason)
           values ('main', 'x', 'batch', 'k1', '[]', 2, tributary.now() - interval '40 s', 2, 'the service answered 500')`
-        yield* sql`insert into tributary.outbox
+      yield* sql`insert into tributary.outbox
           (company, resource, operation, push_id, line, state, outcome, code, field, reason, problems, differences, resolved_at, record)
           values
           ('main', 'x', 'create', 1, 1, 'done', 'created', null, null, null, null, null, tributary.now(), '{"externalid":"e1"}'),
@@ -273,124 +265,118 @@ describe("push status", () => {
           ('main', 'z', 'create', null, null, 'pending', null, null, null, null, null, null, null, '{}'),
           ('south', 'y', 'create', null, null, 'pending', null, null, null, null, null, null, null, '{"externalid":"e3"}')`
 
-        const status = yield* Outbox.read(null)
-        assert.deepStrictEqual(statusLines(status, ["main"]), [
-          "Pushes",
-          "  push 2: update x of main from evil\\x1b[2J, begun 2 h ago, finished",
-          "    1 record: 1 unchanged",
-          "  push 1: create x of main from x.csv, begun 3 min ago, unfinished",
-          "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
-            "1 with other values at the source, 1 pushed before, 1 given again in a later push",
-          "    refused: 2 unknown_value",
-          "    what to do: tributary push retry 1 continues it",
-          "    what to do: tributary push export-refused 1 --to refused.ndjson",
-          "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-          "                tributary push retry 1 --refused",
-          "Rows of tributary.outbox that belong to no push",
-          "  y of main: 1 refused",
-          "    refused: 1 invalid",
-          "    what to do: tributary push export-refused y --company main --to refused.ndjson",
-          "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-          "                tributary push retry y --company main --refused",
-          "  z of main: 1 waits, the oldest for 0 s",
-          "    what to do: nothing while tributary serve runs; without it: tributary push retry z --company main",
-          "  y of south: 1 waits, the oldest for 0 s",
-          "    no company of that name is configured, so no process sends them; there is main",
-          "Requests whose outcome is not known yet",
-          "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
-        ])
-        const alone = yield* Outbox.read(2n)
-        assert.deepStrictEqual(
-          [alone.pushes.map(({ push }) => push), alone.outbox.length, alone.calls.length],
-          [[2n], 0, 1]
-        )
+      const status = yield* Outbox.read(null)
+      assert.deepStrictEqual(statusLines(status, ["main"]), [
+        "Pushes",
+        "  push 2: update x of main from evil\\x1b[2J, begun 2 h ago, finished",
+        "    1 record: 1 unchanged",
+        "  push 1: create x of main from x.csv, begun 3 min ago, unfinished",
+        "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
+          "1 with other values at the source, 1 pushed before, 1 given again in a later push",
+        "    refused: 2 unknown_value",
+        "    what to do: tributary push retry 1 continues it",
+        "    what to do: tributary push export-refused 1 --to refused.ndjson",
+        "                correct the records in that file and push it; or, if the cause is fixed at the source:",
+        "                tributary push retry 1 --refused",
+        "Rows of tributary.outbox that belong to no push",
+        "  y of main: 1 refused",
+        "    refused: 1 invalid",
+        "    what to do: tributary push export-refused y --company main --to refused.ndjson",
+        "                correct the records in that file and push it; or, if the cause is fixed at the source:",
+        "                tributary push retry y --company main --refused",
+        "  z of main: 1 waits, the oldest for 0 s",
+        "    what to do: nothing while tributary serve runs; without it: tributary push retry z --company main",
+        "  y of south: 1 waits, the oldest for 0 s",
+        "    no company of that name is configured, so no process sends them; there is main",
+        "Requests whose outcome is not known yet",
+        "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
+      ])
+      const alone = yield* Outbox.read(2n)
+      assert.deepStrictEqual(
+        [alone.pushes.map(({ push }) => push), alone.outbox.length, alone.calls.length],
+        [[2n], 0, 1]
+      )
 
-        assert.deepStrictEqual(outboxLines(yield* Outbox.open), [
-          "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with tributary push status",
-          "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with tributary push status"
-        ])
+      assert.deepStrictEqual(outboxLines(yield* Outbox.open), [
+        "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with tributary push status",
+        "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with tributary push status"
+      ])
 
-        const figures = yield* yield* OutboxMetrics.make(() => ["main", "unknown"])
-        const lines = figures.flatMap(({ name, samples }) =>
-          samples.flatMap(({ labels, value }) =>
-            value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]
-          )
+      const figures = yield* yield* OutboxMetrics.make(() => ["main", "unknown"])
+      const lines = figures.flatMap(({ name, samples }) =>
+        samples.flatMap(({ labels, value }) =>
+          value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]
         )
-        assert.deepStrictEqual(lines, [
-          "tributary_outbox_waiting main 2",
-          "tributary_outbox_refused main 3",
-          "tributary_push_calls_open main 1",
-          "tributary_push_calls_failing main 1",
-          "tributary_push_records_last_minute main created 1",
-          "tributary_push_records_last_minute main unchanged 1",
-          "tributary_push_records_last_minute main refused 3"
-        ])
+      )
+      assert.deepStrictEqual(lines, [
+        "tributary_outbox_waiting main 2",
+        "tributary_outbox_refused main 3",
+        "tributary_push_calls_open main 1",
+        "tributary_push_calls_failing main 1",
+        "tributary_push_records_last_minute main created 1",
+        "tributary_push_records_last_minute main unchanged 1",
+        "tributary_push_records_last_minute main refused 3"
+      ])
 
-        const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)
-        assert.strictEqual(
-          ExportRejected.toNdJson(first!, traits.roles),
-          '{"_code":"unknown_value","_field":"invoice","_line":3,"_message":"there is no such invoice","amount":"1.50","externalid":"e3"}'
-        )
-        const members = ExportRejected.membersOf(second!, traits.roles)
-        const columns = ExportRejected.columnsOf(
-          new Set([...ExportRejected.membersOf(first!, traits.roles).keys(), ...members.keys()])
-        )
-        assert.strictEqual(
-          ExportRejected.csvHeader(columns),
-          "_line,_code,_field,_message,externalid,amount,lines,note"
-        )
-        assert.strictEqual(
-          ExportRejected.toCsv(members, columns),
-          '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"'
-        )
-        const [inserted] = yield* Outbox.rejectedRows({ company: "main", resource: "y" }, 0n, 10)
-        assert.include(
-          ExportRejected.toNdJson(inserted!, traits.roles),
-          '"_message":"it does not fit; amount: is required; b: is unknown"'
-        )
-        assert.deepStrictEqual(yield* Outbox.rejectedRows({ push: 1n }, second!.id, 10), [])
-        const ids = [first!.id, second!.id]
-        yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() where id = ${ids[0]}`
-        yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() - interval '1 s' where id = ${ids[1]}`
-        const last = yield* Outbox.latestRejectedRows("main", "x", 1)
-        assert.deepStrictEqual(
-          last.map(({ id }) => id),
-          [first!.id]
-        )
-        yield* sql`update tributary.outbox set push_id = 1 where id in ${sql.in(ids)}`
+      const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)
+      assert.strictEqual(
+        ExportRejected.toNdJson(first!, traits.roles),
+        '{"_code":"unknown_value","_field":"invoice","_line":3,"_message":"there is no such invoice","amount":"1.50","externalid":"e3"}'
+      )
+      const members = ExportRejected.membersOf(second!, traits.roles)
+      const columns = ExportRejected.columnsOf(
+        new Set([...ExportRejected.membersOf(first!, traits.roles).keys(), ...members.keys()])
+      )
+      assert.strictEqual(ExportRejected.csvHeader(columns), "_line,_code,_field,_message,externalid,amount,lines,note")
+      assert.strictEqual(
+        ExportRejected.toCsv(members, columns),
+        '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"'
+      )
+      const [inserted] = yield* Outbox.rejectedRows({ company: "main", resource: "y" }, 0n, 10)
+      assert.include(
+        ExportRejected.toNdJson(inserted!, traits.roles),
+        '"_message":"it does not fit; amount: is required; b: is unknown"'
+      )
+      assert.deepStrictEqual(yield* Outbox.rejectedRows({ push: 1n }, second!.id, 10), [])
+      const ids = [first!.id, second!.id]
+      yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() where id = ${ids[0]}`
+      yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() - interval '1 s' where id = ${ids[1]}`
+      const last = yield* Outbox.latestRejectedRows("main", "x", 1)
+      assert.deepStrictEqual(
+        last.map(({ id }) => id),
+        [first!.id]
+      )
+      yield* sql`update tributary.outbox set push_id = 1 where id in ${sql.in(ids)}`
 
-        assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 2)
-        const [put] = yield* Outbox.pushes([1n])
-        assert.deepStrictEqual([put!.counts.waiting, put!.counts.refused, put!.refusedBy], [2, 0, []])
-        assert.strictEqual(yield* RetryRejected.retryRejected({ company: "main", resource: "y" }), 1)
-        assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 0)
-      })
-    )
+      assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 2)
+      const [put] = yield* Outbox.pushes([1n])
+      assert.deepStrictEqual([put!.counts.waiting, put!.counts.refused, put!.refusedBy], [2, 0, []])
+      assert.strictEqual(yield* RetryRejected.retryRejected({ company: "main", resource: "y" }), 1)
+      assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 0)
+    })
 
-    it.effect("reopens a finished push when its refused rows are retried, unless a newer push supersedes it", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
+    test("reopens a finished push when its refused rows are retried, unless a newer push supersedes it", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
           insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, finished_at)
           values ('main', 'z', 'create', 'z.csv', 'z', 1, tributary.now()) returning id`
-        const refuse = sql`insert into tributary.outbox (company, resource, push_id, state, code, externalid)
+      const refuse = sql`insert into tributary.outbox (company, resource, push_id, state, code, externalid)
           values ('main', 'z', ${id}, 'rejected', 'no', 'z1')
           on conflict (company, resource, externalid) where operation = 'create' and externalid is not null
           do update set state = 'rejected'`
-        yield* refuse
-        assert.strictEqual(yield* RetryRejected.retryRejected({ push: id }), 1)
-        const [opened] = yield* Outbox.pushes([id])
-        assert.deepStrictEqual([opened!.state, opened!.counts.waiting], ["unfinished", 1])
+      yield* refuse
+      assert.strictEqual(yield* RetryRejected.retryRejected({ push: id }), 1)
+      const [opened] = yield* Outbox.pushes([id])
+      assert.deepStrictEqual([opened!.state, opened!.counts.waiting], ["unfinished", 1])
 
-        yield* refuse
-        yield* sql`update tributary.pushes set finished_at = tributary.now() where id = ${id}`
-        yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
+      yield* refuse
+      yield* sql`update tributary.pushes set finished_at = tributary.now() where id = ${id}`
+      yield* sql`insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
           values ('main', 'z', 'create', 'z.csv', 'z', 1)`
-        const refused = yield* Effect.flip(RetryRejected.retryRejected({ push: id }))
-        assert.deepInclude(refused, { _tag: "PushSuperseded", push: id, by: id + 1n })
-        const [kept] = yield* Outbox.pushes([id])
-        assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
-      })
-    )
+      const refused = yield* Effect.flip(RetryRejected.retryRejected({ push: id }))
+      assert.deepInclude(refused, { _tag: "PushSuperseded", push: id, by: id + 1n })
+      const [kept] = yield* Outbox.pushes([id])
+      assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
+    })
   })
 })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { rangeOf, Time } from "../../src/cli/TimeRange.ts"
+import { test } from "../support/suite.ts"
 
 const isTime = (text: string) => Schema.decodeUnknownResult(Time)(text)._tag === "Success"
 
@@ -32,26 +33,24 @@ describe("the time range of a backfill", () => {
     }
   })
 
-  it.effect("includes both ends, and a date covers its whole day", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* range("2026-01-01", "2026-01-01"), {
-        since: "2026-01-01T00:00:00Z",
-        until: "2026-01-01T23:59:59.999999999Z"
-      })
-      assert.deepStrictEqual(yield* range(null, null), { since: null, until: null })
-      assert.strictEqual(
-        (yield* range("2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.11Z")).since,
-        "2026-01-01T00:00:00.1Z"
-      )
-      for (const [since, until] of [
-        ["2026-01-02", "2026-01-01"],
-        ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"],
-        ["2026-01-01T00:00:00.2Z", "2026-01-01T00:00:00.19Z"]
-      ] as const) {
-        const failed = yield* Effect.flip(range(since, until))
-        assert.strictEqual(failed.code, 1)
-        assert.include(failed.message, "--since must be before --until")
-      }
+  test("includes both ends, and a date covers its whole day", function* () {
+    assert.deepStrictEqual(yield* range("2026-01-01", "2026-01-01"), {
+      since: "2026-01-01T00:00:00Z",
+      until: "2026-01-01T23:59:59.999999999Z"
     })
-  )
+    assert.deepStrictEqual(yield* range(null, null), { since: null, until: null })
+    assert.strictEqual(
+      (yield* range("2026-01-01T00:00:00.1Z", "2026-01-01T00:00:00.11Z")).since,
+      "2026-01-01T00:00:00.1Z"
+    )
+    for (const [since, until] of [
+      ["2026-01-02", "2026-01-01"],
+      ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000Z"],
+      ["2026-01-01T00:00:00.2Z", "2026-01-01T00:00:00.19Z"]
+    ] as const) {
+      const failed = yield* Effect.flip(range(since, until))
+      assert.strictEqual(failed.code, 1)
+      assert.include(failed.message, "--since must be before --until")
+    }
+  })
 })

@@ -11,6 +11,7 @@ import { type Json, server } from "../reference-server/support.ts"
 import { numbers } from "../support/numbers.ts"
 import { failureOf } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
+import { test } from "../support/suite.ts"
 
 /** Timestamps in the past, one second apart. */
 const stamp = (second: number) =>
@@ -127,104 +128,94 @@ const moves: ReadonlyArray<{
 ]
 
 describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
-  it.effect("returns every record once for every page size if no record moves", () =>
-    Effect.gen(function* () {
-      let turn = 0
-      for (const dialect of [
-        {},
-        { tieOrder: 5 },
-        { itemsKey: "bare" },
-        { itemsKey: "resource", dateForm: "seconds" },
-        { keyOrder: 3, extraFields: 4 }
-      ]) {
-        for (const pageSize of [1, 3, 5, 10, 11, null]) {
-          const opened = yield* open({ paging, dialect: { ...dialect, pageDefault: 4 }, pageSize })
-          for (let id = 1; id <= 10; id++) opened.change(id, 7)
-          const cases = [null, beginning].flatMap((since) =>
-            (["page", "rawPage"] as const).map((how) => ({ since, how }))
-          )
-          // Each pair of values has its turn.
-          const { since, how } = cases[turn++ % cases.length]!
-          const ids = yield* scan(opened, since, () => {}, how)
-          assert.deepStrictEqual(
-            ids.toSorted((a, b) => Number(a) - Number(b)),
-            all,
-            JSON.stringify({ dialect, pageSize, since, how })
-          )
+  test("returns every record once for every page size if no record moves", function* () {
+    let turn = 0
+    for (const dialect of [
+      {},
+      { tieOrder: 5 },
+      { itemsKey: "bare" },
+      { itemsKey: "resource", dateForm: "seconds" },
+      { keyOrder: 3, extraFields: 4 }
+    ]) {
+      for (const pageSize of [1, 3, 5, 10, 11, null]) {
+        const opened = yield* open({ paging, dialect: { ...dialect, pageDefault: 4 }, pageSize })
+        for (let id = 1; id <= 10; id++) opened.change(id, 7)
+        const cases = [null, beginning].flatMap((since) =>
+          (["page", "rawPage"] as const).map((how) => ({ since, how }))
+        )
+        // Each pair of values has its turn.
+        const { since, how } = cases[turn++ % cases.length]!
+        const ids = yield* scan(opened, since, () => {}, how)
+        assert.deepStrictEqual(
+          ids.toSorted((a, b) => Number(a) - Number(b)),
+          all,
+          JSON.stringify({ dialect, pageSize, since, how })
+        )
+      }
+    }
+  })
+
+  test("stops with PageDrift if a record that was read moves, where a naive reader loses records", function* () {
+    for (const { gone, move, since } of moves) {
+      const naive = yield* open({ paging })
+      const ids = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
+      assert.deepStrictEqual(lost(ids, ...gone), ["4"])
+      for (const how of ["page", "rawPage"] as const) {
+        for (const resource of since === null ? (["salesmen", "areas"] as const) : (["salesmen"] as const)) {
+          const opened = yield* open({ paging, resource })
+          const tag = yield* tagOf(scan(opened, since, (page) => (page === 1 ? move(opened) : undefined), how))
+          assert.strictEqual(tag, "PageDrift")
+          // A second scan from the first page returns every record.
+          assert.deepStrictEqual(lost(yield* scan(opened, since, () => {}, how), ...gone), [])
         }
       }
-    })
-  )
+    }
+  })
 
-  it.effect("stops with PageDrift if a record that was read moves, where a naive reader loses records", () =>
-    Effect.gen(function* () {
-      for (const { gone, move, since } of moves) {
-        const naive = yield* open({ paging })
-        const ids = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
-        assert.deepStrictEqual(lost(ids, ...gone), ["4"])
-        for (const how of ["page", "rawPage"] as const) {
-          for (const resource of since === null ? (["salesmen", "areas"] as const) : (["salesmen"] as const)) {
-            const opened = yield* open({ paging, resource })
-            const tag = yield* tagOf(scan(opened, since, (page) => (page === 1 ? move(opened) : undefined), how))
-            assert.strictEqual(tag, "PageDrift")
-            // A second scan from the first page returns every record.
-            assert.deepStrictEqual(lost(yield* scan(opened, since, () => {}, how), ...gone), [])
-          }
-        }
-      }
-    })
-  )
+  test("stops if the last record read changes, even if its position stays", function* () {
+    for (const dialect of [{}, { dateForm: "seconds" }]) {
+      const opened = yield* open({ paging, dialect })
+      for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
+      // Pages 1 2 3 | 4 become 2 4 3: the third record is unchanged, but record 4 is on no page.
+      const reading = scan(opened, beginning, () => {
+        opened.remove(1)
+        opened.change(3, 4, { name: "other" })
+        opened.change(3, 5, { name: "another" })
+      })
+      assert.strictEqual(yield* tagOf(reading), "PageDrift")
+    }
+  })
 
-  it.effect("stops if the last record read changes, even if its position stays", () =>
-    Effect.gen(function* () {
-      for (const dialect of [{}, { dateForm: "seconds" }]) {
-        const opened = yield* open({ paging, dialect })
-        for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
-        // Pages 1 2 3 | 4 become 2 4 3: the third record is unchanged, but record 4 is on no page.
-        const reading = scan(opened, beginning, () => {
-          opened.remove(1)
-          opened.change(3, 4, { name: "other" })
-          opened.change(3, 5, { name: "another" })
-        })
-        assert.strictEqual(yield* tagOf(reading), "PageDrift")
-      }
-    })
-  )
+  test("loses no record after a crash and a change of page size", function* () {
+    const opened = yield* open({ paging })
+    const { next } = yield* opened.connector.page({ resource: opened.resource, since: null, token: null })
+    const later = { ...opened, connector: yield* opened.make(5) }
+    const ids: Array<string> = ["1", "2", "3"]
+    let token = next
+    while (token !== null) {
+      const page: Effect.Success<ReturnType<typeof later.connector.page>> = yield* later.connector.page({
+        resource: opened.resource,
+        since: null,
+        token
+      })
+      ids.push(...page.records.map(({ id }) => id))
+      token = page.next
+    }
+    assert.deepStrictEqual(ids, all)
+    opened.remove(1)
+    const resumed = later.connector.page({ resource: opened.resource, since: null, token: next })
+    assert.strictEqual(yield* tagOf(resumed), "PageDrift")
+  })
 
-  it.effect("loses no record after a crash and a change of page size", () =>
-    Effect.gen(function* () {
-      const opened = yield* open({ paging })
-      const { next } = yield* opened.connector.page({ resource: opened.resource, since: null, token: null })
-      const later = { ...opened, connector: yield* opened.make(5) }
-      const ids: Array<string> = ["1", "2", "3"]
-      let token = next
-      while (token !== null) {
-        const page: Effect.Success<ReturnType<typeof later.connector.page>> = yield* later.connector.page({
-          resource: opened.resource,
-          since: null,
-          token
-        })
-        ids.push(...page.records.map(({ id }) => id))
-        token = page.next
-      }
-      assert.deepStrictEqual(ids, all)
-      opened.remove(1)
-      const resumed = later.connector.page({ resource: opened.resource, since: null, token: next })
-      assert.strictEqual(yield* tagOf(resumed), "PageDrift")
-    })
-  )
-
-  it.effect("stops after a move also if links count the records, and where no paging mode is configured", () =>
-    Effect.gen(function* () {
-      const unnamed = yield* open({ paging, mode: "auto" })
-      assert.strictEqual(yield* tagOf(scan(unnamed, null, () => {})), "PagingBroken")
-      const dialect = { itemsKey: "bare" }
-      const opened = yield* open({ paging, mode: "auto", dialect })
-      assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
-      const drifting = scan(opened, null, (page) => (page === 2 ? opened.remove(2) : undefined))
-      assert.strictEqual(yield* tagOf(drifting), "PageDrift")
-    })
-  )
+  test("stops after a move also if links count the records, and where no paging mode is configured", function* () {
+    const unnamed = yield* open({ paging, mode: "auto" })
+    assert.strictEqual(yield* tagOf(scan(unnamed, null, () => {})), "PagingBroken")
+    const dialect = { itemsKey: "bare" }
+    const opened = yield* open({ paging, mode: "auto", dialect })
+    assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
+    const drifting = scan(opened, null, (page) => (page === 2 ? opened.remove(2) : undefined))
+    assert.strictEqual(yield* tagOf(drifting), "PageDrift")
+  })
 })
 
 describe("the page before, read once more", () => {
@@ -251,75 +242,64 @@ describe("the page before, read once more", () => {
 
 describe("a scan while records move at random", () => {
   for (const paging of ["page", "offset"] as const) {
-    it.effect(`by ${paging} loses no unchanged record if it completes`, () =>
-      Effect.gen(function* () {
-        let ended = 0
-        let drifted = 0
-        for (let seed = 1; seed <= 60; seed++) {
-          const draw = numbers(seed)
-          const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : {}
-          // Pages by number have at least 4 records. They overlap as long as fewer than 12 records follow the first
-          // page.
-          const opened = yield* open({ paging, dialect, pageSize: (paging === "offset" ? 2 : 4) + draw(3) })
-          const since = draw(2) === 0 ? null : beginning
-          const stayed = new Set(all)
-          let second = 20
-          opened.hooks.before = () => {
-            if (draw(5) !== 0) return
-            const id = 1 + draw(12)
-            stayed.delete(String(id))
-            const move = draw(3)
-            if (move === 0) {
-              if (opened.holds(id)) opened.remove(id)
-            } else opened.change(id, move === 1 ? draw(12) : second++)
-          }
-          const exit = yield* Effect.exit(scan(opened, since, () => {}))
-          if (Exit.isFailure(exit)) {
-            const error = Cause.squash(exit.cause)
-            assert(error instanceof SourceError && error.reason._tag === "PageDrift", String(error))
-            drifted++
-            continue
-          }
-          ended++
-          const missing = [...stayed].filter((id) => !exit.value.includes(id))
-          assert.deepStrictEqual(missing, [], `seed ${seed}`)
+    test(`by ${paging} loses no unchanged record if it completes`, function* () {
+      let ended = 0
+      let drifted = 0
+      for (let seed = 1; seed <= 60; seed++) {
+        const draw = numbers(seed)
+        const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : {}
+        // Pages by number have at least 4 records. They overlap as long as fewer than 12 records follow the first
+        // page.
+        const opened = yield* open({ paging, dialect, pageSize: (paging === "offset" ? 2 : 4) + draw(3) })
+        const since = draw(2) === 0 ? null : beginning
+        const stayed = new Set(all)
+        let second = 20
+        opened.hooks.before = () => {
+          if (draw(5) !== 0) return
+          const id = 1 + draw(12)
+          stayed.delete(String(id))
+          const move = draw(3)
+          if (move === 0) {
+            if (opened.holds(id)) opened.remove(id)
+          } else opened.change(id, move === 1 ? draw(12) : second++)
         }
-        assert.isAbove(ended, 5)
-        assert.isAbove(drifted, 5)
-      })
-    )
+        const exit = yield* Effect.exit(scan(opened, since, () => {}))
+        if (Exit.isFailure(exit)) {
+          const error = Cause.squash(exit.cause)
+          assert(error instanceof SourceError && error.reason._tag === "PageDrift", String(error))
+          drifted++
+          continue
+        }
+        ended++
+        const missing = [...stayed].filter((id) => !exit.value.includes(id))
+        assert.deepStrictEqual(missing, [], `seed ${seed}`)
+      }
+      assert.isAbove(ended, 5)
+      assert.isAbove(drifted, 5)
+    })
   }
 })
 
 describe("a scan of pages that are shorter than requested", () => {
-  it.effect("by offset loses no record, down to one record a page", () =>
-    Effect.gen(function* () {
-      for (let seed = 1; seed <= 8; seed++) {
-        for (const itemsKey of ["data", "bare"]) {
-          const opened = yield* open({ paging: "offset", dialect: { pageSizes: seed, itemsKey }, pageSize: 4 })
-          assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
-        }
+  test("by offset loses no record, down to one record a page", function* () {
+    for (let seed = 1; seed <= 8; seed++) {
+      for (const itemsKey of ["data", "bare"]) {
+        const opened = yield* open({ paging: "offset", dialect: { pageSizes: seed, itemsKey }, pageSize: 4 })
+        assert.deepStrictEqual(yield* scan(opened, null, () => {}), all)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("by cursor and by link loses no record, also during changes", () =>
-    Effect.gen(function* () {
-      for (const paging of ["cursor", "link"] as const) {
-        for (const dialect of [
-          { pageSizes: 3 },
-          { tieOrder: 9 },
-          { itemsKey: "bare" },
-          { pageSizes: 5, tieOrder: 2 }
-        ]) {
-          const opened = yield* open({ paging, dialect, pageSize: 4 })
-          const ids = yield* scan(opened, beginning, (page) => (page === 1 ? opened.change(1, 30) : undefined))
-          assert.deepStrictEqual(lost(ids), [])
-          opened.remove(1)
-          const fewer = yield* scan(opened, null, (page) => (page === 1 ? opened.remove(2) : undefined))
-          assert.deepStrictEqual(lost(fewer, "1", "2"), [])
-        }
+  test("by cursor and by link loses no record, also during changes", function* () {
+    for (const paging of ["cursor", "link"] as const) {
+      for (const dialect of [{ pageSizes: 3 }, { tieOrder: 9 }, { itemsKey: "bare" }, { pageSizes: 5, tieOrder: 2 }]) {
+        const opened = yield* open({ paging, dialect, pageSize: 4 })
+        const ids = yield* scan(opened, beginning, (page) => (page === 1 ? opened.change(1, 30) : undefined))
+        assert.deepStrictEqual(lost(ids), [])
+        opened.remove(1)
+        const fewer = yield* scan(opened, null, (page) => (page === 1 ? opened.remove(2) : undefined))
+        assert.deepStrictEqual(lost(fewer, "1", "2"), [])
       }
-    })
-  )
+    }
+  })
 })

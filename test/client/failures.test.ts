@@ -1,5 +1,5 @@
 /** Failures of a source: their classification, retries and pauses. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -19,6 +19,7 @@ import {
   resetsInBody,
   type Step
 } from "./ScriptedHttp.ts"
+import { test } from "../support/suite.ts"
 
 const first = { resource: things, since: null, token: null }
 const byToken = { ...first, token: JSON.stringify({ cursor: "c1", step: 1, mark: "c1" }) }
@@ -132,93 +133,79 @@ describe("a request that is not retried", () => {
       { _tag: "Redirected", status: 302, to: "https://elsewhere.test/", isSuspicion: true }
     ]
   ]
-  it.effect("fails with the reason that the answer states, as a read, a write and a batch", () =>
-    Effect.gen(function* () {
-      for (const [step, expected] of terminal) {
-        for (const ask of [undefined, writing, batching]) {
-          const { reason, sent } = yield* failing([step, ...(expected["isSuspicion"] === true ? [me] : [])], ask)
-          assert.strictEqual(sent.filter(({ path }) => path !== "/me").length, 1)
-          const actual = Object.keys(expected).map((key) => [
-            key,
-            key in reason ? reason[key as keyof SourceReason] : reason.handling[key as keyof Handling]
-          ])
-          assert.deepStrictEqual<unknown>(Object.fromEntries(actual), expected)
-        }
+  test("fails with the reason that the answer states, as a read, a write and a batch", function* () {
+    for (const [step, expected] of terminal) {
+      for (const ask of [undefined, writing, batching]) {
+        const { reason, sent } = yield* failing([step, ...(expected["isSuspicion"] === true ? [me] : [])], ask)
+        assert.strictEqual(sent.filter(({ path }) => path !== "/me").length, 1)
+        const actual = Object.keys(expected).map((key) => [
+          key,
+          key in reason ? reason[key as keyof SourceReason] : reason.handling[key as keyof Handling]
+        ])
+        assert.deepStrictEqual<unknown>(Object.fromEntries(actual), expected)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("returns the current record with stale_record, and the problems with invalid_request", () =>
-    Effect.gen(function* () {
-      for (const key of ["current", "record", "data"]) {
-        const { reason } = yield* failing([refuses(409, "stale_record", { [key]: { id: 1, name: "now" } })], writing)
-        assert.deepInclude(reason, { _tag: "Refused", current: { id: 1, name: "now" } })
-      }
-      const errors = [{ field: "lines[0].quantity", code: "required", message: "is required" }]
-      const { reason } = yield* failing([refuses(400, "invalid_request", { errors })], writing)
-      assert.deepInclude(reason, { _tag: "Refused", problems: errors })
-    })
-  )
+  test("returns the current record with stale_record, and the problems with invalid_request", function* () {
+    for (const key of ["current", "record", "data"]) {
+      const { reason } = yield* failing([refuses(409, "stale_record", { [key]: { id: 1, name: "now" } })], writing)
+      assert.deepInclude(reason, { _tag: "Refused", current: { id: 1, name: "now" } })
+    }
+    const errors = [{ field: "lines[0].quantity", code: "required", message: "is required" }]
+    const { reason } = yield* failing([refuses(400, "invalid_request", { errors })], writing)
+    assert.deepInclude(reason, { _tag: "Refused", problems: errors })
+  })
 
-  it.effect("fails with TooLarge if a response exceeds the limit", () =>
-    Effect.gen(function* () {
-      for (const step of [
-        answers(200, "x".repeat(2000)),
-        neverEnds,
-        answers(200, "{}", { "content-length": "99999" })
-      ]) {
-        const { reason, sent } = yield* failing([step], undefined, { answerBytesMax: 1000 })
-        assert(reason._tag === "TooLarge")
-        assert.strictEqual(reason.bytesMax, 1000)
-        assert.strictEqual(sent.length, 1)
-      }
-    })
-  )
+  test("fails with TooLarge if a response exceeds the limit", function* () {
+    for (const step of [answers(200, "x".repeat(2000)), neverEnds, answers(200, "{}", { "content-length": "99999" })]) {
+      const { reason, sent } = yield* failing([step], undefined, { answerBytesMax: 1000 })
+      assert(reason._tag === "TooLarge")
+      assert.strictEqual(reason.bytesMax, 1000)
+      assert.strictEqual(sent.length, 1)
+    }
+  })
 
-  it.effect("fails with PageTokenRefused only if the source rejects the page token", () =>
-    Effect.gen(function* () {
-      const byLink = { ...first, token: `{"url":"/things?cancel=any&after=7","step":1,"mark":"x"}` }
-      const noCursor = refuses(400, "invalid_request", { field: "cursor" })
-      for (const [tag, request, step] of [
-        ["PageTokenRefused", byToken, noCursor],
-        ["PageTokenRefused", byToken, refuses(400, "invalid_cursor")],
-        ["PageTokenRefused", byToken, refuses(422, "rule_violation", { field: "cursor" })],
-        ["PageTokenRefused", byToken, refuses(404, "not_found")],
-        ["PageTokenRefused", byToken, refuses(410, "gone")],
-        ["PageTokenRefused", byToken, answers(410, "gone")],
-        ["PageTokenRefused", byLink, refuses(400, "invalid_request", { field: "after" })],
-        ["Refused", first, noCursor],
-        ["Refused", byToken, refuses(400, "invalid_type", { field: "modifiedsince" })]
-      ] as const) {
-        const { reason } = yield* failing([step], (connector) => connector.page(request))
-        assert.strictEqual(reason._tag, tag)
-      }
-    })
-  )
+  test("fails with PageTokenRefused only if the source rejects the page token", function* () {
+    const byLink = { ...first, token: `{"url":"/things?cancel=any&after=7","step":1,"mark":"x"}` }
+    const noCursor = refuses(400, "invalid_request", { field: "cursor" })
+    for (const [tag, request, step] of [
+      ["PageTokenRefused", byToken, noCursor],
+      ["PageTokenRefused", byToken, refuses(400, "invalid_cursor")],
+      ["PageTokenRefused", byToken, refuses(422, "rule_violation", { field: "cursor" })],
+      ["PageTokenRefused", byToken, refuses(404, "not_found")],
+      ["PageTokenRefused", byToken, refuses(410, "gone")],
+      ["PageTokenRefused", byToken, answers(410, "gone")],
+      ["PageTokenRefused", byLink, refuses(400, "invalid_request", { field: "after" })],
+      ["Refused", first, noCursor],
+      ["Refused", byToken, refuses(400, "invalid_type", { field: "modifiedsince" })]
+    ] as const) {
+      const { reason } = yield* failing([step], (connector) => connector.page(request))
+      assert.strictEqual(reason._tag, tag)
+    }
+  })
 
-  it.effect("fails without a request if the page token has a foreign form", () =>
-    Effect.gen(function* () {
-      for (const token of [
-        "",
-        "c1",
-        "{}",
-        `{"cursor":"x"}`,
-        `{"offset":100,"step":1,"mark":""}`,
-        `{"page":2,"size":null,"most":null,"step":1,"mark":""}`,
-        `{"page":2,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things","overlap":0}}`,
-        `{"page":2,"size":0,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/x","overlap":0}}`,
-        `{"page":2,"size":1,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/../../x","overlap":0}}`,
-        `{"offset":100,"step":1,"mark":"","edge":{"first":"1","last":"2","before":null,"overlap":-1}}`,
-        `{"offset":100,"step":1,"mark":"","edge":{"last":"2","before":null,"overlap":1}}`,
-        `{"url":"https://elsewhere.test/","step":1,"mark":"x"}`,
-        `{"url":"/../../../x","step":1,"mark":"x"}`
-      ]) {
-        const { reason, sent } = yield* failing([], (connector) => connector.page({ ...first, token }))
-        assert.strictEqual(reason._tag, "PageTokenRefused", token)
-        assert.strictEqual(sent.length, 0)
-      }
-    })
-  )
+  test("fails without a request if the page token has a foreign form", function* () {
+    for (const token of [
+      "",
+      "c1",
+      "{}",
+      `{"cursor":"x"}`,
+      `{"offset":100,"step":1,"mark":""}`,
+      `{"page":2,"size":null,"most":null,"step":1,"mark":""}`,
+      `{"page":2,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/things","overlap":0}}`,
+      `{"page":2,"size":0,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/x","overlap":0}}`,
+      `{"page":2,"size":1,"most":1,"step":1,"mark":"","edge":{"first":"1","last":"2","before":"/../../x","overlap":0}}`,
+      `{"offset":100,"step":1,"mark":"","edge":{"first":"1","last":"2","before":null,"overlap":-1}}`,
+      `{"offset":100,"step":1,"mark":"","edge":{"last":"2","before":null,"overlap":1}}`,
+      `{"url":"https://elsewhere.test/","step":1,"mark":"x"}`,
+      `{"url":"/../../../x","step":1,"mark":"x"}`
+    ]) {
+      const { reason, sent } = yield* failing([], (connector) => connector.page({ ...first, token }))
+      assert.strictEqual(reason._tag, "PageTokenRefused", token)
+      assert.strictEqual(sent.length, 0)
+    }
+  })
 })
 
 describe("a request that is retried", () => {
@@ -242,84 +229,74 @@ describe("a request that is retried", () => {
     ["a body in a compression that was not requested", answers(200, "x", { "content-encoding": "br" }), "Malformed"],
     ["a damaged compressed body", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Unreachable"]
   ]
-  it.effect("succeeds after one failure, and fails after the maximum of attempts", () =>
-    Effect.gen(function* () {
-      for (const [name, step, expected] of passing) {
-        const { value, sent, connector } = yield* succeeding([step, good])
-        assert.strictEqual((value as { readonly attempts: number }).attempts, 2, name)
-        assert.strictEqual(sent.length, 2)
-        assert.strictEqual(sent[0]!.path, sent[1]!.path)
-        assert.deepInclude(yield* connector.usage, { requests: 2, retries: 1, rateLimited: 0 })
-        const failed = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
-        assert.strictEqual(failed.reason._tag, expected, name)
-        assert.isTrue(failed.reason.handling.isRetryable)
-        assert.strictEqual(failed.sent.length, 4)
-        assert.strictEqual(failed.error.request.attempts, 4)
-      }
-    })
-  )
-
-  it.effect("fails as Malformed after three JSON responses without a list, or error responses in a foreign form", () =>
-    Effect.gen(function* () {
-      const bodies = [{}, { rows: [] }, "3", "null", { data: { items: [] } }]
-      for (const step of [...bodies.map((body) => answers(200, body)), refuses(200, "server_error")]) {
-        const { reason, sent } = yield* failing(times(3, step))
-        assert.strictEqual(reason._tag, "Malformed")
-        assert.strictEqual(sent.length, 3)
-      }
-      for (const status of [400, 401, 403, 404, 409, 422]) {
-        for (const body of ["<html>", null, `{"message":"no"}`, `{"error":"no"}`]) {
-          const { reason } = yield* failing(times(3, answers(status, body)))
-          assert(reason._tag === "Malformed")
-          assert.include(reason.detail, `status ${status}`)
-        }
-      }
-      const { sent } = yield* succeeding([answers(404, "<html>"), good])
+  test("succeeds after one failure, and fails after the maximum of attempts", function* () {
+    for (const [name, step, expected] of passing) {
+      const { value, sent, connector } = yield* succeeding([step, good])
+      assert.strictEqual((value as { readonly attempts: number }).attempts, 2, name)
       assert.strictEqual(sent.length, 2)
-    })
-  )
+      assert.strictEqual(sent[0]!.path, sent[1]!.path)
+      assert.deepInclude(yield* connector.usage, { requests: 2, retries: 1, rateLimited: 0 })
+      const failed = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
+      assert.strictEqual(failed.reason._tag, expected, name)
+      assert.isTrue(failed.reason.handling.isRetryable)
+      assert.strictEqual(failed.sent.length, 4)
+      assert.strictEqual(failed.error.request.attempts, 4)
+    }
+  })
 
-  it.effect("waits between retries with doubled, jittered and capped backoff", () =>
-    Effect.gen(function* () {
-      const retry = { backoffBase: Duration.seconds(1), backoffMax: Duration.seconds(8) }
-      const { sent } = yield* failing(times(8, refuses(500, "server_error")), undefined, { retry })
-      const pauses = sent.slice(1).map(({ at }, index) => at - sent[index]!.at)
-      for (const [index, ceiling] of [1000, 2000, 4000, 8000, 8000, 8000, 8000].entries()) {
-        assert.isAtLeast(pauses[index]!, ceiling / 2)
-        assert.isAtMost(pauses[index]!, ceiling)
+  test("fails as Malformed after three JSON responses without a list, or error responses in a foreign form", function* () {
+    const bodies = [{}, { rows: [] }, "3", "null", { data: { items: [] } }]
+    for (const step of [...bodies.map((body) => answers(200, body)), refuses(200, "server_error")]) {
+      const { reason, sent } = yield* failing(times(3, step))
+      assert.strictEqual(reason._tag, "Malformed")
+      assert.strictEqual(sent.length, 3)
+    }
+    for (const status of [400, 401, 403, 404, 409, 422]) {
+      for (const body of ["<html>", null, `{"message":"no"}`, `{"error":"no"}`]) {
+        const { reason } = yield* failing(times(3, answers(status, body)))
+        assert(reason._tag === "Malformed")
+        assert.include(reason.detail, `status ${status}`)
       }
-    })
-  )
+    }
+    const { sent } = yield* succeeding([answers(404, "<html>"), good])
+    assert.strictEqual(sent.length, 2)
+  })
 
-  it.effect("waits for the Retry-After of a 503, and has a timeout for each attempt that includes its body", () =>
-    Effect.gen(function* () {
-      const unavailable = refuses(503, "server_error", {}, { "retry-after": "40" })
-      const { sent: attempts, pausesMs } = yield* succeeding([unavailable, good])
-      assert.strictEqual(attempts[1]!.at - attempts[0]!.at, 40_000)
-      assert.deepStrictEqual(pausesMs, [40_000])
-      const { sent } = yield* succeeding([hangsInBody("{"), hangs, good], undefined, {
-        requestTimeout: Duration.seconds(5),
-        retry: { backoffBase: Duration.zero }
-      })
-      assert.deepStrictEqual(
-        sent.map(({ at }) => at - sent[0]!.at),
-        [0, 5000, 10_000]
-      )
+  test("waits between retries with doubled, jittered and capped backoff", function* () {
+    const retry = { backoffBase: Duration.seconds(1), backoffMax: Duration.seconds(8) }
+    const { sent } = yield* failing(times(8, refuses(500, "server_error")), undefined, { retry })
+    const pauses = sent.slice(1).map(({ at }, index) => at - sent[index]!.at)
+    for (const [index, ceiling] of [1000, 2000, 4000, 8000, 8000, 8000, 8000].entries()) {
+      assert.isAtLeast(pauses[index]!, ceiling / 2)
+      assert.isAtMost(pauses[index]!, ceiling)
+    }
+  })
+
+  test("waits for the Retry-After of a 503, and has a timeout for each attempt that includes its body", function* () {
+    const unavailable = refuses(503, "server_error", {}, { "retry-after": "40" })
+    const { sent: attempts, pausesMs } = yield* succeeding([unavailable, good])
+    assert.strictEqual(attempts[1]!.at - attempts[0]!.at, 40_000)
+    assert.deepStrictEqual(pausesMs, [40_000])
+    const { sent } = yield* succeeding([hangsInBody("{"), hangs, good], undefined, {
+      requestTimeout: Duration.seconds(5),
+      retry: { backoffBase: Duration.zero }
     })
-  )
+    assert.deepStrictEqual(
+      sent.map(({ at }) => at - sent[0]!.at),
+      [0, 5000, 10_000]
+    )
+  })
 })
 
 describe("a 429 response", () => {
-  it.effect("pauses for its Retry-After where its body is cut or never ends", () =>
-    Effect.gen(function* () {
-      for (const step of [resetsInBody, hangsInBody]) {
-        const cut = step(`{"error":`, 429, { "retry-after": "90" })
-        const { sent, pausesMs } = yield* succeeding([cut, good])
-        assert.deepStrictEqual(pausesMs, [90_000])
-        assert.isAtLeast(sent[1]!.at - sent[0]!.at, 90_000)
-      }
-    })
-  )
+  test("pauses for its Retry-After where its body is cut or never ends", function* () {
+    for (const step of [resetsInBody, hangsInBody]) {
+      const cut = step(`{"error":`, 429, { "retry-after": "90" })
+      const { sent, pausesMs } = yield* succeeding([cut, good])
+      assert.deepStrictEqual(pausesMs, [90_000])
+      assert.isAtLeast(sent[1]!.at - sent[0]!.at, 90_000)
+    }
+  })
 
   const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
   const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
@@ -329,282 +306,252 @@ describe("a 429 response", () => {
       return sent[1]!.at - sent[0]!.at
     })
 
-  it.effect("pauses for Retry-After in seconds, or until its date by the Date header or the local clock", () =>
-    Effect.gen(function* () {
-      const date = "Wed, 21 Oct 2026 07:28:00 GMT"
-      assert.strictEqual(yield* waited({ "retry-after": "Thu, 01 Jan 1970 00:00:12 GMT" }), 12_000)
-      assert.strictEqual(yield* waited({ date, "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), 30_000)
-      assert.strictEqual(yield* waited({ "retry-after": "7" }), 7000)
-    })
-  )
+  test("pauses for Retry-After in seconds, or until its date by the Date header or the local clock", function* () {
+    const date = "Wed, 21 Oct 2026 07:28:00 GMT"
+    assert.strictEqual(yield* waited({ "retry-after": "Thu, 01 Jan 1970 00:00:12 GMT" }), 12_000)
+    assert.strictEqual(yield* waited({ date, "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), 30_000)
+    assert.strictEqual(yield* waited({ "retry-after": "7" }), 7000)
+  })
 
-  it.effect("pauses with backoff from one second if Retry-After is missing or invalid", () =>
-    Effect.gen(function* () {
-      for (const headers of [
-        {},
-        { "retry-after": "soon" },
-        { "retry-after": "-5" },
-        { "retry-after": "0" },
-        { date: "Wed, 21 Oct 2026 07:28:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:27:00 GMT" }
-      ]) {
-        const waitMs = yield* waited(headers)
-        assert.isAtLeast(waitMs, 500)
-        assert.isAtMost(waitMs, 1000)
-      }
-      const { sent } = yield* succeeding([...times(4, limited()), good])
-      assert.isAtLeast(sent[4]!.at - sent[3]!.at, 4000)
-    })
-  )
+  test("pauses with backoff from one second if Retry-After is missing or invalid", function* () {
+    for (const headers of [
+      {},
+      { "retry-after": "soon" },
+      { "retry-after": "-5" },
+      { "retry-after": "0" },
+      { date: "Wed, 21 Oct 2026 07:28:00 GMT", "retry-after": "Wed, 21 Oct 2026 07:27:00 GMT" }
+    ]) {
+      const waitMs = yield* waited(headers)
+      assert.isAtLeast(waitMs, 500)
+      assert.isAtMost(waitMs, 1000)
+    }
+    const { sent } = yield* succeeding([...times(4, limited()), good])
+    assert.isAtLeast(sent[4]!.at - sent[3]!.at, 4000)
+  })
 
-  it.effect("does not count as one of the attempts, and fails the request after the maximum wait", () =>
-    Effect.gen(function* () {
-      const { connector } = yield* succeeding(
-        [...times(20, limited({ "retry-after": "5" })), refuses(500, "server_error"), good],
-        undefined,
-        { retry: { attemptsMax: 2 } }
-      )
-      assert.deepInclude(yield* connector.usage, { requests: 22, retries: 21, rateLimited: 20 })
-      const { reason } = yield* failing(times(4, limited({ "retry-after": "30" })), undefined, {
-        rateLimitedWaitMax: Duration.seconds(100)
-      })
-      assert.strictEqual(reason._tag, "RateLimited")
+  test("does not count as one of the attempts, and fails the request after the maximum wait", function* () {
+    const { connector } = yield* succeeding(
+      [...times(20, limited({ "retry-after": "5" })), refuses(500, "server_error"), good],
+      undefined,
+      { retry: { attemptsMax: 2 } }
+    )
+    assert.deepInclude(yield* connector.usage, { requests: 22, retries: 21, rateLimited: 20 })
+    const { reason } = yield* failing(times(4, limited({ "retry-after": "30" })), undefined, {
+      rateLimitedWaitMax: Duration.seconds(100)
     })
-  )
+    assert.strictEqual(reason._tag, "RateLimited")
+  })
 
-  it.effect("with a huge Retry-After fails the request and blocks others until then", () =>
-    Effect.gen(function* () {
-      const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
-      const outcome = yield* runToEnd(scripted.connector.page(first))
-      assert(outcome._tag === "Failure")
-      assert.deepStrictEqual(outcome.failure.retryAfter, Duration.days(1))
-      const soon = yield* runToEnd(scripted.connector.page(first))
-      assert(soon._tag === "Failure")
-      assert.deepStrictEqual(soon.failure.retryAfter, Duration.hours(22))
-      assert.strictEqual(scripted.sent.length, 1)
-      yield* TestClock.adjust("1 day")
-      const later = yield* runToEnd(scripted.connector.page(first))
-      assert.strictEqual(later._tag, "Success")
-      assert.strictEqual(scripted.sent.length, 2)
-    })
-  )
+  test("with a huge Retry-After fails the request and blocks others until then", function* () {
+    const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
+    const outcome = yield* runToEnd(scripted.connector.page(first))
+    assert(outcome._tag === "Failure")
+    assert.deepStrictEqual(outcome.failure.retryAfter, Duration.days(1))
+    const soon = yield* runToEnd(scripted.connector.page(first))
+    assert(soon._tag === "Failure")
+    assert.deepStrictEqual(soon.failure.retryAfter, Duration.hours(22))
+    assert.strictEqual(scripted.sent.length, 1)
+    yield* TestClock.adjust("1 day")
+    const later = yield* runToEnd(scripted.connector.page(first))
+    assert.strictEqual(later._tag, "Success")
+    assert.strictEqual(scripted.sent.length, 2)
+  })
 
-  it.effect("pauses every request of the token", () =>
-    Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([limited({ "retry-after": "60" }), good, good])
-      const one = yield* Effect.forkChild(connector.page(first))
-      yield* TestClock.adjust("1 second")
-      const other = yield* Effect.forkChild(connector.page(first))
-      yield* TestClock.adjust("58 seconds")
-      assert.strictEqual(sent.length, 1)
-      yield* TestClock.adjust("2 seconds")
-      yield* Fiber.join(one)
-      yield* Fiber.join(other)
-      assert.strictEqual(sent.length, 3)
-    })
-  )
+  test("pauses every request of the token", function* () {
+    const { connector, sent } = yield* ScriptedHttp.make([limited({ "retry-after": "60" }), good, good])
+    const one = yield* Effect.forkChild(connector.page(first))
+    yield* TestClock.adjust("1 second")
+    const other = yield* Effect.forkChild(connector.page(first))
+    yield* TestClock.adjust("58 seconds")
+    assert.strictEqual(sent.length, 1)
+    yield* TestClock.adjust("2 seconds")
+    yield* Fiber.join(one)
+    yield* Fiber.join(other)
+    assert.strictEqual(sent.length, 3)
+  })
 })
 
 describe("a write", () => {
-  it.effect("is retried with the same bytes and the same idempotency key", () =>
-    Effect.gen(function* () {
-      const { sent, value } = yield* succeeding(
-        [fails("ECONNRESET"), refuses(500, "server_error"), answers(201, { id: 5 }, { "idempotent-replayed": "true" })],
-        writing
-      )
-      assert.strictEqual(sent.length, 3)
-      for (const request of sent) {
-        assert.strictEqual(request.method, "POST")
-        assert.strictEqual(request.path, "/things")
-        assert.strictEqual(request.body, write.body)
-        assert.strictEqual(request.headers["idempotency-key"], "key-1")
-        assert.strictEqual(request.headers["content-type"], "application/json")
-      }
-      const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
-      assert.deepInclude(value, { status: 201, body: `{"id":5}`, items })
-    })
-  )
+  test("is retried with the same bytes and the same idempotency key", function* () {
+    const { sent, value } = yield* succeeding(
+      [fails("ECONNRESET"), refuses(500, "server_error"), answers(201, { id: 5 }, { "idempotent-replayed": "true" })],
+      writing
+    )
+    assert.strictEqual(sent.length, 3)
+    for (const request of sent) {
+      assert.strictEqual(request.method, "POST")
+      assert.strictEqual(request.path, "/things")
+      assert.strictEqual(request.body, write.body)
+      assert.strictEqual(request.headers["idempotency-key"], "key-1")
+      assert.strictEqual(request.headers["content-type"], "application/json")
+    }
+    const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
+    assert.deepInclude(value, { status: 201, body: `{"id":5}`, items })
+  })
 
-  it.effect("in a batch is retried with the same bytes and key until results arrive", () =>
-    Effect.gen(function* () {
-      const results = { results: [{ index: 0, status: 201, record: { id: 5 } }] }
-      const { sent, value } = yield* succeeding(
-        [
-          answers(207, { results: null }),
-          fails("ECONNRESET"),
-          hangs,
-          resetsInBody(`{"results":[`),
-          refuses(500, "server_error"),
-          refuses(429, "rate_limited", {}, { "retry-after": "2" }),
-          refuses(409, "request_in_progress", {}, { "retry-after": "1" }),
-          answers(207, `{"results":[{"index":0,`),
-          answers(207, results)
-        ],
-        batching,
-        { retry: { attemptsMax: 20 } }
-      )
-      assert.strictEqual(sent.length, 9)
-      for (const request of sent) {
-        assert.strictEqual(request.path, "/things/batch")
-        assert.strictEqual(request.body, "[{}]")
-        assert.strictEqual(request.headers["idempotency-key"], "key-1")
-      }
-      assert.deepInclude(value, {
-        status: 207,
-        items: [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
-      })
+  test("in a batch is retried with the same bytes and key until results arrive", function* () {
+    const results = { results: [{ index: 0, status: 201, record: { id: 5 } }] }
+    const { sent, value } = yield* succeeding(
+      [
+        answers(207, { results: null }),
+        fails("ECONNRESET"),
+        hangs,
+        resetsInBody(`{"results":[`),
+        refuses(500, "server_error"),
+        refuses(429, "rate_limited", {}, { "retry-after": "2" }),
+        refuses(409, "request_in_progress", {}, { "retry-after": "1" }),
+        answers(207, `{"results":[{"index":0,`),
+        answers(207, results)
+      ],
+      batching,
+      { retry: { attemptsMax: 20 } }
+    )
+    assert.strictEqual(sent.length, 9)
+    for (const request of sent) {
+      assert.strictEqual(request.path, "/things/batch")
+      assert.strictEqual(request.body, "[{}]")
+      assert.strictEqual(request.headers["idempotency-key"], "key-1")
+    }
+    assert.deepInclude(value, {
+      status: 207,
+      items: [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
     })
-  )
+  })
 
-  it.effect("fails as Malformed if its response exceeds the limit, and with texts that Postgres can store", () =>
-    Effect.gen(function* () {
-      for (const ask of [writing, batching]) {
-        const large = yield* failing(times(3, answers(201, "x".repeat(2000))), ask, { answerBytesMax: 1000 })
-        assert(large.reason._tag === "Malformed")
-        assert.include(large.reason.detail, "larger than 1000 bytes")
-        assert.strictEqual(large.sent.length, 3)
-      }
-      const errors = [{ field: "a\0b", code: "x", message: "m".repeat(2000) }]
-      const { reason } = yield* failing([refuses(400, "odd\0code", { message: "\0\ud800", errors })], writing)
-      assert(reason._tag === "Refused")
-      assert.deepInclude(reason, { code: "oddcode", detail: "\ufffd" })
-      assert.deepStrictEqual(reason.problems, [{ field: "ab", code: "x", message: "m".repeat(500) }])
-    })
-  )
+  test("fails as Malformed if its response exceeds the limit, and with texts that Postgres can store", function* () {
+    for (const ask of [writing, batching]) {
+      const large = yield* failing(times(3, answers(201, "x".repeat(2000))), ask, { answerBytesMax: 1000 })
+      assert(large.reason._tag === "Malformed")
+      assert.include(large.reason.detail, "larger than 1000 bytes")
+      assert.strictEqual(large.sent.length, 3)
+    }
+    const errors = [{ field: "a\0b", code: "x", message: "m".repeat(2000) }]
+    const { reason } = yield* failing([refuses(400, "odd\0code", { message: "\0\ud800", errors })], writing)
+    assert(reason._tag === "Refused")
+    assert.deepInclude(reason, { code: "oddcode", detail: "\ufffd" })
+    assert.deepStrictEqual(reason.problems, [{ field: "ab", code: "x", message: "m".repeat(500) }])
+  })
 
-  it.effect("checks mayBeSent before each attempt", () =>
-    Effect.gen(function* () {
-      let checks = 0
-      const mayBeSent = Effect.sync(() => {
-        checks += 1
-        return checks < 3
-      })
-      const scripted = yield* ScriptedHttp.make([refuses(500, "server_error"), refuses(500, "server_error")])
-      const outcome = yield* runToEnd(scripted.connector.write({ ...write, mayBeSent }))
-      assert.strictEqual(checks, 3)
-      assert.strictEqual(scripted.left.length, 0)
-      const reason = outcome._tag === "Failure" ? outcome.failure.reason : null
-      assert.deepInclude(reason, { _tag: "SendCancelled", attempts: 2 })
-      assert.isFalse(reason?.handling.isRetryable)
+  test("checks mayBeSent before each attempt", function* () {
+    let checks = 0
+    const mayBeSent = Effect.sync(() => {
+      checks += 1
+      return checks < 3
     })
-  )
+    const scripted = yield* ScriptedHttp.make([refuses(500, "server_error"), refuses(500, "server_error")])
+    const outcome = yield* runToEnd(scripted.connector.write({ ...write, mayBeSent }))
+    assert.strictEqual(checks, 3)
+    assert.strictEqual(scripted.left.length, 0)
+    const reason = outcome._tag === "Failure" ? outcome.failure.reason : null
+    assert.deepInclude(reason, { _tag: "SendCancelled", attempts: 2 })
+    assert.isFalse(reason?.handling.isRetryable)
+  })
 
-  it.effect("waits for a pause that began during the mayBeSent check", () =>
-    Effect.gen(function* () {
-      const scripted = yield* ScriptedHttp.make([
-        refuses(429, "rate_limited", {}, { "retry-after": "5" }),
-        answers(201, { id: 5 }),
-        answers(201, { id: 6 })
-      ])
-      const slow = { ...write, mayBeSent: Effect.delay(Effect.succeed(true), "1 second") }
-      const { write: send } = scripted.connector
-      yield* runToEnd(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
-      assert.deepStrictEqual(
-        scripted.sent.map(({ at }) => at >= 5000),
-        [false, true, true]
-      )
-    })
-  )
+  test("waits for a pause that began during the mayBeSent check", function* () {
+    const scripted = yield* ScriptedHttp.make([
+      refuses(429, "rate_limited", {}, { "retry-after": "5" }),
+      answers(201, { id: 5 }),
+      answers(201, { id: 6 })
+    ])
+    const slow = { ...write, mayBeSent: Effect.delay(Effect.succeed(true), "1 second") }
+    const { write: send } = scripted.connector
+    yield* runToEnd(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
+    assert.deepStrictEqual(
+      scripted.sent.map(({ at }) => at >= 5000),
+      [false, true, true]
+    )
+  })
 
-  it.effect("waits for request_in_progress without pausing other requests", () =>
-    Effect.gen(function* () {
-      const { sent, pausesMs } = yield* succeeding(
-        [
-          refuses(409, "request_in_progress", {}, { "retry-after": "3" }),
-          refuses(409, "request_in_progress"),
-          answers(201, { id: 5 })
-        ],
-        writing
-      )
-      assert.strictEqual(sent.length, 3)
-      assert.isAtLeast(sent[1]!.at, 3000)
-      assert.deepStrictEqual(pausesMs, [])
-    })
-  )
+  test("waits for request_in_progress without pausing other requests", function* () {
+    const { sent, pausesMs } = yield* succeeding(
+      [
+        refuses(409, "request_in_progress", {}, { "retry-after": "3" }),
+        refuses(409, "request_in_progress"),
+        answers(201, { id: 5 })
+      ],
+      writing
+    )
+    assert.strictEqual(sent.length, 3)
+    assert.isAtLeast(sent[1]!.at, 3000)
+    assert.deepStrictEqual(pausesMs, [])
+  })
 })
 
 describe("an implausible Retry-After", () => {
   const foreign = (seconds: string, status = 503) => answers(status, "<html>", { "retry-after": seconds })
   const year = "31536000"
 
-  it.effect("from a proxy pauses all requests for a minute, then probes with growing pauses", () =>
-    Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([foreign(year), foreign(year), good, good], {
-        retryAfterMax: Duration.minutes(15)
+  test("from a proxy pauses all requests for a minute, then probes with growing pauses", function* () {
+    const { connector, sent } = yield* ScriptedHttp.make([foreign(year), foreign(year), good, good], {
+      retryAfterMax: Duration.minutes(15)
+    })
+    const error = yield* Effect.flip(connector.page(first))
+    assert.strictEqual(error.reason._tag, "ServerFault")
+    assert.deepStrictEqual(error.retryAfter, Duration.hours(1), "a caller that keeps the time does not keep a year")
+    const others = yield* Effect.forkChild(
+      Effect.forEach([1, 2, 3], () => Effect.result(connector.page(first)), { concurrency: "unbounded" })
+    )
+    yield* TestClock.adjust("59 seconds")
+    assert.strictEqual(sent.length, 1, "no request within the pause")
+    yield* TestClock.adjust("2 seconds")
+    assert.strictEqual(sent.length, 2, "one probe, although three requests wait")
+    yield* TestClock.adjust("238 seconds")
+    assert.strictEqual(sent.length, 2, "the probe got the same response: four minutes")
+    yield* TestClock.adjust("10 seconds")
+    const ends = (yield* Fiber.join(others)).map(({ _tag }) => _tag)
+    assert.deepStrictEqual(ends.sort(), ["Failure", "Success", "Success"])
+    assert.strictEqual(sent.length, 4)
+  })
+
+  test("for one path pauses the other paths once only", function* () {
+    const { connector, sent } = yield* ScriptedHttp.make([foreign(year), good, foreign(year), good], {
+      retryAfterMax: Duration.minutes(15)
+    })
+    const failed = (path: string) =>
+      Effect.gen(function* () {
+        const outcome = yield* Effect.result(connector.page({ ...first, resource: { ...things, path } }))
+        return outcome._tag === "Failure" ? outcome.failure.reason._tag : "answered"
       })
-      const error = yield* Effect.flip(connector.page(first))
-      assert.strictEqual(error.reason._tag, "ServerFault")
-      assert.deepStrictEqual(error.retryAfter, Duration.hours(1), "a caller that keeps the time does not keep a year")
-      const others = yield* Effect.forkChild(
-        Effect.forEach([1, 2, 3], () => Effect.result(connector.page(first)), { concurrency: "unbounded" })
-      )
-      yield* TestClock.adjust("59 seconds")
-      assert.strictEqual(sent.length, 1, "no request within the pause")
-      yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(sent.length, 2, "one probe, although three requests wait")
-      yield* TestClock.adjust("238 seconds")
-      assert.strictEqual(sent.length, 2, "the probe got the same response: four minutes")
-      yield* TestClock.adjust("10 seconds")
-      const ends = (yield* Fiber.join(others)).map(({ _tag }) => _tag)
-      assert.deepStrictEqual(ends.sort(), ["Failure", "Success", "Success"])
-      assert.strictEqual(sent.length, 4)
-    })
-  )
+    assert.strictEqual(yield* failed("broken"), "ServerFault")
+    const other = yield* Effect.forkChild(failed("things"))
+    yield* TestClock.adjust("61 seconds")
+    assert.strictEqual(yield* Fiber.join(other), "answered")
+    assert.strictEqual(yield* failed("broken"), "ServerFault")
+    assert.strictEqual(yield* failed("things"), "answered", "without a pause")
+    assert.strictEqual(sent.length, 4)
+  })
 
-  it.effect("for one path pauses the other paths once only", () =>
-    Effect.gen(function* () {
-      const { connector, sent } = yield* ScriptedHttp.make([foreign(year), good, foreign(year), good], {
-        retryAfterMax: Duration.minutes(15)
-      })
-      const failed = (path: string) =>
-        Effect.gen(function* () {
-          const outcome = yield* Effect.result(connector.page({ ...first, resource: { ...things, path } }))
-          return outcome._tag === "Failure" ? outcome.failure.reason._tag : "answered"
-        })
-      assert.strictEqual(yield* failed("broken"), "ServerFault")
-      const other = yield* Effect.forkChild(failed("things"))
-      yield* TestClock.adjust("61 seconds")
-      assert.strictEqual(yield* Fiber.join(other), "answered")
-      assert.strictEqual(yield* failed("broken"), "ServerFault")
-      assert.strictEqual(yield* failed("things"), "answered", "without a pause")
-      assert.strictEqual(sent.length, 4)
-    })
-  )
+  test("from the service itself pauses for 24 hours and reports it", function* () {
+    const never = "9".repeat(30)
+    const { connector, sent } = yield* ScriptedHttp.make([
+      refuses(503, "server_error", {}, { "retry-after": never }),
+      good
+    ])
+    const one = yield* Effect.result(connector.page(first))
+    assert(one._tag === "Failure")
+    assert.deepStrictEqual(one.failure.retryAfter, Duration.days(1))
+    yield* TestClock.adjust("1 hour")
+    const two = yield* Effect.flip(connector.page(first))
+    assert.strictEqual(two.reason._tag, "SourcePaused")
+    assert.match(
+      two.message,
+      /not sent: requests are paused for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/
+    )
+    assert.match(two.remedy, /tributary budget release/)
+    assert.notInclude(two.message, "429")
+    yield* TestClock.adjust("23 hours")
+    assert.strictEqual((yield* Effect.result(connector.page(first)))._tag, "Success")
+    assert.strictEqual(sent.length, 2)
+  })
 
-  it.effect("from the service itself pauses for 24 hours and reports it", () =>
-    Effect.gen(function* () {
-      const never = "9".repeat(30)
-      const { connector, sent } = yield* ScriptedHttp.make([
-        refuses(503, "server_error", {}, { "retry-after": never }),
-        good
-      ])
-      const one = yield* Effect.result(connector.page(first))
-      assert(one._tag === "Failure")
-      assert.deepStrictEqual(one.failure.retryAfter, Duration.days(1))
-      yield* TestClock.adjust("1 hour")
-      const two = yield* Effect.flip(connector.page(first))
-      assert.strictEqual(two.reason._tag, "SourcePaused")
-      assert.match(
-        two.message,
-        /not sent: requests are paused for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/
-      )
-      assert.match(two.remedy, /tributary budget release/)
-      assert.notInclude(two.message, "429")
-      yield* TestClock.adjust("23 hours")
-      assert.strictEqual((yield* Effect.result(connector.page(first)))._tag, "Success")
-      assert.strictEqual(sent.length, 2)
-    })
-  )
-
-  it.effect("with a date beyond the calendar still ends", () =>
-    Effect.gen(function* () {
-      const { connector } = yield* ScriptedHttp.make([
-        answers(503, "<html>", { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" }),
-        good
-      ])
-      yield* Effect.result(connector.page(first))
-      const other = yield* Effect.forkChild(connector.page(first))
-      yield* TestClock.adjust("61 seconds")
-      yield* Fiber.join(other)
-    })
-  )
+  test("with a date beyond the calendar still ends", function* () {
+    const { connector } = yield* ScriptedHttp.make([
+      answers(503, "<html>", { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" }),
+      good
+    ])
+    yield* Effect.result(connector.page(first))
+    const other = yield* Effect.forkChild(connector.page(first))
+    yield* TestClock.adjust("61 seconds")
+    yield* Fiber.join(other)
+  })
 })

@@ -1,5 +1,5 @@
 /** The page size that the client finds out, against every way in which a source may treat the parameter. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,6 +11,7 @@ import { fromMap, PageSizes } from "../../src/connector/PageSizes.ts"
 import { type Json, server } from "../reference-server/support.ts"
 import { failureOf } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
+import { test } from "../support/suite.ts"
 
 const records = 1_000
 
@@ -77,263 +78,233 @@ const within = <A, E>(time: Duration.Input, effect: Effect.Effect<A, E>) =>
 
 describe("the page size that the client finds out", () => {
   for (const paging of ["cursor", "link", "offset", "page"]) {
-    it.effect(`is the largest that the source accepts, and is kept, and no record is lost (${paging})`, () =>
-      Effect.gen(function* () {
-        /** At most these requests for the first list, and for the second one. */
-        const requestsMax = { refused: [5, 4], clamped: [4, 4], ignored: [10, 10], unknown: [12, 10] }
-        for (const [limit, most] of Object.entries(requestsMax)) {
-          const { scan } = yield* open({ paging, itemsKey: paging === "link" ? "bare" : "data", limit })
-          for (const [at, resource] of ["salesmen", "areas"].entries()) {
-            const one = yield* scan(resource)
-            assert.strictEqual(one.ids, records, limit)
-            // An overlap of one record needs another page. A page with a number repeats the page before.
-            const isMost = one.requests.length <= most[at]! + (paging === "offset" ? 1 : 0)
-            assert.isTrue(paging === "page" || isMost, `${limit}, scan ${at + 1}`)
-          }
+    test(`is the largest that the source accepts, and is kept, and no record is lost (${paging})`, function* () {
+      /** At most these requests for the first list, and for the second one. */
+      const requestsMax = { refused: [5, 4], clamped: [4, 4], ignored: [10, 10], unknown: [12, 10] }
+      for (const [limit, most] of Object.entries(requestsMax)) {
+        const { scan } = yield* open({ paging, itemsKey: paging === "link" ? "bare" : "data", limit })
+        for (const [at, resource] of ["salesmen", "areas"].entries()) {
+          const one = yield* scan(resource)
+          assert.strictEqual(one.ids, records, limit)
+          // An overlap of one record needs another page. A page with a number repeats the page before.
+          const isMost = one.requests.length <= most[at]! + (paging === "offset" ? 1 : 0)
+          assert.isTrue(paging === "page" || isMost, `${limit}, scan ${at + 1}`)
         }
-      })
-    )
+      }
+    })
   }
 
-  it.effect("grows where the source accepts more, and costs one request where it does not", () =>
-    Effect.gen(function* () {
-      const { limits, scan } = yield* open({ pageMax: 1_000 })
-      assert.deepStrictEqual(limits(yield* scan()), ["1000"])
-      assert.deepStrictEqual(limits(yield* scan("areas")), ["2500", "1000"])
-      assert.deepStrictEqual(limits(yield* scan()), ["1000"])
-    })
-  )
+  test("grows where the source accepts more, and costs one request where it does not", function* () {
+    const { limits, scan } = yield* open({ pageMax: 1_000 })
+    assert.deepStrictEqual(limits(yield* scan()), ["1000"])
+    assert.deepStrictEqual(limits(yield* scan("areas")), ["2500", "1000"])
+    assert.deepStrictEqual(limits(yield* scan()), ["1000"])
+  })
 
-  it.effect("is not what a short last page states", () =>
-    Effect.gen(function* () {
-      const { hooks, limits, scan } = yield* open({})
-      const short = JSON.stringify({ data: [{ id: 1, name: "one" }], _meta: { limit: 1, has_more: false } })
-      hooks.intercept = () => Effect.succeed({ status: 200, body: short })
-      yield* scan()
-      hooks.intercept = () => Effect.succeed(null)
-      assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
-    })
-  )
+  test("is not what a short last page states", function* () {
+    const { hooks, limits, scan } = yield* open({})
+    const short = JSON.stringify({ data: [{ id: 1, name: "one" }], _meta: { limit: 1, has_more: false } })
+    hooks.intercept = () => Effect.succeed({ status: 200, body: short })
+    yield* scan()
+    hooks.intercept = () => Effect.succeed(null)
+    assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
+  })
 
-  it.effect("shrinks where the source lowers its maximum, and is tried again a day later", () =>
-    Effect.gen(function* () {
-      const { change, limits, scan } = yield* open({})
-      yield* scan()
-      change({ pageMax: 100 })
-      const lowered = yield* scan()
-      assert.strictEqual(lowered.ids, records)
-      assert.deepStrictEqual(limits(lowered).slice(0, 3), ["250", "100", "100"])
-      assert.strictEqual((yield* scan()).requests.length, 10)
-      change({ pageMax: 500 })
-      assert.deepStrictEqual(new Set(limits(yield* scan())), new Set(["100"]))
-      yield* TestClock.adjust("25 hours")
-      assert.notInclude(limits(yield* scan()), "100")
-    })
-  )
+  test("shrinks where the source lowers its maximum, and is tried again a day later", function* () {
+    const { change, limits, scan } = yield* open({})
+    yield* scan()
+    change({ pageMax: 100 })
+    const lowered = yield* scan()
+    assert.strictEqual(lowered.ids, records)
+    assert.deepStrictEqual(limits(lowered).slice(0, 3), ["250", "100", "100"])
+    assert.strictEqual((yield* scan()).requests.length, 10)
+    change({ pageMax: 500 })
+    assert.deepStrictEqual(new Set(limits(yield* scan())), new Set(["100"]))
+    yield* TestClock.adjust("25 hours")
+    assert.notInclude(limits(yield* scan()), "100")
+  })
 
-  it.effect("is another one for a resource that accepts less", () =>
-    Effect.gen(function* () {
-      const { hooks, limits, scan } = yield* open({})
-      hooks.intercept = (path) =>
-        Effect.succeed(
-          path.includes("/areas") && path.includes("limit=250") ? refusal("invalid_request", "limit") : null
-        )
-      yield* scan()
-      assert.deepStrictEqual(limits(yield* scan("areas")).slice(0, 2), ["250", "100"])
-      assert.deepStrictEqual(new Set(limits(yield* scan("areas"))), new Set(["100"]))
-      assert.deepStrictEqual(new Set(limits(yield* scan("salesmen"))), new Set(["250"]))
-    })
-  )
+  test("is another one for a resource that accepts less", function* () {
+    const { hooks, limits, scan } = yield* open({})
+    hooks.intercept = (path) =>
+      Effect.succeed(path.includes("/areas") && path.includes("limit=250") ? refusal("invalid_request", "limit") : null)
+    yield* scan()
+    assert.deepStrictEqual(limits(yield* scan("areas")).slice(0, 2), ["250", "100"])
+    assert.deepStrictEqual(new Set(limits(yield* scan("areas"))), new Set(["100"]))
+    assert.deepStrictEqual(new Set(limits(yield* scan("salesmen"))), new Set(["250"]))
+  })
 
-  it.effect("shrinks when a page does not arrive in time, or late", () =>
-    Effect.gen(function* () {
-      const silent = yield* open({ pageMax: 5_000 })
-      silent.hooks.intercept = (path) => (path.includes("limit=1000") ? Effect.never : Effect.succeed(null))
-      const scanning = yield* within("5 minutes", silent.scan())
-      const first = scanning
-      assert.deepStrictEqual(silent.limits(first).slice(0, 2), ["1000", "250"])
-      assert.strictEqual(first.ids, records)
-      assert.strictEqual((yield* silent.scan()).requests.length, 4)
+  test("shrinks when a page does not arrive in time, or late", function* () {
+    const silent = yield* open({ pageMax: 5_000 })
+    silent.hooks.intercept = (path) => (path.includes("limit=1000") ? Effect.never : Effect.succeed(null))
+    const scanning = yield* within("5 minutes", silent.scan())
+    const first = scanning
+    assert.deepStrictEqual(silent.limits(first).slice(0, 2), ["1000", "250"])
+    assert.strictEqual(first.ids, records)
+    assert.strictEqual((yield* silent.scan()).requests.length, 4)
 
-      const slow = yield* open({ pageMax: 5_000 })
-      slow.hooks.intercept = (path) =>
-        path.includes("limit=1000") ? Effect.delay(Effect.succeed(null), "30 seconds") : Effect.succeed(null)
-      assert.deepStrictEqual(slow.limits(yield* within("5 minutes", slow.scan())), ["1000"])
-      assert.deepStrictEqual(new Set(slow.limits(yield* slow.scan())), new Set(["500"]))
-    })
-  )
+    const slow = yield* open({ pageMax: 5_000 })
+    slow.hooks.intercept = (path) =>
+      path.includes("limit=1000") ? Effect.delay(Effect.succeed(null), "30 seconds") : Effect.succeed(null)
+    assert.deepStrictEqual(slow.limits(yield* within("5 minutes", slow.scan())), ["1000"])
+    assert.deepStrictEqual(new Set(slow.limits(yield* slow.scan())), new Set(["500"]))
+  })
 
-  it.effect("is not changed by a failure that has other reasons", () =>
-    Effect.gen(function* () {
-      const { hooks, limits, requests, scan, stored } = yield* open({ pageMax: 1_000 })
-      hooks.intercept = () => Effect.succeed({ ...refusal("insufficient_scope", null), status: 403 })
-      const error = yield* failureOf(scan())
-      assert.strictEqual(error.reason._tag, "Forbidden")
-      assert.lengthOf(requests, 1)
-      const final = [
-        refusal("invalid_request", null),
-        { ...refusal("rule_violation", null), status: 422 },
-        refusal("invalid_request", "cancel"),
-        { ...refusal("not_implemented", null), status: 501 },
-        { ...refusal("not_found", null), status: 404 }
-      ]
-      for (const answer of final) {
-        const sent = requests.length
-        hooks.intercept = () => Effect.succeed(answer)
-        const refused = yield* failureOf(scan())
-        assert.include(["Refused", "NotImplemented", "NotFound"], refused.reason._tag)
-        assert.strictEqual(requests.length, sent + 1, `${answer.status} is sent once`)
-      }
-      assert.isNull(yield* stored.of("salesmen"))
-      let failures = 1
-      hooks.intercept = () =>
-        Effect.sync(() =>
-          failures-- > 0 ? { status: 500, body: '{"error":{"code":"server_error","message":"no"}}' } : null
-        )
-      const scanning = yield* within("1 minute", scan())
-      assert.deepStrictEqual(limits(scanning), ["1000", "1000"])
-    })
-  )
-
-  it.effect("is not tried by incremental scans, and not where a size is configured", () =>
-    Effect.gen(function* () {
-      const unknown = yield* open({})
-      assert.strictEqual(unknown.limits(yield* unknown.scan("salesmen", "2026-01-01T00:00:00Z"))[0], null)
-      const configured = yield* open({}, 50)
-      assert.deepStrictEqual(new Set(configured.limits(yield* configured.scan())), new Set(["50"]))
-    })
-  )
-
-  it.effect("does not hide a page that was cut without a mark", () =>
-    Effect.gen(function* () {
-      const { hooks, limits, scan, stored } = yield* open({})
-      /** A source that cuts lists at its own size, repeats the requested one, and follows another paging style. */
-      const cut = (path: string): Answer => {
-        const limit = Number(new URLSearchParams(path.split("?")[1]).get("limit") ?? 100)
-        const data = Array.from({ length: Math.min(limit, 300) }, (_, at) => ({ id: at + 1, name: "cut" }))
-        return { status: 200, body: JSON.stringify({ data, _meta: { limit, page: 1 } }) }
-      }
-      hooks.intercept = (path) => Effect.succeed(cut(path))
-      const error = yield* failureOf(scan())
-      assert.strictEqual(error.reason._tag, "PagingBroken")
-      assert.isNull(yield* stored.of("salesmen"))
-      // A complete list without a mark is judged without a size, as before.
-      const whole = JSON.stringify({ data: [{ id: 1, name: "one" }] })
-      hooks.intercept = () => Effect.succeed({ status: 200, body: whole })
-      assert.deepStrictEqual(limits(yield* scan()), ["1000", "250", null])
-      assert.deepStrictEqual(limits(yield* scan()), [null])
-      hooks.intercept = () => Effect.succeed(null)
-      assert.strictEqual(limits(yield* scan("areas"))[0], "1000", "another resource is tried on its own")
-    })
-  )
-
-  it.effect("shrinks after a refusal of the parameter in any form", () =>
-    Effect.gen(function* () {
-      const foreign: ReadonlyArray<Answer> = [
-        refusal("invalid_request", "query.limit"),
-        refusal("unknown_parameter", null),
-        {
-          status: 400,
-          body: '{"error":{"code":"invalid_request","message":"no","errors":[{"field":"limit","code":"invalid_type","message":"no"}]}}'
-        },
-        { status: 400, body: "Bad Request" },
-        { status: 504, body: "" }
-      ]
-      for (const answer of foreign) {
-        const { hooks, scan } = yield* open({ limit: "unknown" })
-        hooks.intercept = (path) => Effect.succeed(path.includes("limit=") ? answer : null)
-        const scanning = yield* within("1 minute", scan())
-        assert.strictEqual(scanning.ids, records, answer.body ?? "")
-      }
-      const isLarge = (path: string) => path.includes("areas") && /limit=(1000|2500)/.test(path)
-      for (const answer of [refusal("invalid_request", "limit"), { status: 504, body: "" }]) {
-        const { hooks, limits, scan } = yield* open({ pageMax: 1_000 })
-        yield* scan()
-        hooks.intercept = (path) => Effect.succeed(isLarge(path) ? answer : null)
-        const scanning = yield* within("1 minute", scan("areas"))
-        const one = scanning
-        assert.strictEqual(one.ids, records)
-        assert.strictEqual(limits(one).at(-1), "250")
-      }
-    })
-  )
-
-  it.effect("lets a scan begin again whose links name a size that is refused later, or not answered twice", () =>
-    Effect.gen(function* () {
-      for (const paging of ["link", "page"]) {
-        const { change, hooks, scan, stored } = yield* open({ paging })
-        const page = (failing: boolean) =>
-          Effect.gen(function* () {
-            hooks.intercept = (path) =>
-              failing && path.includes("limit=250") && /cursor=|page=/.test(path) ? Effect.never : Effect.succeed(null)
-            const scanning = yield* within("20 minutes", failureOf(scan()))
-            return scanning.reason._tag
-          })
-        assert.strictEqual(yield* page(true), "TimedOut")
-        assert.strictEqual((yield* stored.of("salesmen"))?.accepted, 100)
-        hooks.intercept = () => Effect.succeed(null)
-        assert.strictEqual((yield* scan()).ids, records)
-
-        let isLowered = false
-        hooks.intercept = (path) =>
-          Effect.sync(() => {
-            if (/cursor=|page=/.test(path) && !isLowered) {
-              isLowered = true
-              change({ pageMax: 50 })
-            }
-            return null
-          })
-        const error = yield* failureOf(scan())
-        assert.strictEqual(error.reason._tag, "PageTokenRefused")
-        assert.strictEqual((yield* scan()).ids, records)
-      }
-    })
-  )
-
-  it.effect("is not sent on where numbered pages are longer, and not refined to less than 100", () =>
-    Effect.gen(function* () {
-      const ignoring = yield* open({ paging: "page", limit: "ignored", pageDefault: 1_500, pageMax: 1_500 })
-      assert.strictEqual((yield* ignoring.scan()).ids, records)
-      const { hooks, limits, scan } = yield* open({})
-      hooks.intercept = (path) =>
-        Effect.succeed(
-          path.includes("cursor=")
-            ? null
-            : {
-                status: 200,
-                body: JSON.stringify({
-                  data: [{ id: 1, name: "one" }],
-                  _meta: { limit: 1, has_more: true, next_cursor: "bm9uZQ" }
-                })
-              }
-        )
-      yield* Effect.flip(scan())
-      hooks.intercept = () => Effect.succeed(null)
-      assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
-    })
-  )
-
-  it.effect("is tried once where several lists begin together", () =>
-    Effect.gen(function* () {
-      const { limits, requests, scan } = yield* open({})
-      yield* Effect.all([scan("areas"), scan("salesmen"), scan("departments")], { concurrency: "unbounded" })
-      const all = requests.map(({ path }) => new URLSearchParams(path.split("?")[1]))
-      assert.lengthOf(
-        limits({ requests: all }).filter((limit) => limit === "1000"),
-        1
+  test("is not changed by a failure that has other reasons", function* () {
+    const { hooks, limits, requests, scan, stored } = yield* open({ pageMax: 1_000 })
+    hooks.intercept = () => Effect.succeed({ ...refusal("insufficient_scope", null), status: 403 })
+    const error = yield* failureOf(scan())
+    assert.strictEqual(error.reason._tag, "Forbidden")
+    assert.lengthOf(requests, 1)
+    const final = [
+      refusal("invalid_request", null),
+      { ...refusal("rule_violation", null), status: 422 },
+      refusal("invalid_request", "cancel"),
+      { ...refusal("not_implemented", null), status: 501 },
+      { ...refusal("not_found", null), status: 404 }
+    ]
+    for (const answer of final) {
+      const sent = requests.length
+      hooks.intercept = () => Effect.succeed(answer)
+      const refused = yield* failureOf(scan())
+      assert.include(["Refused", "NotImplemented", "NotFound"], refused.reason._tag)
+      assert.strictEqual(requests.length, sent + 1, `${answer.status} is sent once`)
+    }
+    assert.isNull(yield* stored.of("salesmen"))
+    let failures = 1
+    hooks.intercept = () =>
+      Effect.sync(() =>
+        failures-- > 0 ? { status: 500, body: '{"error":{"code":"server_error","message":"no"}}' } : null
       )
-    })
-  )
+    const scanning = yield* within("1 minute", scan())
+    assert.deepStrictEqual(limits(scanning), ["1000", "1000"])
+  })
 
-  it.effect("is not waited for behind a resource that does not answer", () =>
-    Effect.gen(function* () {
-      const { hooks, scan } = yield* open({})
-      hooks.intercept = (path) => (path.includes("/areas") ? Effect.never : Effect.as(Effect.yieldNow, null))
-      yield* Effect.forkChild(Effect.ignore(scan("areas")))
-      const other = yield* Effect.forkChild(scan("salesmen"))
-      yield* TestClock.adjust("3 minutes")
-      // At most the two trials of the other resource are waited for.
-      assert.strictEqual((yield* Fiber.join(other)).ids, records)
-    })
-  )
+  test("is not tried by incremental scans, and not where a size is configured", function* () {
+    const unknown = yield* open({})
+    assert.strictEqual(unknown.limits(yield* unknown.scan("salesmen", "2026-01-01T00:00:00Z"))[0], null)
+    const configured = yield* open({}, 50)
+    assert.deepStrictEqual(new Set(configured.limits(yield* configured.scan())), new Set(["50"]))
+  })
+
+  test("does not hide a page that was cut without a mark", function* () {
+    const { hooks, limits, scan, stored } = yield* open({})
+    /** A source that cuts lists at its own size, repeats the requested one, and follows another paging style. */
+    const cut = (path: string): Answer => {
+      const limit = Number(new URLSearchParams(path.split("?")[1]).get("limit") ?? 100)
+      const data = Array.from({ length: Math.min(limit, 300) }, (_, at) => ({ id: at + 1, name: "cut" }))
+      return { status: 200, body: JSON.stringify({ data, _meta: { limit, page: 1 } }) }
+    }
+    hooks.intercept = (path) => Effect.succeed(cut(path))
+    const error = yield* failureOf(scan())
+    assert.strictEqual(error.reason._tag, "PagingBroken")
+    assert.isNull(yield* stored.of("salesmen"))
+    // A complete list without a mark is judged without a size, as before.
+    const whole = JSON.stringify({ data: [{ id: 1, name: "one" }] })
+    hooks.intercept = () => Effect.succeed({ status: 200, body: whole })
+    assert.deepStrictEqual(limits(yield* scan()), ["1000", "250", null])
+    assert.deepStrictEqual(limits(yield* scan()), [null])
+    hooks.intercept = () => Effect.succeed(null)
+    assert.strictEqual(limits(yield* scan("areas"))[0], "1000", "another resource is tried on its own")
+  })
+
+  test("shrinks after a refusal of the parameter in any form", function* () {
+    const foreign: ReadonlyArray<Answer> = [
+      refusal("invalid_request", "query.limit"),
+      refusal("unknown_parameter", null),
+      {
+        status: 400,
+        body: '{"error":{"code":"invalid_request","message":"no","errors":[{"field":"limit","code":"invalid_type","message":"no"}]}}'
+      },
+      { status: 400, body: "Bad Request" },
+      { status: 504, body: "" }
+    ]
+    for (const answer of foreign) {
+      const { hooks, scan } = yield* open({ limit: "unknown" })
+      hooks.intercept = (path) => Effect.succeed(path.includes("limit=") ? answer : null)
+      const scanning = yield* within("1 minute", scan())
+      assert.strictEqual(scanning.ids, records, answer.body ?? "")
+    }
+    const isLarge = (path: string) => path.includes("areas") && /limit=(1000|2500)/.test(path)
+    for (const answer of [refusal("invalid_request", "limit"), { status: 504, body: "" }]) {
+      const { hooks, limits, scan } = yield* open({ pageMax: 1_000 })
+      yield* scan()
+      hooks.intercept = (path) => Effect.succeed(isLarge(path) ? answer : null)
+      const scanning = yield* within("1 minute", scan("areas"))
+      const one = scanning
+      assert.strictEqual(one.ids, records)
+      assert.strictEqual(limits(one).at(-1), "250")
+    }
+  })
+
+  test("lets a scan begin again whose links name a size that is refused later, or not answered twice", function* () {
+    for (const paging of ["link", "page"]) {
+      const { change, hooks, scan, stored } = yield* open({ paging })
+      const page = (failing: boolean) =>
+        Effect.gen(function* () {
+          hooks.intercept = (path) =>
+            failing && path.includes("limit=250") && /cursor=|page=/.test(path) ? Effect.never : Effect.succeed(null)
+          const scanning = yield* within("20 minutes", failureOf(scan()))
+          return scanning.reason._tag
+        })
+      assert.strictEqual(yield* page(true), "TimedOut")
+      assert.strictEqual((yield* stored.of("salesmen"))?.accepted, 100)
+      hooks.intercept = () => Effect.succeed(null)
+      assert.strictEqual((yield* scan()).ids, records)
+
+      let isLowered = false
+      hooks.intercept = (path) =>
+        Effect.sync(() => {
+          if (/cursor=|page=/.test(path) && !isLowered) {
+            isLowered = true
+            change({ pageMax: 50 })
+          }
+          return null
+        })
+      const error = yield* failureOf(scan())
+      assert.strictEqual(error.reason._tag, "PageTokenRefused")
+      assert.strictEqual((yield* scan()).ids, records)
+    }
+  })
+
+  test("is not sent on where numbered pages are longer, and not refined to less than 100", function* () {
+    const ignoring = yield* open({ paging: "page", limit: "ignored", pageDefault: 1_500, pageMax: 1_500 })
+    assert.strictEqual((yield* ignoring.scan()).ids, records)
+    const { hooks, limits, scan } = yield* open({})
+    hooks.intercept = (path) =>
+      Effect.succeed(
+        path.includes("cursor=")
+          ? null
+          : {
+              status: 200,
+              body: JSON.stringify({
+                data: [{ id: 1, name: "one" }],
+                _meta: { limit: 1, has_more: true, next_cursor: "bm9uZQ" }
+              })
+            }
+      )
+    yield* Effect.flip(scan())
+    hooks.intercept = () => Effect.succeed(null)
+    assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
+  })
+
+  test("is tried once where several lists begin together", function* () {
+    const { limits, requests, scan } = yield* open({})
+    yield* Effect.all([scan("areas"), scan("salesmen"), scan("departments")], { concurrency: "unbounded" })
+    const all = requests.map(({ path }) => new URLSearchParams(path.split("?")[1]))
+    assert.lengthOf(
+      limits({ requests: all }).filter((limit) => limit === "1000"),
+      1
+    )
+  })
+
+  test("is not waited for behind a resource that does not answer", function* () {
+    const { hooks, scan } = yield* open({})
+    hooks.intercept = (path) => (path.includes("/areas") ? Effect.never : Effect.as(Effect.yieldNow, null))
+    yield* Effect.forkChild(Effect.ignore(scan("areas")))
+    const other = yield* Effect.forkChild(scan("salesmen"))
+    yield* TestClock.adjust("3 minutes")
+    // At most the two trials of the other resource are waited for.
+    assert.strictEqual((yield* Fiber.join(other)).ids, records)
+  })
 })

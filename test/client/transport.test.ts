@@ -17,6 +17,7 @@ import { Budget } from "../../src/budget/Budget.ts"
 import { things, tiny } from "../support/tiny.ts"
 import { flowing, settled } from "../support/until.ts"
 import { failureOf } from "./ScriptedHttp.ts"
+import { test } from "../support/suite.ts"
 
 const first = { resource: things, since: null, token: null }
 const good = JSON.stringify({ data: [{ id: 1, name: "é😀", price: "1.1000" }], _meta: { has_more: false } })
@@ -172,35 +173,33 @@ describe("the undici transport", () => {
     }).pipe(flowing, Effect.scoped)
   )
 
-  it.effect("fails without a complete response in time", () =>
-    Effect.gen(function* () {
-      const closed: Array<number> = []
-      const { connector, seen } = yield* world(
-        [
-          (request) => request.socket.on("close", () => closed.push(1)),
-          (request, response) => {
-            request.socket.on("close", () => closed.push(2))
-            response.writeHead(200)
-            response.write("{")
-          }
-        ],
-        { requestTimeout: Duration.seconds(30), retry: { attemptsMax: 2, backoffBase: Duration.zero } }
-      )
-      const reading = yield* Effect.forkChild(reasonOf(connector.page(first)))
-      for (const attempt of [1, 2]) {
-        const received = Effect.sync(() => seen.length)
-        yield* settled(`attempt ${attempt}`, received, (count) => count === attempt)
-        yield* TestClock.adjust("31 seconds")
-      }
-      assert.strictEqual((yield* Fiber.join(reading))._tag, "TimedOut")
-      // An abandoned request closes its connection.
-      yield* settled(
-        "both are closed",
-        Effect.sync(() => closed.length),
-        (count) => count === 2
-      )
-    }).pipe(Effect.scoped)
-  )
+  test("fails without a complete response in time", function* () {
+    const closed: Array<number> = []
+    const { connector, seen } = yield* world(
+      [
+        (request) => request.socket.on("close", () => closed.push(1)),
+        (request, response) => {
+          request.socket.on("close", () => closed.push(2))
+          response.writeHead(200)
+          response.write("{")
+        }
+      ],
+      { requestTimeout: Duration.seconds(30), retry: { attemptsMax: 2, backoffBase: Duration.zero } }
+    )
+    const reading = yield* Effect.forkChild(reasonOf(connector.page(first)))
+    for (const attempt of [1, 2]) {
+      const received = Effect.sync(() => seen.length)
+      yield* settled(`attempt ${attempt}`, received, (count) => count === attempt)
+      yield* TestClock.adjust("31 seconds")
+    }
+    assert.strictEqual((yield* Fiber.join(reading))._tag, "TimedOut")
+    // An abandoned request closes its connection.
+    yield* settled(
+      "both are closed",
+      Effect.sync(() => closed.length),
+      (count) => count === 2
+    )
+  })
 
   it.effect("reports a redirect and does not follow it", () =>
     Effect.gen(function* () {

@@ -11,6 +11,7 @@ import { record as recordOf, things } from "../support/tiny.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, failureOf } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
+import { test } from "../support/suite.ts"
 
 const base = { resource: things, id: null, idempotencyKey: "k", ifMatch: null } as const
 
@@ -110,278 +111,256 @@ describe("a batch item", () => {
   const pairs = <Of extends Readonly<Record<string, ReadonlyArray<unknown>>>>(of: Of) =>
     Object.entries(of).flatMap(([kind, values]) => values.map((value) => ({ kind, value })))
 
-  it.effect("is read from every combination of status, error and record", () =>
-    Effect.gen(function* () {
-      const seen = new Map<string, number>()
-      const items: Array<{ readonly expected: WriteResult["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
-      for (const status of pairs(statuses)) {
-        for (const error of pairs(errors)) {
-          for (const record of pairs(records)) {
-            const kinds = { status: status.kind, error: error.kind, record: record.kind }
-            const text = JSON.stringify({ status: status.value, error: error.value, record: record.value })
-            items.push({ expected: expectedTag(kinds), text, kinds })
-          }
+  test("is read from every combination of status, error and record", function* () {
+    const seen = new Map<string, number>()
+    const items: Array<{ readonly expected: WriteResult["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
+    for (const status of pairs(statuses)) {
+      for (const error of pairs(errors)) {
+        for (const record of pairs(records)) {
+          const kinds = { status: status.kind, error: error.kind, record: record.kind }
+          const text = JSON.stringify({ status: status.value, error: error.value, record: record.value })
+          items.push({ expected: expectedTag(kinds), text, kinds })
         }
       }
-      const text = `{"results":[${items.map((item, at) => item.text.replace("{", `{"index":${at}${item.text === "{}" ? "" : ","}`)).join()}]}`
-      const read = yield* batch(text, items.length)
-      assert.strictEqual(read.length, items.length)
-      for (const [at, { expected, text, kinds }] of items.entries()) {
-        const item = read[at]!
-        assert.deepStrictEqual([item.index, item._tag], [at, expected], text)
-        seen.set(expected, (seen.get(expected) ?? 0) + 1)
-        if (item._tag === "WriteSucceeded") {
-          assert.strictEqual(item.id, kinds.record === "none" ? null : "7", text)
-          assert.deepStrictEqual(item.record, kinds.record === "whole" ? wholeRecord : null, text)
-          assert.strictEqual(item.rejected?.field, kinds.record === "misfit" ? "day" : undefined, text)
-        }
-        if (item._tag === "WriteRejected") {
-          const status: unknown = (JSON.parse(text) as Json)["status"]
-          const isNumber = kinds.status === "refused" || kinds.status === "failed"
-          assert.strictEqual(item.status, isNumber ? Number(status) : null, text)
-          assert.strictEqual(item.code, kinds.error === "coded" ? "duplicate" : "unstated", text)
-          assert.strictEqual(item.field, kinds.error === "coded" ? "name" : null, text)
-          assert.strictEqual(item.isRetryable, kinds.status === "failed", text)
-        }
+    }
+    const text = `{"results":[${items.map((item, at) => item.text.replace("{", `{"index":${at}${item.text === "{}" ? "" : ","}`)).join()}]}`
+    const read = yield* batch(text, items.length)
+    assert.strictEqual(read.length, items.length)
+    for (const [at, { expected, text, kinds }] of items.entries()) {
+      const item = read[at]!
+      assert.deepStrictEqual([item.index, item._tag], [at, expected], text)
+      seen.set(expected, (seen.get(expected) ?? 0) + 1)
+      if (item._tag === "WriteSucceeded") {
+        assert.strictEqual(item.id, kinds.record === "none" ? null : "7", text)
+        assert.deepStrictEqual(item.record, kinds.record === "whole" ? wholeRecord : null, text)
+        assert.strictEqual(item.rejected?.field, kinds.record === "misfit" ? "day" : undefined, text)
       }
-      assert.isAbove(
-        Math.min(...["WriteSucceeded", "WriteRejected", "WriteUncertain"].map((tag) => seen.get(tag) ?? 0)),
-        100
-      )
-    })
-  )
-
-  it.effect("has its record and its exact id in every form", () =>
-    Effect.gen(function* () {
-      const id = "9007199254740993"
-      for (const [item, expected] of [
-        ...[
-          { status: 201, record: whole },
-          { status: 201, data: whole },
-          { status: 201, record: whole, data: { id: 9 } },
-          { status: 201, id: "7", record: whole },
-          { status: 201, ...whole },
-          whole
-        ].map((item) => [JSON.stringify({ index: 0, ...item }), written({ record: wholeRecord })] as const),
-        ...[
-          `"status":201,"id":${id}`,
-          `"status":201,"id":"${id}"`,
-          `"id":${id}`,
-          `"status":201,"record":{"id":${id},"name":"x"}`,
-          `"id":${id},"name":"x"`
-        ].map((members) => [`{"index":0,${members}}`, written({ id })] as const),
-        [`{"index":0,"status":201,"id":"abc"}`, written({ id: null })] as const
-      ]) {
-        assert.deepStrictEqual(yield* itemOf(item), expected, item)
+      if (item._tag === "WriteRejected") {
+        const status: unknown = (JSON.parse(text) as Json)["status"]
+        const isNumber = kinds.status === "refused" || kinds.status === "failed"
+        assert.strictEqual(item.status, isNumber ? Number(status) : null, text)
+        assert.strictEqual(item.code, kinds.error === "coded" ? "duplicate" : "unstated", text)
+        assert.strictEqual(item.field, kinds.error === "coded" ? "name" : null, text)
+        assert.strictEqual(item.isRetryable, kinds.status === "failed", text)
       }
-      assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "WriteUncertain")
-    })
-  )
+    }
+    assert.isAbove(
+      Math.min(...["WriteSucceeded", "WriteRejected", "WriteUncertain"].map((tag) => seen.get(tag) ?? 0)),
+      100
+    )
+  })
 
-  it.effect("has exact values and keeps fields unknown to the catalogue", () =>
-    Effect.gen(function* () {
-      const text = JSON.stringify({ ...whole, price: "@", colour: "@2" })
-        .replace(`"@"`, "123456789012345.1000")
-        .replace(`"@2"`, "1.10")
-      for (const item of [`{"index":0,"status":201,"record":${text}}`, `{"index":0,"status":201,${text.slice(1)}`]) {
-        const read = yield* itemOf(item)
-        assert(read._tag === "WriteSucceeded" && read.record !== null)
-        const price = things.fields.findIndex(({ name }) => name === "price")
-        assert.strictEqual(read.record.columns[price], "123456789012345.1000")
-        assert.strictEqual(read.record.extra, `{"colour":1.10}`)
-      }
-    })
-  )
+  test("has its record and its exact id in every form", function* () {
+    const id = "9007199254740993"
+    for (const [item, expected] of [
+      ...[
+        { status: 201, record: whole },
+        { status: 201, data: whole },
+        { status: 201, record: whole, data: { id: 9 } },
+        { status: 201, id: "7", record: whole },
+        { status: 201, ...whole },
+        whole
+      ].map((item) => [JSON.stringify({ index: 0, ...item }), written({ record: wholeRecord })] as const),
+      ...[
+        `"status":201,"id":${id}`,
+        `"status":201,"id":"${id}"`,
+        `"id":${id}`,
+        `"status":201,"record":{"id":${id},"name":"x"}`,
+        `"id":${id},"name":"x"`
+      ].map((members) => [`{"index":0,${members}}`, written({ id })] as const),
+      [`{"index":0,"status":201,"id":"abc"}`, written({ id: null })] as const
+    ]) {
+      assert.deepStrictEqual(yield* itemOf(item), expected, item)
+    }
+    assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "WriteUncertain")
+  })
 
-  it.effect("is not mistaken for a record that has a status field", () =>
-    Effect.gen(function* () {
-      const resource = serviceV2.resources.get("teamprojectreminders")!
-      const values = Object.fromEntries(resource.fields.map(({ name }) => [name, name === "id" ? 7 : null]))
-      const results = [
-        { ...values, index: 0, status: 201 },
-        { index: 1, status: 201, record: { ...values, status: true } }
-      ]
-      const { connector } = yield* ScriptedHttp.make([answers(207, { results })])
-      const { items } = yield* connector.write({ ...base, resource, operation: "batch", body: "[{},{}]" })
-      const [around, below] = items
-      assert.deepStrictEqual(around, written())
-      assert(below?._tag === "WriteSucceeded" && below.record !== null)
-      assert.strictEqual(below.record.columns[resource.fields.findIndex(({ name }) => name === "status")], "true")
-    })
-  )
+  test("has exact values and keeps fields unknown to the catalogue", function* () {
+    const text = JSON.stringify({ ...whole, price: "@", colour: "@2" })
+      .replace(`"@"`, "123456789012345.1000")
+      .replace(`"@2"`, "1.10")
+    for (const item of [`{"index":0,"status":201,"record":${text}}`, `{"index":0,"status":201,${text.slice(1)}`]) {
+      const read = yield* itemOf(item)
+      assert(read._tag === "WriteSucceeded" && read.record !== null)
+      const price = things.fields.findIndex(({ name }) => name === "price")
+      assert.strictEqual(read.record.columns[price], "123456789012345.1000")
+      assert.strictEqual(read.record.extra, `{"colour":1.10}`)
+    }
+  })
 
-  it.effect("that does not fit the catalogue counts as written and keeps its bytes", () =>
-    Effect.gen(function* () {
-      const text = `{"id":7, "day":"31.12.2026"}`
-      const price = `{"id":7,"price":"much"}`
-      for (const [read, rejected] of [
-        [yield* itemOf(`{"index":0,"status":201,"record":${text}}`), { id: "7", field: "day", bytes: text }],
-        [yield* one({}, price, 201), { id: "7", field: "price", bytes: price }]
-      ] as const) {
-        assert(read._tag === "WriteSucceeded")
-        assert.deepInclude(read, { id: "7", record: null })
-        assert.deepInclude(read.rejected, rejected)
-      }
-    })
-  )
+  test("is not mistaken for a record that has a status field", function* () {
+    const resource = serviceV2.resources.get("teamprojectreminders")!
+    const values = Object.fromEntries(resource.fields.map(({ name }) => [name, name === "id" ? 7 : null]))
+    const results = [
+      { ...values, index: 0, status: 201 },
+      { index: 1, status: 201, record: { ...values, status: true } }
+    ]
+    const { connector } = yield* ScriptedHttp.make([answers(207, { results })])
+    const { items } = yield* connector.write({ ...base, resource, operation: "batch", body: "[{},{}]" })
+    const [around, below] = items
+    assert.deepStrictEqual(around, written())
+    assert(below?._tag === "WriteSucceeded" && below.record !== null)
+    assert.strictEqual(below.record.columns[resource.fields.findIndex(({ name }) => name === "status")], "true")
+  })
 
-  it.effect("has the reason of its rejection, and whether it may pass later", () =>
-    Effect.gen(function* () {
-      const errors = [{ field: "lines[0]", code: "required", message: "is required" }]
-      const error = { ...duplicate, errors }
-      const [field, code, detail] = [duplicate.field, duplicate.code, duplicate.message]
-      for (const [status, item] of [
-        [409, { status: 409, error }],
-        [409, { status: 409, ...error }],
-        [null, { status: "error", error }],
-        [null, { error }]
-      ] as const) {
-        assert.deepStrictEqual<unknown>(yield* itemOf({ index: 0, ...item }), {
-          _tag: "WriteRejected",
-          kind: "duplicate",
-          index: 0,
-          status,
-          code,
-          field,
-          detail,
-          problems: errors,
-          isRetryable: false
-        })
-      }
-      const unstated = yield* itemOf({ index: 0, status: 400, error: "no such unit" })
-      assert.deepInclude(unstated, { status: 400, code: "unstated", detail: "no such unit", isRetryable: false })
-      const passing = [
-        { status: 429 },
-        { status: 500 },
-        { status: 503 },
-        { status: "error", error: { code: "server_error" } },
-        { status: 409, error: { code: "request_in_progress" } },
-        { error: { code: "rate_limited" } }
-      ]
-      const lasting = [{ status: 501 }, { status: 422 }, { status: 409, error: { code: "duplicate" } }]
-      for (const item of [...passing, ...lasting]) {
-        const isRetryable = (passing as ReadonlyArray<unknown>).includes(item)
-        const read = yield* itemOf({ index: 0, ...item })
-        assert.deepInclude(read, { _tag: "WriteRejected", isRetryable }, JSON.stringify(item))
-      }
-    })
-  )
+  test("that does not fit the catalogue counts as written and keeps its bytes", function* () {
+    const text = `{"id":7, "day":"31.12.2026"}`
+    const price = `{"id":7,"price":"much"}`
+    for (const [read, rejected] of [
+      [yield* itemOf(`{"index":0,"status":201,"record":${text}}`), { id: "7", field: "day", bytes: text }],
+      [yield* one({}, price, 201), { id: "7", field: "price", bytes: price }]
+    ] as const) {
+      assert(read._tag === "WriteSucceeded")
+      assert.deepInclude(read, { id: "7", record: null })
+      assert.deepInclude(read.rejected, rejected)
+    }
+  })
 
-  it.effect("contains neither the token nor text that Postgres cannot store", () =>
-    Effect.gen(function* () {
-      const error = { code: `c${ScriptedHttp.token}`, field: "a\0b", message: `with ${ScriptedHttp.token}`, errors: [] }
-      const read = yield* itemOf({ index: 0, status: 422, error })
-      assert.deepInclude(read, { code: "c[token]", field: "ab", detail: "with [token]" })
-      const bare = yield* itemOf({ index: 0, status: 422, error: `${ScriptedHttp.token}\0` })
-      assert.deepInclude(bare, { detail: "[token]" })
-    })
-  )
+  test("has the reason of its rejection, and whether it may pass later", function* () {
+    const errors = [{ field: "lines[0]", code: "required", message: "is required" }]
+    const error = { ...duplicate, errors }
+    const [field, code, detail] = [duplicate.field, duplicate.code, duplicate.message]
+    for (const [status, item] of [
+      [409, { status: 409, error }],
+      [409, { status: 409, ...error }],
+      [null, { status: "error", error }],
+      [null, { error }]
+    ] as const) {
+      assert.deepStrictEqual<unknown>(yield* itemOf({ index: 0, ...item }), {
+        _tag: "WriteRejected",
+        kind: "duplicate",
+        index: 0,
+        status,
+        code,
+        field,
+        detail,
+        problems: errors,
+        isRetryable: false
+      })
+    }
+    const unstated = yield* itemOf({ index: 0, status: 400, error: "no such unit" })
+    assert.deepInclude(unstated, { status: 400, code: "unstated", detail: "no such unit", isRetryable: false })
+    const passing = [
+      { status: 429 },
+      { status: 500 },
+      { status: 503 },
+      { status: "error", error: { code: "server_error" } },
+      { status: 409, error: { code: "request_in_progress" } },
+      { error: { code: "rate_limited" } }
+    ]
+    const lasting = [{ status: 501 }, { status: 422 }, { status: 409, error: { code: "duplicate" } }]
+    for (const item of [...passing, ...lasting]) {
+      const isRetryable = (passing as ReadonlyArray<unknown>).includes(item)
+      const read = yield* itemOf({ index: 0, ...item })
+      assert.deepInclude(read, { _tag: "WriteRejected", isRetryable }, JSON.stringify(item))
+    }
+  })
+
+  test("contains neither the token nor text that Postgres cannot store", function* () {
+    const error = { code: `c${ScriptedHttp.token}`, field: "a\0b", message: `with ${ScriptedHttp.token}`, errors: [] }
+    const read = yield* itemOf({ index: 0, status: 422, error })
+    assert.deepInclude(read, { code: "c[token]", field: "ab", detail: "with [token]" })
+    const bare = yield* itemOf({ index: 0, status: 422, error: `${ScriptedHttp.token}\0` })
+    assert.deepInclude(bare, { detail: "[token]" })
+  })
 })
 
 describe("the items of a batch", () => {
   const made = (index: unknown, id: number) => ({ index, status: 201, id })
 
-  it.effect("are matched by their index, or by position if no index is given and the count fits", () =>
-    Effect.gen(function* () {
-      const indexed = [made(2, 12), made("0", 10), made(2, 22), { index: 1, error: duplicate }]
-      const bare = [{ status: 201, id: 1 }, null, { status: 409, index: null, error: duplicate }]
-      const odd = [null, undefined, -1, 1.5, "x", "", " 0", "01", true, {}, "9999999999"]
-      const [succeeded, rejected, uncertain] = ["WriteSucceeded", "WriteRejected", "WriteUncertain"] as const
-      const cases: ReadonlyArray<readonly [ReadonlyArray<unknown>, number, ReturnType<typeof tagsOf>]> = [
+  test("are matched by their index, or by position if no index is given and the count fits", function* () {
+    const indexed = [made(2, 12), made("0", 10), made(2, 22), { index: 1, error: duplicate }]
+    const bare = [{ status: 201, id: 1 }, null, { status: 409, index: null, error: duplicate }]
+    const odd = [null, undefined, -1, 1.5, "x", "", " 0", "01", true, {}, "9999999999"]
+    const [succeeded, rejected, uncertain] = ["WriteSucceeded", "WriteRejected", "WriteUncertain"] as const
+    const cases: ReadonlyArray<readonly [ReadonlyArray<unknown>, number, ReturnType<typeof tagsOf>]> = [
+      [
+        indexed,
+        4,
         [
-          indexed,
-          4,
-          [
-            [2, succeeded],
-            [0, succeeded],
-            [2, succeeded],
-            [1, rejected]
-          ]
-        ],
+          [2, succeeded],
+          [0, succeeded],
+          [2, succeeded],
+          [1, rejected]
+        ]
+      ],
+      [
+        bare,
+        3,
         [
-          bare,
-          3,
-          [
-            [0, succeeded],
-            [1, uncertain],
-            [2, rejected]
-          ]
-        ],
-        [bare, 4, []],
-        // An unreadable index is not a missing one.
-        [[...odd.map((index, at) => made(index, at + 1)), 3, made(1, 99)], 13, [[1, succeeded]]],
-        [[made("x", 1)], 1, []],
-        // The numbering of the answer is another one than the request's.
+          [0, succeeded],
+          [1, uncertain],
+          [2, rejected]
+        ]
+      ],
+      [bare, 4, []],
+      // An unreadable index is not a missing one.
+      [[...odd.map((index, at) => made(index, at + 1)), 3, made(1, 99)], 13, [[1, succeeded]]],
+      [[made("x", 1)], 1, []],
+      // The numbering of the answer is another one than the request's.
+      [
+        [made(1, 10), made(2, 11), made(3, 12)],
+        3,
         [
-          [made(1, 10), made(2, 11), made(3, 12)],
-          3,
-          [
-            [1, uncertain],
-            [2, uncertain]
-          ]
+          [1, uncertain],
+          [2, uncertain]
         ]
       ]
-      for (const [results, count, expected] of cases) {
-        assert.deepStrictEqual(tagsOf(yield* batch({ results }, count)), expected)
-      }
-    })
-  )
+    ]
+    for (const [results, count, expected] of cases) {
+      assert.deepStrictEqual(tagsOf(yield* batch({ results }, count)), expected)
+    }
+  })
 
-  it.effect("are uncertain if they show a sent record at another position", () =>
-    Effect.gen(function* () {
-      const sent = [{ externalid: "a" }, { externalid: "b" }, { externalid: "c" }, {}]
-      const shown = (index: number, externalid: unknown) => ({ index, status: 201, record: { id: 1, externalid } })
-      const results = [shown(0, "a"), shown(1, "c"), shown(2, "C "), shown(3, "a")]
-      assert.deepStrictEqual(tagsOf(yield* batch({ results }, sent)), [
-        [0, "WriteSucceeded"],
-        [1, "WriteUncertain"],
-        [2, "WriteSucceeded"],
-        [3, "WriteUncertain"]
-      ])
-    })
-  )
+  test("are uncertain if they show a sent record at another position", function* () {
+    const sent = [{ externalid: "a" }, { externalid: "b" }, { externalid: "c" }, {}]
+    const shown = (index: number, externalid: unknown) => ({ index, status: 201, record: { id: 1, externalid } })
+    const results = [shown(0, "a"), shown(1, "c"), shown(2, "C "), shown(3, "a")]
+    assert.deepStrictEqual(tagsOf(yield* batch({ results }, sent)), [
+      [0, "WriteSucceeded"],
+      [1, "WriteUncertain"],
+      [2, "WriteSucceeded"],
+      [3, "WriteUncertain"]
+    ])
+  })
 
-  it.effect("are the same under 200, 201 and 207, bare and under data (G-03)", () =>
-    Effect.gen(function* () {
-      const results = [made(0, 7)]
-      for (const status of [200, 201, 207]) {
-        for (const body of [
-          { results },
-          { results, _meta: {} },
-          { data: { results } },
-          { data: { results }, _meta: {} }
-        ]) {
-          assert.deepStrictEqual(yield* batch(body, 1, status), [written()])
-        }
-      }
-    })
-  )
-
-  it.effect("are required: a response without results is malformed", () =>
-    Effect.gen(function* () {
+  test("are the same under 200, 201 and 207, bare and under data (G-03)", function* () {
+    const results = [made(0, 7)]
+    for (const status of [200, 201, 207]) {
       for (const body of [
-        {},
-        { results: {} },
-        { results: null },
-        { id: 1 },
-        { data: [made(0, 1)] },
-        { data: { results: [made(0, 1)] }, more: 1 },
-        [made(0, 1)],
-        "3",
-        null
+        { results },
+        { results, _meta: {} },
+        { data: { results } },
+        { data: { results }, _meta: {} }
       ]) {
-        for (const status of body === null ? [204] : [200, 207]) {
-          const answer = answers(status, body)
-          const { connector, sent } = yield* ScriptedHttp.make([answer, answer, answer], {
-            retry: { attemptsMax: 3, backoffBase: Duration.zero }
-          })
-          const error = yield* failureOf(connector.write({ ...base, operation: "batch", body: "[{}]" }))
-          assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
-          assert.strictEqual(sent.length, 3)
-        }
+        assert.deepStrictEqual(yield* batch(body, 1, status), [written()])
       }
-    })
-  )
+    }
+  })
+
+  test("are required: a response without results is malformed", function* () {
+    for (const body of [
+      {},
+      { results: {} },
+      { results: null },
+      { id: 1 },
+      { data: [made(0, 1)] },
+      { data: { results: [made(0, 1)] }, more: 1 },
+      [made(0, 1)],
+      "3",
+      null
+    ]) {
+      for (const status of body === null ? [204] : [200, 207]) {
+        const answer = answers(status, body)
+        const { connector, sent } = yield* ScriptedHttp.make([answer, answer, answer], {
+          retry: { attemptsMax: 3, backoffBase: Duration.zero }
+        })
+        const error = yield* failureOf(connector.write({ ...base, operation: "batch", body: "[{}]" }))
+        assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
+        assert.strictEqual(sent.length, 3)
+      }
+    }
+  })
 
   it.effect("are found in any order and formatting of the response", () =>
     Effect.promise(() =>
@@ -438,125 +417,120 @@ describe("the items of a batch", () => {
 })
 
 describe("the response to a single write", () => {
-  it.effect("has the record, bare or under data, or the id where fields are missing (WRITE-04, WRITE-09)", () =>
-    Effect.gen(function* () {
-      for (const operation of ["create", "update", "cancel"] as const) {
-        for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
-          const item = yield* one({ operation, id: operation === "create" ? null : "7" }, body, 201)
-          assert.deepStrictEqual(item, written({ record: wholeRecord }))
-        }
+  test("has the record, bare or under data, or the id where fields are missing (WRITE-04, WRITE-09)", function* () {
+    for (const operation of ["create", "update", "cancel"] as const) {
+      for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
+        const item = yield* one({ operation, id: operation === "create" ? null : "7" }, body, 201)
+        assert.deepStrictEqual(item, written({ record: wholeRecord }))
       }
-      assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
-      assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
-      assert.deepStrictEqual(yield* one({}, { id: null, name: "x" }), written({ id: null }))
-      assert.deepStrictEqual(yield* one({ operation: "update", id: "7" }, { name: "x" }), written())
-      assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
-      assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
-      assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
-      assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
-      assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
-    })
-  )
+    }
+    assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
+    assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
+    assert.deepStrictEqual(yield* one({}, { id: null, name: "x" }), written({ id: null }))
+    assert.deepStrictEqual(yield* one({ operation: "update", id: "7" }, { name: "x" }), written())
+    assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
+    assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
+    assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
+    assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
+    assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
+  })
 })
 
 describe("writes to the reference server, with item statuses as integers and as text", () => {
-  it.effect("return every result of a batch of 250, and records whose sums are not stored (I-05)", () =>
-    Effect.gen(function* () {
-      for (const batchStatus of ["integer", "text"]) {
-        const { call, control, served, token } = server()
-        control("PUT", "/limits", { requestsPerMinute: null })
-        assert.strictEqual(control("PUT", "/dialect", { batchStatus }).status, 200)
-        const { http } = networkOf(served, () => Effect.succeed(null))
-        const connector = yield* clientOf(http, token(), { pageSize: 250 })
-        let key = 0
-        const write = (path: string, operation: WriteRequest["operation"], body: unknown) =>
-          connector.write({
-            resource: serviceV2.resources.get(path)!,
-            operation,
-            id: null,
-            body: JSON.stringify(body),
-            idempotencyKey: `key-${++key}`,
-            ifMatch: null
-          })
-        const make = (path: string, body: Json): Json => {
-          const response = call("POST", `/${path}`, body)
-          assert.strictEqual(response.status, 201, response.text)
-          return response.body
-        }
-        /** The records of a resource from its list, by id. A record from a list is kept as the bytes for the database. */
-        const listRecords = Effect.fnUntraced(function* (path: string) {
-          const resource = serviceV2.resources.get(path)!
-          const { records, next } = yield* connector.page({ resource, since: null, token: null })
-          assert.isNull(next)
-          return new Map(
-            records.map(({ id, columns, partial, customFields, extra }): readonly [string, SourceRecord] => [
-              id,
-              { id, columns: [...columns], partial, customFields, extra }
-            ])
-          )
+  test("return every result of a batch of 250, and records whose sums are not stored (I-05)", function* () {
+    for (const batchStatus of ["integer", "text"]) {
+      const { call, control, served, token } = server()
+      control("PUT", "/limits", { requestsPerMinute: null })
+      assert.strictEqual(control("PUT", "/dialect", { batchStatus }).status, 200)
+      const { http } = networkOf(served, () => Effect.succeed(null))
+      const connector = yield* clientOf(http, token(), { pageSize: 250 })
+      let key = 0
+      const write = (path: string, operation: WriteRequest["operation"], body: unknown) =>
+        connector.write({
+          resource: serviceV2.resources.get(path)!,
+          operation,
+          id: null,
+          body: JSON.stringify(body),
+          idempotencyKey: `key-${++key}`,
+          ifMatch: null
         })
-
-        const sent = Array.from({ length: 250 }, (_, at) => ({
-          name: at % 50 === 49 ? "n0" : `n${at}`,
-          commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
-          externalid: `e${at}`
-        }))
-        const answer = yield* write("salesmen", "batch", sent)
-        assert.deepInclude(answer, { status: 207 })
-        assert.deepStrictEqual(
-          answer.items.map(({ index }) => index),
-          sent.map((_, at) => at)
+      const make = (path: string, body: Json): Json => {
+        const response = call("POST", `/${path}`, body)
+        assert.strictEqual(response.status, 201, response.text)
+        return response.body
+      }
+      /** The records of a resource from its list, by id. A record from a list is kept as the bytes for the database. */
+      const listRecords = Effect.fnUntraced(function* (path: string) {
+        const resource = serviceV2.resources.get(path)!
+        const { records, next } = yield* connector.page({ resource, since: null, token: null })
+        assert.isNull(next)
+        return new Map(
+          records.map(({ id, columns, partial, customFields, extra }): readonly [string, SourceRecord] => [
+            id,
+            { id, columns: [...columns], partial, customFields, extra }
+          ])
         )
-        const salesmen = yield* listRecords("salesmen")
-        for (const item of answer.items) {
-          const at = item.index % 50
-          if (at < 48) {
-            assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null)
-            assert.deepStrictEqual(item.record, salesmen.get(item.id))
-          } else {
-            assert(item._tag === "WriteRejected")
-            const [code, field, status] =
-              at === 49 ? ["duplicate", "name", 409] : ["invalid_type", "commissionrate", 400]
-            assert.deepInclude(item, {
-              code,
-              field,
-              isRetryable: false,
-              status: batchStatus === "text" ? null : status
-            })
-          }
-        }
+      })
 
-        const customerid = make("customers", { customercode: "c", name: "n" })["id"]
-        const lines = [{ description: "x", quantity: "2", price: "5" }]
-        const draft = make("invoices", { customerid, lines })["id"]
-        const posted = make("invoices", { customerid, lines })["id"]
-        assert.strictEqual(call("POST", `/invoices/${String(posted)}/post`).status, 200)
-        const vendorid = make("vendors", { vendorcode: "v", name: "n" })["id"]
-        const apbillid = make("apbills", { vendorid, billdate: "2026-02-03", billtotal: "100" })["id"]
-        const glaccountid = 70
-        const accounts = [{ id: glaccountid, name: "1000" }]
-        assert.strictEqual(
-          control("POST", "/records", { company: 1, resource: "glaccounts", records: accounts }).status,
-          200
-        )
-        const bodies: Readonly<Record<string, Json>> = {
-          invoicelines: { invoiceid: draft, description: "y", quantity: "1.5", price: "2.25" },
-          payments: { invoiceid: posted, amount: "1.25" },
-          apbilllines: { apbillid, glaccountid, amount: "10" }
-        }
-        for (const [path, body] of Object.entries(bodies)) {
-          const alone = yield* write(path, "create", body)
-          const items = [...alone.items, ...(yield* write(path, "batch", [body, body])).items]
-          for (const name of serviceV2.resources.get(path)!.answers) assert.include(alone.body, `"${name}":`)
-          const byId = yield* listRecords(path)
-          assert.strictEqual(items.length, 3)
-          for (const item of items) {
-            assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null, path)
-            assert.isNull(item.record.extra, path)
-            assert.deepStrictEqual(item.record, byId.get(item.id), path)
-          }
+      const sent = Array.from({ length: 250 }, (_, at) => ({
+        name: at % 50 === 49 ? "n0" : `n${at}`,
+        commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
+        externalid: `e${at}`
+      }))
+      const answer = yield* write("salesmen", "batch", sent)
+      assert.deepInclude(answer, { status: 207 })
+      assert.deepStrictEqual(
+        answer.items.map(({ index }) => index),
+        sent.map((_, at) => at)
+      )
+      const salesmen = yield* listRecords("salesmen")
+      for (const item of answer.items) {
+        const at = item.index % 50
+        if (at < 48) {
+          assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null)
+          assert.deepStrictEqual(item.record, salesmen.get(item.id))
+        } else {
+          assert(item._tag === "WriteRejected")
+          const [code, field, status] = at === 49 ? ["duplicate", "name", 409] : ["invalid_type", "commissionrate", 400]
+          assert.deepInclude(item, {
+            code,
+            field,
+            isRetryable: false,
+            status: batchStatus === "text" ? null : status
+          })
         }
       }
-    })
-  )
+
+      const customerid = make("customers", { customercode: "c", name: "n" })["id"]
+      const lines = [{ description: "x", quantity: "2", price: "5" }]
+      const draft = make("invoices", { customerid, lines })["id"]
+      const posted = make("invoices", { customerid, lines })["id"]
+      assert.strictEqual(call("POST", `/invoices/${String(posted)}/post`).status, 200)
+      const vendorid = make("vendors", { vendorcode: "v", name: "n" })["id"]
+      const apbillid = make("apbills", { vendorid, billdate: "2026-02-03", billtotal: "100" })["id"]
+      const glaccountid = 70
+      const accounts = [{ id: glaccountid, name: "1000" }]
+      assert.strictEqual(
+        control("POST", "/records", { company: 1, resource: "glaccounts", records: accounts }).status,
+        200
+      )
+      const bodies: Readonly<Record<string, Json>> = {
+        invoicelines: { invoiceid: draft, description: "y", quantity: "1.5", price: "2.25" },
+        payments: { invoiceid: posted, amount: "1.25" },
+        apbilllines: { apbillid, glaccountid, amount: "10" }
+      }
+      for (const [path, body] of Object.entries(bodies)) {
+        const alone = yield* write(path, "create", body)
+        const items = [...alone.items, ...(yield* write(path, "batch", [body, body])).items]
+        for (const name of serviceV2.resources.get(path)!.answers) assert.include(alone.body, `"${name}":`)
+        const byId = yield* listRecords(path)
+        assert.strictEqual(items.length, 3)
+        for (const item of items) {
+          assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null, path)
+          assert.isNull(item.record.extra, path)
+          assert.deepStrictEqual(item.record, byId.get(item.id), path)
+        }
+      }
+    }
+  })
 })

@@ -1,10 +1,11 @@
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape } from "../../src/connector/Connector.ts"
 import * as OnDemand from "../../src/connector/OnDemand.ts"
+import { test } from "../support/suite.ts"
 
 /** A connection that notes when it is made and closed, and counts its requests. */
 const noting = (notes: Array<string>) =>
@@ -25,50 +26,44 @@ const noting = (notes: Array<string>) =>
     () => Effect.sync(() => notes.push("closed"))
   )
 
-it.effect("makes one connector for all requests, closes it when it rests, and keeps its counts", () =>
-  Effect.gen(function* () {
-    const notes: Array<string> = []
-    const { connector } = yield* (yield* OnDemand.make).of(noting(notes))
-    assert.deepStrictEqual(notes.splice(0), ["made", "closed"])
-    assert.strictEqual(connector.keyScope, "k")
-    assert.strictEqual((yield* connector.usage).requests, 0)
-    assert.deepStrictEqual(notes, [])
-    const both = yield* Effect.forkChild(Effect.all([connector.identify, connector.identify], { concurrency: 2 }))
-    yield* TestClock.adjust("1 second")
-    yield* Fiber.join(both)
-    assert.strictEqual((yield* connector.usage).requests, 2)
-    yield* TestClock.adjust("9 minutes")
-    assert.deepStrictEqual(notes, ["made"])
-    yield* TestClock.adjust("2 minutes")
-    assert.deepStrictEqual(notes.splice(0), ["made", "closed"])
-    assert.strictEqual((yield* connector.usage).requests, 2)
-    const third = yield* Effect.forkChild(connector.identify)
-    yield* TestClock.adjust("1 second")
-    assert.strictEqual((yield* Fiber.join(third)).companyId, 7n)
-    assert.strictEqual((yield* connector.usage).requests, 3)
-    assert.deepStrictEqual(notes, ["made"])
-  })
-)
+test("makes one connector for all requests, closes it when it rests, and keeps its counts", function* () {
+  const notes: Array<string> = []
+  const { connector } = yield* (yield* OnDemand.make).of(noting(notes))
+  assert.deepStrictEqual(notes.splice(0), ["made", "closed"])
+  assert.strictEqual(connector.keyScope, "k")
+  assert.strictEqual((yield* connector.usage).requests, 0)
+  assert.deepStrictEqual(notes, [])
+  const both = yield* Effect.forkChild(Effect.all([connector.identify, connector.identify], { concurrency: 2 }))
+  yield* TestClock.adjust("1 second")
+  yield* Fiber.join(both)
+  assert.strictEqual((yield* connector.usage).requests, 2)
+  yield* TestClock.adjust("9 minutes")
+  assert.deepStrictEqual(notes, ["made"])
+  yield* TestClock.adjust("2 minutes")
+  assert.deepStrictEqual(notes.splice(0), ["made", "closed"])
+  assert.strictEqual((yield* connector.usage).requests, 2)
+  const third = yield* Effect.forkChild(connector.identify)
+  yield* TestClock.adjust("1 second")
+  assert.strictEqual((yield* Fiber.join(third)).companyId, 7n)
+  assert.strictEqual((yield* connector.usage).requests, 3)
+  assert.deepStrictEqual(notes, ["made"])
+})
 
-it.effect("closes the connector of a removed company at once, or when its last request ends", () =>
-  Effect.gen(function* () {
-    const notes: Array<string> = []
-    const { connector, close } = yield* (yield* OnDemand.make).of(noting(notes))
-    notes.splice(0)
-    const running = yield* Effect.forkChild(connector.identify)
-    yield* TestClock.adjust("500 millis")
-    yield* close
-    assert.deepStrictEqual(notes, ["made"])
-    yield* TestClock.adjust("500 millis")
-    yield* Fiber.join(running)
-    assert.deepStrictEqual(notes, ["made", "closed"])
-    assert.strictEqual((yield* connector.usage).requests, 1)
-  })
-)
+test("closes the connector of a removed company at once, or when its last request ends", function* () {
+  const notes: Array<string> = []
+  const { connector, close } = yield* (yield* OnDemand.make).of(noting(notes))
+  notes.splice(0)
+  const running = yield* Effect.forkChild(connector.identify)
+  yield* TestClock.adjust("500 millis")
+  yield* close
+  assert.deepStrictEqual(notes, ["made"])
+  yield* TestClock.adjust("500 millis")
+  yield* Fiber.join(running)
+  assert.deepStrictEqual(notes, ["made", "closed"])
+  assert.strictEqual((yield* connector.usage).requests, 1)
+})
 
-it.effect("fails where no connector can be made", () =>
-  Effect.gen(function* () {
-    const connectors = yield* OnDemand.make
-    assert.deepStrictEqual(yield* Effect.exit(connectors.of(Effect.fail("wrong token"))), Exit.fail("wrong token"))
-  })
-)
+test("fails where no connector can be made", function* () {
+  const connectors = yield* OnDemand.make
+  assert.deepStrictEqual(yield* Effect.exit(connectors.of(Effect.fail("wrong token"))), Exit.fail("wrong token"))
+})

@@ -4,13 +4,14 @@
  * The warehouse has a fixed time and a day of runs, events, rows and samples. A case reads the texts of the bars of one
  * chart, and compares them with the texts that its query makes. A chart with a table of its own shows the same figures there.
  */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { routes } from "../../src/dashboard/Routes.ts"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { clockIs, execute as run } from "../support/postgres.ts"
 import { ask, unconnected, warehouse } from "./asking.ts"
 import { plain } from "./markup.ts"
+import { suite } from "../support/suite.ts"
 
 const now = "2026-11-28T09:37:12Z"
 const fingerprint = "a".repeat(64)
@@ -391,35 +392,33 @@ const tableOf = (chart: string): ReadonlyArray<string> => {
   )
 }
 
-layer(warehouse, { timeout: "60 seconds" })("the figures of the charts", (it) => {
-  it.effect("are those of independent SQL, in bars and tables", () =>
-    Effect.gen(function* () {
-      yield* seed
-      yield* countHourByHour
-      // The same figures, when they are written again.
-      yield* write
-      const wrong: Array<string> = []
-      for (const { chart, page, id, sql, hasTable = false, total } of cases) {
-        const { text } = yield* ask(routes, companies, page)
-        const drawn = chartOf(text, id)
-        const expected = (yield* run<{ text: string }>(sql)).map((row) => row.text).toSorted()
-        const bars = barsOf(drawn).toSorted()
-        if (expected.length < 3) wrong.push(`${chart}: only ${expected.length} figures`)
-        const missing = expected.filter((one) => !bars.includes(one))
-        const further = bars.filter((one) => !expected.includes(one))
-        if (bars.length !== expected.length || missing.length + further.length > 0)
-          wrong.push(
-            `${chart}: ${bars.length} of ${expected.length}; missing ${missing.slice(0, 4).join("; ")}; further ${further.slice(0, 4).join("; ")}`
-          )
-        if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
-          wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
-        if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
-        const [whole] = total === undefined ? [] : yield* run<{ text: string }>(total)
-        if (whole !== undefined) {
-          if (!findingOf(drawn).includes(whole.text)) wrong.push(`${chart}: the sentence has no ${whole.text}`)
-        } else if (summed.has(id)) wrong.push(...sumsOf(bars, drawn).map((one) => `${chart}: ${one}`))
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
+suite("the figures of the charts", warehouse, (test) => {
+  test("are those of independent SQL, in bars and tables", function* () {
+    yield* seed
+    yield* countHourByHour
+    // The same figures, when they are written again.
+    yield* write
+    const wrong: Array<string> = []
+    for (const { chart, page, id, sql, hasTable = false, total } of cases) {
+      const { text } = yield* ask(routes, companies, page)
+      const drawn = chartOf(text, id)
+      const expected = (yield* run<{ text: string }>(sql)).map((row) => row.text).toSorted()
+      const bars = barsOf(drawn).toSorted()
+      if (expected.length < 3) wrong.push(`${chart}: only ${expected.length} figures`)
+      const missing = expected.filter((one) => !bars.includes(one))
+      const further = bars.filter((one) => !expected.includes(one))
+      if (bars.length !== expected.length || missing.length + further.length > 0)
+        wrong.push(
+          `${chart}: ${bars.length} of ${expected.length}; missing ${missing.slice(0, 4).join("; ")}; further ${further.slice(0, 4).join("; ")}`
+        )
+      if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
+        wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
+      if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
+      const [whole] = total === undefined ? [] : yield* run<{ text: string }>(total)
+      if (whole !== undefined) {
+        if (!findingOf(drawn).includes(whole.text)) wrong.push(`${chart}: the sentence has no ${whole.text}`)
+      } else if (summed.has(id)) wrong.push(...sumsOf(bars, drawn).map((one) => `${chart}: ${one}`))
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
 })

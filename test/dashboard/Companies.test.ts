@@ -1,5 +1,5 @@
 /** The pages of an installation with many companies: totals, search and parts instead of every resource. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyStates from "../../src/status/CompanyStates.ts"
@@ -8,6 +8,7 @@ import { companyName, fillFleet, fingerprintOf } from "../support/fleet.ts"
 import { ask, shownCompany, showing } from "../support/pages.ts"
 import { layerPages } from "../support/postgres.ts"
 import { nextOf, partsOf } from "./markup.ts"
+import { suite } from "../support/suite.ts"
 
 const many = 120
 const companies = Array.from({ length: many }, (_, index) => ({
@@ -19,98 +20,92 @@ const companies = Array.from({ length: many }, (_, index) => ({
 const namesIn = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/<th scope="row"[^>]*> ?<a href="[^"]*" ?>(c\d{5})<\/a/g)].map(([, name]) => name!)
 
-layer(layerPages, { timeout: "60 seconds" })("the pages of many companies", (it) => {
-  it.effect("show totals and the worst companies first, and find the others by name and part by part", () =>
-    Effect.gen(function* () {
-      yield* fillFleet(many, 6)
-      const url = yield* showing(companies)
-      const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
+suite("the pages of many companies", layerPages, (test) => {
+  test("show totals and the worst companies first, and find the others by name and part by part", function* () {
+    yield* fillFleet(many, 6)
+    const url = yield* showing(companies)
+    const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
 
-      assert.include(yield* page("/"), "120 companies were not counted yet")
-      yield* CountCompanies.countDue()
-      const first = yield* page("/")
-      assert.match(first, /720 resources of 120 companies: 1 failing, 1 late, 717 fresh, 1 paused/)
-      assert.deepStrictEqual(namesIn(first).slice(0, 2), ["c00100", "c00050"])
-      assert.include(first, "the service failed (500)")
-      const second = namesIn(yield* page(nextOf(first)!))
-      assert.lengthOf(new Set([...namesIn(first), ...second]), 100)
-      assert.deepStrictEqual(namesIn(yield* page("/?state=late")), ["c00050"])
-      const tens = Array.from({ length: 10 }, (_, index) => companyName(110 + index))
-      assert.deepStrictEqual(namesIn(yield* page("/?text=C0011")), tens)
-      assert.include(yield* page("/?after=nothing"), "not a place in the list")
+    assert.include(yield* page("/"), "120 companies were not counted yet")
+    yield* CountCompanies.countDue()
+    const first = yield* page("/")
+    assert.match(first, /720 resources of 120 companies: 1 failing, 1 late, 717 fresh, 1 paused/)
+    assert.deepStrictEqual(namesIn(first).slice(0, 2), ["c00100", "c00050"])
+    assert.include(first, "the service failed (500)")
+    const second = namesIn(yield* page(nextOf(first)!))
+    assert.lengthOf(new Set([...namesIn(first), ...second]), 100)
+    assert.deepStrictEqual(namesIn(yield* page("/?state=late")), ["c00050"])
+    const tens = Array.from({ length: 10 }, (_, index) => companyName(110 + index))
+    assert.deepStrictEqual(namesIn(yield* page("/?text=C0011")), tens)
+    assert.include(yield* page("/?after=nothing"), "not a place in the list")
 
-      const one = yield* page("/companies/c00100")
-      assert.include(one, "Not all is well")
-      assert.include(one, '"/resources?company=c00100"')
-      assert.notInclude(one, "c00101")
-      assert.include(yield* page("/companies/none"), "and 100 more")
+    const one = yield* page("/companies/c00100")
+    assert.include(one, "Not all is well")
+    assert.include(one, '"/resources?company=c00100"')
+    assert.notInclude(one, "c00101")
+    assert.include(yield* page("/companies/none"), "and 100 more")
 
-      // A failing company may have late resources too.
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`update tributary.company_states set late = 12 where company = 'c00100'`
-      assert.match(
-        yield* page("/"),
-        /href="\/\?order=lateness">.{0,80}13<\/span> resources are late ?<\/a ?> <span class="where">2 companies</
-      )
-    }).pipe(Effect.scoped)
-  )
+    // A failing company may have late resources too.
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`update tributary.company_states set late = 12 where company = 'c00100'`
+    assert.match(
+      yield* page("/"),
+      /href="\/\?order=lateness">.{0,80}13<\/span> resources are late ?<\/a ?> <span class="where">2 companies</
+    )
+  })
 
-  it.effect("state problems with the numbers of plain SQL, each a link to the companies that it counts", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const url = yield* showing(companies)
-      const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
-      const first = yield* page("/")
-      const countOf = (query: string) => Effect.map(sql.unsafe<{ n: number }>(query), ([row]) => row!.n)
-      const signs = {
-        quarantined: "select count(*)::int as n from tributary.quarantine where resolved_at is null",
-        dead_letters: "select count(*)::int as n from tributary.inbox where state = 'dead_letter'",
-        gaps: "select count(*)::int as n from tributary.delivery_gaps where closed_at is null",
-        rejected: "select count(*)::int as n from tributary.outbox where state = 'rejected'",
-        subscriptions_down: "select count(*)::int as n from tributary.subscriptions where state <> 'active'"
-      } as const
-      for (const sign of CompanyStates.signs) {
-        const amount = yield* countOf(signs[sign])
-        const shown = new RegExp(`<a class="amount" href="/\\?sign=${sign}" ?>.*?>(\\d+)</span>`).exec(first)
-        assert.strictEqual(Number(shown?.[1]), amount, sign)
-        const [listed] = yield* sql<{ names: ReadonlyArray<string> }>`
+  test("state problems with the numbers of plain SQL, each a link to the companies that it counts", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const url = yield* showing(companies)
+    const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
+    const first = yield* page("/")
+    const countOf = (query: string) => Effect.map(sql.unsafe<{ n: number }>(query), ([row]) => row!.n)
+    const signs = {
+      quarantined: "select count(*)::int as n from tributary.quarantine where resolved_at is null",
+      dead_letters: "select count(*)::int as n from tributary.inbox where state = 'dead_letter'",
+      gaps: "select count(*)::int as n from tributary.delivery_gaps where closed_at is null",
+      rejected: "select count(*)::int as n from tributary.outbox where state = 'rejected'",
+      subscriptions_down: "select count(*)::int as n from tributary.subscriptions where state <> 'active'"
+    } as const
+    for (const sign of CompanyStates.signs) {
+      const amount = yield* countOf(signs[sign])
+      const shown = new RegExp(`<a class="amount" href="/\\?sign=${sign}" ?>.*?>(\\d+)</span>`).exec(first)
+      assert.strictEqual(Number(shown?.[1]), amount, sign)
+      const [listed] = yield* sql<{ names: ReadonlyArray<string> }>`
           select array_agg(company order by severity desc, company) as names from tributary.company_states
            where ${sql(sign)} > 0`
-        assert.deepStrictEqual(namesIn(yield* page(`/?sign=${sign}`)), listed!.names, sign)
-      }
-      const parts = [...first.matchAll(/<a href="\/\?state=([a-z-]+)" aria-label="(\d+) [a-z ]+"/g)]
-      const states = yield* sql<{ state: string; n: number }>`
+      assert.deepStrictEqual(namesIn(yield* page(`/?sign=${sign}`)), listed!.names, sign)
+    }
+    const parts = [...first.matchAll(/<a href="\/\?state=([a-z-]+)" aria-label="(\d+) [a-z ]+"/g)]
+    const states = yield* sql<{ state: string; n: number }>`
         select state, count(*)::int as n from tributary.company_states group by 1`
-      assert.deepStrictEqual(
-        Object.fromEntries(parts.map(([, state, n]) => [state!, Number(n)])),
-        Object.fromEntries(states.map(({ state, n }) => [state, n]))
-      )
-      assert.include(first, 'id="last-day"')
-      assert.notInclude(yield* page("/?state=late"), 'id="last-day"')
-    }).pipe(Effect.scoped)
-  )
+    assert.deepStrictEqual(
+      Object.fromEntries(parts.map(([, state, n]) => [state!, Number(n)])),
+      Object.fromEntries(states.map(({ state, n }) => [state, n]))
+    )
+    assert.include(first, 'id="last-day"')
+    assert.notInclude(yield* page("/?state=late"), 'id="last-day"')
+  })
 
-  it.effect("list every company once in each order, part by part", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      // Failing companies whose data is young: a share with many digits, or with an exponent.
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`update tributary.company_states set lateness = right(company, 5)::int / case when company < 'c00060' then 3e9 else 3e4 end
+  test("list every company once in each order, part by part", function* () {
+    const url = yield* showing(companies)
+    // Failing companies whose data is young: a share with many digits, or with an exponent.
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`update tributary.company_states set lateness = right(company, 5)::int / case when company < 'c00060' then 3e9 else 3e4 end
         where lateness = 0`
-      for (const order of CompanyStates.orders) {
-        const parts = yield* partsOf(`/?order=${order}`, (path) =>
-          Effect.map(ask(`${url}${path}`), ({ text }) => ({ text: text.replaceAll(/\s+/g, " ") }))
+    for (const order of CompanyStates.orders) {
+      const parts = yield* partsOf(`/?order=${order}`, (path) =>
+        Effect.map(ask(`${url}${path}`), ({ text }) => ({ text: text.replaceAll(/\s+/g, " ") }))
+      )
+      const seen = parts.flatMap(namesIn)
+      assert.lengthOf(seen, many, order)
+      assert.strictEqual(new Set(seen).size, many, order)
+      if (order === "name")
+        assert.deepStrictEqual(
+          seen,
+          companies.map(({ name }) => name)
         )
-        const seen = parts.flatMap(namesIn)
-        assert.lengthOf(seen, many, order)
-        assert.strictEqual(new Set(seen).size, many, order)
-        if (order === "name")
-          assert.deepStrictEqual(
-            seen,
-            companies.map(({ name }) => name)
-          )
-        if (order === "lateness") assert.strictEqual(seen[0], "c00050")
-      }
-    }).pipe(Effect.scoped)
-  )
+      if (order === "lateness") assert.strictEqual(seen[0], "c00050")
+    }
+  })
 })

@@ -1,10 +1,11 @@
 /** The overview: every kind of problem is listed with its next step, and all links lead to pages. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
+import { suite } from "../support/suite.ts"
 
 const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: "0".repeat(64) }])
 const companies = [shownCompany("north", 1n), shownCompany("south", 2n)]
@@ -46,197 +47,187 @@ const problems: ReadonlyArray<string> = [
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position) values ('partner', 'https://partner.example', 'command', 'dead', 'HTTP 410', 0)`
 ]
 
-layer(layerPages, { timeout: "60 seconds" })("the overview", (it) => {
-  it.effect("says that all is well, and since when", () =>
-    Effect.gen(function* () {
-      const url = yield* showing([companies[0]!])
-      yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
-      assert.match((yield* ask(url)).text, /No resource is known yet/)
-      yield* run(
-        `insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', tributary.now())`
-      )
-      yield* run(`insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at)
+suite("the overview", layerPages, (test) => {
+  test("says that all is well, and since when", function* () {
+    const url = yield* showing([companies[0]!])
+    yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
+    assert.match((yield* ask(url)).text, /No resource is known yet/)
+    yield* run(
+      `insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', tributary.now())`
+    )
+    yield* run(`insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at)
         values ('north', 'things', 'sync', 'every 10 min', 3600000, tributary.now() + interval '5 minutes')`)
-      const runs = (status: string, from: number, until: number) =>
-        run(
-          `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+    const runs = (status: string, from: number, until: number) =>
+      run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
            select 1, 'things', 'incremental', 'live', '${status}', 1, tributary.now() - at * interval '1 minute', tributary.now() - at * interval '1 minute'
              from generate_series(${from}, ${until}, -10) at order by at desc`
-        )
-      yield* runs("done", 1_500, 200)
-      yield* write
-      const well = yield* ask(url)
-      assert.match(overallState(well.text), /Not all is well/, "late since 140 minutes")
-      assert.match(plain(well.text), /late things of north : It is due|late things of north : Its schedule/)
-
-      yield* runs("done", 5, 5)
-      yield* run("delete from tributary.activity_watermarks")
-      yield* run("delete from tributary.activity")
-      yield* write
-      const since = yield* ask(url)
-      assert.match(
-        overallState(since.text),
-        /^All is well The last late resource, failed run or open gap was [45] min ago ?\. 1 resource of 1 company$/
       )
-      assert.match(plain(since.text), /What needs a person Nothing\./)
-      assert.deepStrictEqual(needsOf(since.text), [])
+    yield* runs("done", 1_500, 200)
+    yield* write
+    const well = yield* ask(url)
+    assert.match(overallState(well.text), /Not all is well/, "late since 140 minutes")
+    assert.match(plain(well.text), /late things of north : It is due|late things of north : Its schedule/)
 
-      yield* run(
-        "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
-      )
-    })
-  )
+    yield* runs("done", 5, 5)
+    yield* run("delete from tributary.activity_watermarks")
+    yield* run("delete from tributary.activity")
+    yield* write
+    const since = yield* ask(url)
+    assert.match(
+      overallState(since.text),
+      /^All is well The last late resource, failed run or open gap was [45] min ago ?\. 1 resource of 1 company$/
+    )
+    assert.match(plain(since.text), /What needs a person Nothing\./)
+    assert.deepStrictEqual(needsOf(since.text), [])
 
-  it.effect("lists each problem once, the worst first, with the page where it is solved", () =>
-    Effect.gen(function* () {
-      yield* seed(
-        [
-          ["north", 1],
-          ["south", 2]
-        ],
-        resources,
-        600
-      )
-      for (const statement of problems) yield* run(statement)
-      yield* write
-      const url = yield* showing(companies)
-      const { text } = yield* ask(url)
-      assert.notInclude(text, "<script>alert")
-      const needs = needsOf(text)
-      const steps = needs.map(({ words, to }) => [
-        /^[a-z ]+?(?= things| events| \d| partner| endpoint| sums| names| broken| south)/.exec(words)?.[0] ?? words,
-        to
-      ])
-      assert.deepStrictEqual(steps, [
-        ["failing", "/resources?state=failing"],
-        ["not receiving", "/webhooks?company=south"],
-        ["dead letters", "/webhooks/event?company=north&event=e1"],
-        ["refused", "/outbox/rows/1"],
-        ["violated", "/invariants?invariant=sums"],
-        ["not delivered", "/endpoints?endpoint=partner"],
-        ["late", "/resources?state=late"],
-        ["gap lasts", "/webhooks?company=south"],
-        ["not delivering", "/webhooks?company=north"],
-        ["quarantine", "/quarantine?company=north&resource=things17"],
-        ["quarantine", "/quarantine?company=south&resource=things17"],
-        ["violated", "/invariants?invariant=names"],
-        ["not evaluated", "/invariants?invariant=broken"],
-        ["blocked", "/companies/south/things3"]
-      ])
-      assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
-      assert.match(plain(text), /Webhooks 1 1 dead letter Outbox 1 1 refused .* Invariants 2 2 violated /)
-      assert.match(needs[7]!.words, /2 delivery gaps of south :/)
-      assert.match(needs[6]!.words, /and 7 other resources : Not scheduled\./)
-      assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")
-      assert.include(plain(text), "6 further problems")
-      for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)
-      // The oldest problem is the dead letter.
-      assert.match(
-        overallState(text),
-        /^Not all is well since \d{4}-\d\d-\d\d \d\d:\d\d \(9 d\)\. 60 resources of 2 companies$/
-      )
+    yield* run(
+      "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
+    )
+  })
 
-      const north = yield* ask(`${url}/companies/north`)
-      assert.notMatch(plain(north.text), /of south|partner/)
-      assert.match(plain(north.text), / 2 violations /)
-      yield* run("update tributary.invariant_states set open_violations = 0")
-      assert.match(plain((yield* ask(`${url}/companies/north`)).text), / 2 unconfirmed violations /)
-      assert.isBelow(text.length, 80_000)
-    })
-  )
+  test("lists each problem once, the worst first, with the page where it is solved", function* () {
+    yield* seed(
+      [
+        ["north", 1],
+        ["south", 2]
+      ],
+      resources,
+      600
+    )
+    for (const statement of problems) yield* run(statement)
+    yield* write
+    const url = yield* showing(companies)
+    const { text } = yield* ask(url)
+    assert.notInclude(text, "<script>alert")
+    const needs = needsOf(text)
+    const steps = needs.map(({ words, to }) => [
+      /^[a-z ]+?(?= things| events| \d| partner| endpoint| sums| names| broken| south)/.exec(words)?.[0] ?? words,
+      to
+    ])
+    assert.deepStrictEqual(steps, [
+      ["failing", "/resources?state=failing"],
+      ["not receiving", "/webhooks?company=south"],
+      ["dead letters", "/webhooks/event?company=north&event=e1"],
+      ["refused", "/outbox/rows/1"],
+      ["violated", "/invariants?invariant=sums"],
+      ["not delivered", "/endpoints?endpoint=partner"],
+      ["late", "/resources?state=late"],
+      ["gap lasts", "/webhooks?company=south"],
+      ["not delivering", "/webhooks?company=north"],
+      ["quarantine", "/quarantine?company=north&resource=things17"],
+      ["quarantine", "/quarantine?company=south&resource=things17"],
+      ["violated", "/invariants?invariant=names"],
+      ["not evaluated", "/invariants?invariant=broken"],
+      ["blocked", "/companies/south/things3"]
+    ])
+    assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
+    assert.match(plain(text), /Webhooks 1 1 dead letter Outbox 1 1 refused .* Invariants 2 2 violated /)
+    assert.match(needs[7]!.words, /2 delivery gaps of south :/)
+    assert.match(needs[6]!.words, /and 7 other resources : Not scheduled\./)
+    assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")
+    assert.include(plain(text), "6 further problems")
+    for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)
+    // The oldest problem is the dead letter.
+    assert.match(
+      overallState(text),
+      /^Not all is well since \d{4}-\d\d-\d\d \d\d:\d\d \(9 d\)\. 60 resources of 2 companies$/
+    )
+
+    const north = yield* ask(`${url}/companies/north`)
+    assert.notMatch(plain(north.text), /of south|partner/)
+    assert.match(plain(north.text), / 2 violations /)
+    yield* run("update tributary.invariant_states set open_violations = 0")
+    assert.match(plain((yield* ask(`${url}/companies/north`)).text), / 2 unconfirmed violations /)
+    assert.isBelow(text.length, 80_000)
+  })
 })
 
-layer(layerPages, { timeout: "60 seconds" })("the state of the overview", (it) => {
-  it.effect("lists push requests that no process resolves, and says that all pushes are paused", () =>
-    Effect.gen(function* () {
-      yield* run("insert into tributary.companies (company, company_id) values ('pushing', 77), ('calm', 78)")
-      yield* run(
-        "insert into tributary.tasks (company, resource, kind) values ('pushing', 'things', 'sync'), ('calm', 'things', 'sync')"
-      )
-      const [push] = yield* run<{ id: bigint }>(
-        `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count) values ('pushing', 'things', 'create', 'new.csv', 'c', 2) returning id`
-      )
-      yield* run(
-        `with request as (
+suite("the state of the overview", layerPages, (test) => {
+  test("lists push requests that no process resolves, and says that all pushes are paused", function* () {
+    yield* run("insert into tributary.companies (company, company_id) values ('pushing', 77), ('calm', 78)")
+    yield* run(
+      "insert into tributary.tasks (company, resource, kind) values ('pushing', 'things', 'sync'), ('calm', 'things', 'sync')"
+    )
+    const [push] = yield* run<{ id: bigint }>(
+      `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count) values ('pushing', 'things', 'create', 'new.csv', 'c', 2) returning id`
+    )
+    yield* run(
+      `with request as (
            insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, created_at)
            select 'pushing', 'things', 'create', 'k' || i, '{}', 1, tributary.now() - i * interval '1 hour' from generate_series(1, 2) i returning id)
          insert into tributary.outbox (company, resource, operation, record, state, push_id, line, request_id, request_index)
          select 'pushing', 'things', 'create', '{}', 'in_flight', $1, id, id, 0 from request`,
-        [push!.id]
+      [push!.id]
+    )
+    const url = yield* showing([shownCompany("pushing", 77n), shownCompany("calm", 78n)])
+    for (const path of ["/", "/companies/pushing"]) {
+      const { text } = yield* ask(`${url}${path}`)
+      assert.match(overallState(text), /^Not all is well since .* \(2 h\)/, path)
+      assert.deepStrictEqual(
+        needsOf(text),
+        [
+          {
+            words: `unresolved 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: tributary push retry ${push!.id}`,
+            to: "/outbox#calls"
+          }
+        ],
+        path
       )
-      const url = yield* showing([shownCompany("pushing", 77n), shownCompany("calm", 78n)])
-      for (const path of ["/", "/companies/pushing"]) {
-        const { text } = yield* ask(`${url}${path}`)
-        assert.match(overallState(text), /^Not all is well since .* \(2 h\)/, path)
-        assert.deepStrictEqual(
-          needsOf(text),
-          [
-            {
-              words: `unresolved 2 push requests of pushing : the push ended before the answer began 2 h ago Next: continue the push: tributary push retry ${push!.id}`,
-              to: "/outbox#calls"
-            }
-          ],
-          path
-        )
-      }
-      assert.deepStrictEqual(needsOf((yield* ask(`${url}/companies/calm`)).text), [])
-      const outbox = (yield* ask(`${url}/outbox`)).text
-      assert.match(outbox, /<h2 id="calls">/)
-      assert.include(plain(outbox), `continue the push: tributary push retry ${push!.id}`)
+    }
+    assert.deepStrictEqual(needsOf((yield* ask(`${url}/companies/calm`)).text), [])
+    const outbox = (yield* ask(`${url}/outbox`)).text
+    assert.match(outbox, /<h2 id="calls">/)
+    assert.include(plain(outbox), `continue the push: tributary push retry ${push!.id}`)
 
-      yield* run("update tributary.installation set pause_reason = 'the source is a new one'")
-      for (const path of ["/", "/companies/pushing"]) {
-        const [need, ...others] = needsOf((yield* ask(`${url}${path}`)).text)
-        assert.match(need!.words, /^pushes paused all pushes : the source is a new one/, path)
-        assert.deepStrictEqual(others, [], path)
-      }
-      yield* run("update tributary.installation set pause_reason = null")
-      yield* run("delete from tributary.outbox where company = 'pushing'")
-      yield* run("delete from tributary.push_requests")
-    })
-  )
+    yield* run("update tributary.installation set pause_reason = 'the source is a new one'")
+    for (const path of ["/", "/companies/pushing"]) {
+      const [need, ...others] = needsOf((yield* ask(`${url}${path}`)).text)
+      assert.match(need!.words, /^pushes paused all pushes : the source is a new one/, path)
+      assert.deepStrictEqual(others, [], path)
+    }
+    yield* run("update tributary.installation set pause_reason = null")
+    yield* run("delete from tributary.outbox where company = 'pushing'")
+    yield* run("delete from tributary.push_requests")
+  })
 })
 
-layer(layerPages, { timeout: "60 seconds" })("the pictures of the overview", (it) => {
-  it.effect("lead from failed and abandoned runs of an hour to a list that has both", () =>
-    Effect.gen(function* () {
-      yield* run(`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, abandoned_runs)
+suite("the pictures of the overview", layerPages, (test) => {
+  test("lead from failed and abandoned runs of an hour to a list that has both", function* () {
+    yield* run(`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, abandoned_runs)
         select 'hour', date_trunc('hour', tributary.now(), 'UTC') - h * interval '1 hour', 'both', 'orders', 9, f, a
           from (values (1, 2, 1), (2, 2, 0), (3, 0, 1)) v(h, f, a)`)
-      const { text } = yield* ask(`${yield* showing([shownCompany("both", 940n)])}/companies/both`)
-      const links = [...text.matchAll(/href="\/runs\?([^"]*)"\s+aria-label="[^"]*: (\d) runs? failed or abandoned"/g)]
-      assert.deepStrictEqual(
-        links.map(([, query, runs]) => [runs, new URLSearchParams(query!.replaceAll("&amp;", "&")).get("status")]),
-        [
-          ["1", "abandoned"],
-          ["2", "failed"],
-          ["3", null]
-        ]
-      )
-    })
-  )
+    const { text } = yield* ask(`${yield* showing([shownCompany("both", 940n)])}/companies/both`)
+    const links = [...text.matchAll(/href="\/runs\?([^"]*)"\s+aria-label="[^"]*: (\d) runs? failed or abandoned"/g)]
+    assert.deepStrictEqual(
+      links.map(([, query, runs]) => [runs, new URLSearchParams(query!.replaceAll("&amp;", "&")).get("status")]),
+      [
+        ["1", "abandoned"],
+        ["2", "failed"],
+        ["3", null]
+      ]
+    )
+  })
 
-  it.effect("do not end the last trouble with the last failed minute where minutes have no ages", () =>
-    Effect.gen(function* () {
-      yield* run(`insert into tributary.tasks (company, resource, kind, schedule, status, freshness_target_ms, next_run_at)
+  test("do not end the last trouble with the last failed minute where minutes have no ages", function* () {
+    yield* run(`insert into tributary.tasks (company, resource, kind, schedule, status, freshness_target_ms, next_run_at)
                   values ('aged', 'orders', 'sync', 'every 10 min', 'done', 9000000, tributary.now() + interval '1 minute')`)
-      yield* run("insert into tributary.companies (company, company_id) values ('aged', 950)")
-      yield* run(`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+    yield* run("insert into tributary.companies (company, company_id) values ('aged', 950)")
+    yield* run(`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
                   values (950, 'orders', 'full', 'live', 'done', 1, tributary.now(), tributary.now())`)
-      const hour = "date_trunc('hour', tributary.now(), 'UTC') - interval '2 hours'"
-      yield* run(`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, lateness_max)
+    const hour = "date_trunc('hour', tributary.now(), 'UTC') - interval '2 hours'"
+    yield* run(`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, lateness_max)
                   values ('hour', ${hour}, 'aged', 'orders', 5, 1, 2), ('minute', ${hour} + interval '5 minutes', 'aged', null, 1, 1, null)`)
-      const url = yield* showing([shownCompany("aged", 950n)])
-      const ended = Effect.map(
-        ask(`${url}/companies/aged`),
-        ({ text }) => /The last late resource, failed run or open gap was\s*<time datetime="([^"]*)"/.exec(text)?.[1]
-      )
-      const minutes = (after: string) =>
-        Effect.map(run<{ at: Date }>(`select ${hour} + interval '${after}' as at`), ([row]) => row!.at.toISOString())
-      assert.strictEqual(yield* ended, yield* minutes("1 hour"))
-      // A resource was late in that minute, so that minutes have what was late.
-      yield* run("update tributary.activity set lateness_max = 2 where resolution = 'minute' and company = 'aged'")
-      assert.strictEqual(yield* ended, yield* minutes("6 minutes"))
-    })
-  )
+    const url = yield* showing([shownCompany("aged", 950n)])
+    const ended = Effect.map(
+      ask(`${url}/companies/aged`),
+      ({ text }) => /The last late resource, failed run or open gap was\s*<time datetime="([^"]*)"/.exec(text)?.[1]
+    )
+    const minutes = (after: string) =>
+      Effect.map(run<{ at: Date }>(`select ${hour} + interval '${after}' as at`), ([row]) => row!.at.toISOString())
+    assert.strictEqual(yield* ended, yield* minutes("1 hour"))
+    // A resource was late in that minute, so that minutes have what was late.
+    yield* run("update tributary.activity set lateness_max = 2 where resolution = 'minute' and company = 'aged'")
+    assert.strictEqual(yield* ended, yield* minutes("6 minutes"))
+  })
 })

@@ -1,5 +1,5 @@
 /** Every view of the dashboard as markup: its structure, escaped foreign text, links, states and numbers. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/Routes.ts"
@@ -8,6 +8,7 @@ import { layerWarehouse } from "../support/postgres.ts"
 import { holdsHostile, hostile } from "./asking.ts"
 import { plain } from "./markup.ts"
 import { addressOf, fill, views } from "./shown.ts"
+import { suite } from "../support/suite.ts"
 
 class Pages extends Context.Service<Pages, { readonly answer: Answer; readonly cookie: string }>()("test/Pages") {}
 
@@ -140,171 +141,155 @@ const numbers: ReadonlyArray<readonly [path: string, words: (n: string) => strin
   ]
 ]
 
-layer(shown, { timeout: "60 seconds" })("the views", (it) => {
-  it.effect("are valid, escape foreign text, and are small", () =>
-    Effect.gen(function* () {
-      const wrong: Array<string> = []
-      for (const view of views) {
-        const { status, headers, text } = yield* open(yield* addressOf(view))
-        const problems = [
-          status === (view.status ?? 200) ? "" : `status ${status}`,
-          (headers.get("content-type") ?? "").startsWith("text/html") ? "" : "no HTML",
-          /default-src 'none'/.test(headers.get("content-security-policy") ?? "") ? "" : "no policy",
-          headers.get("cache-control") === "no-store" ? "" : "may be stored",
-          // Markup in the value of a field is escaped, and is what the reader entered.
-          holdsHostile(text.replaceAll(/value="[^"]*"/g, "")) ? "unescaped text" : "",
-          forbidden.exec(text)?.[0] ?? "",
-          text.match(/<h1/g)?.length === 1 ? "" : "not one heading",
-          /<title>[^<]+Tributary/.test(text) ? "" : "no title",
-          Buffer.byteLength(text) < weightMax ? "" : `${Buffer.byteLength(text)} bytes`
-        ].filter((problem) => problem !== "")
-        wrong.push(...problems.map((problem) => `${view.name}: ${problem}`))
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
+suite("the views", shown, (test) => {
+  test("are valid, escape foreign text, and are small", function* () {
+    const wrong: Array<string> = []
+    for (const view of views) {
+      const { status, headers, text } = yield* open(yield* addressOf(view))
+      const problems = [
+        status === (view.status ?? 200) ? "" : `status ${status}`,
+        (headers.get("content-type") ?? "").startsWith("text/html") ? "" : "no HTML",
+        /default-src 'none'/.test(headers.get("content-security-policy") ?? "") ? "" : "no policy",
+        headers.get("cache-control") === "no-store" ? "" : "may be stored",
+        // Markup in the value of a field is escaped, and is what the reader entered.
+        holdsHostile(text.replaceAll(/value="[^"]*"/g, "")) ? "unescaped text" : "",
+        forbidden.exec(text)?.[0] ?? "",
+        text.match(/<h1/g)?.length === 1 ? "" : "not one heading",
+        /<title>[^<]+Tributary/.test(text) ? "" : "no title",
+        Buffer.byteLength(text) < weightMax ? "" : `${Buffer.byteLength(text)} bytes`
+      ].filter((problem) => problem !== "")
+      wrong.push(...problems.map((problem) => `${view.name}: ${problem}`))
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
 
-  it.effect("have one for each page", () =>
-    Effect.gen(function* () {
-      const seen = new Set<string | undefined>()
-      for (const view of views) seen.add(routeOf(yield* addressOf(view)))
-      assert.deepStrictEqual(
-        patterns.map(({ path }) => path).filter((path) => !seen.has(path)),
-        []
+  test("have one for each page", function* () {
+    const seen = new Set<string | undefined>()
+    for (const view of views) seen.add(routeOf(yield* addressOf(view)))
+    assert.deepStrictEqual(
+      patterns.map(({ path }) => path).filter((path) => !seen.has(path)),
+      []
+    )
+  })
+
+  test("have only links that lead to pages", function* () {
+    // Of each view, one link for each page and kind of query.
+    const links = new Map<string, string>()
+    for (const view of views) {
+      const kinds = new Set<string>()
+      for (const to of linksOf(yield* textOf(yield* addressOf(view)))) {
+        const kind = `${routeOf(to)} ${[...new URL(to, origin).searchParams.keys()].toSorted().join()}`
+        if (!kinds.has(kind) && !links.has(to)) links.set(to, view.name)
+        kinds.add(kind)
+      }
+    }
+    assert.isAbove(links.size, 60)
+    const wrong: Array<string> = []
+    // The source lists deliveries of events that never arrived.
+    for (const [to, from] of links) {
+      const { status } = yield* open(to)
+      if (status !== 200 && status !== 303 && !["deliveries", "nothing", "not-valid"].includes(from))
+        wrong.push(`${from}: ${to} is ${status}`)
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  test("lead to what belongs to them", function* () {
+    const wrong: Array<string> = []
+    for (const [name, to] of leads) {
+      const links = linksOf(yield* textOf(yield* addressOf(views.find((view) => view.name === name)!)))
+      if (!links.some((link) => to.test(link))) wrong.push(`${name}: no ${to.source}`)
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  test("show the states of the data", function* () {
+    const wrong: Array<string> = []
+    for (const [name, badge] of states) {
+      const text = yield* textOf(yield* addressOf(views.find((view) => view.name === name)!))
+      const badges = [...text.matchAll(/<span class="badge[^>]*>([\s\S]*?)<\/span\s*>/g)].map(([, words]) =>
+        plain(words!).trim()
       )
-    })
-  )
+      if (!badges.some((words) => words.includes(badge)))
+        wrong.push(`${name}: not ${badge}, but ${[...new Set(badges)].join(", ")}`)
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
 
-  it.effect("have only links that lead to pages", () =>
-    Effect.gen(function* () {
-      // Of each view, one link for each page and kind of query.
-      const links = new Map<string, string>()
-      for (const view of views) {
-        const kinds = new Set<string>()
-        for (const to of linksOf(yield* textOf(yield* addressOf(view)))) {
-          const kind = `${routeOf(to)} ${[...new URL(to, origin).searchParams.keys()].toSorted().join()}`
-          if (!kinds.has(kind) && !links.has(to)) links.set(to, view.name)
-          kinds.add(kind)
-        }
-      }
-      assert.isAbove(links.size, 60)
-      const wrong: Array<string> = []
-      // The source lists deliveries of events that never arrived.
-      for (const [to, from] of links) {
-        const { status } = yield* open(to)
-        if (status !== 200 && status !== 303 && !["deliveries", "nothing", "not-valid"].includes(from))
-          wrong.push(`${from}: ${to} is ${status}`)
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
+  test("show the numbers of the data", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const wrong: Array<string> = []
+    for (const [path, words, query] of numbers) {
+      const [row] = yield* sql.unsafe<{ n: bigint }>(query)
+      const text = ` ${plain(yield* textOf(path))} `
+      if (!text.includes(words(String(row!.n)))) wrong.push(`${path}: not ${words(String(row!.n))}`)
+    }
+    assert.deepStrictEqual(wrong, [])
+  })
 
-  it.effect("lead to what belongs to them", () =>
-    Effect.gen(function* () {
-      const wrong: Array<string> = []
-      for (const [name, to] of leads) {
-        const links = linksOf(yield* textOf(yield* addressOf(views.find((view) => view.name === name)!)))
-        if (!links.some((link) => to.test(link))) wrong.push(`${name}: no ${to.source}`)
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
+  test("are unchanged for a browser that has them, until a number of the menu changes", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const path = "/runs?before=1-1"
+    const { headers } = yield* open(path)
+    const again = { "if-none-match": headers.get("etag") ?? "", "hx-request": "true" }
+    const unchanged = yield* open(path, again)
+    assert.deepStrictEqual([unchanged.status, unchanged.text], [304, ""])
+    yield* sql`update tributary.quarantine set resolved_at = tributary.now() where company_id = 1`
+    assert.strictEqual((yield* open(path, again)).status, 200)
+    yield* sql`update tributary.quarantine set resolved_at = null where company_id = 1`
+    assert.strictEqual((yield* open(path, again)).status, 304, "as before")
+    assert.strictEqual((yield* open("/runs", again)).status, 200)
+  })
 
-  it.effect("show the states of the data", () =>
-    Effect.gen(function* () {
-      const wrong: Array<string> = []
-      for (const [name, badge] of states) {
-        const text = yield* textOf(yield* addressOf(views.find((view) => view.name === name)!))
-        const badges = [...text.matchAll(/<span class="badge[^>]*>([\s\S]*?)<\/span\s*>/g)].map(([, words]) =>
-          plain(words!).trim()
-        )
-        if (!badges.some((words) => words.includes(badge)))
-          wrong.push(`${name}: not ${badge}, but ${[...new Set(badges)].join(", ")}`)
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
-
-  it.effect("show the numbers of the data", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const wrong: Array<string> = []
-      for (const [path, words, query] of numbers) {
-        const [row] = yield* sql.unsafe<{ n: bigint }>(query)
-        const text = ` ${plain(yield* textOf(path))} `
-        if (!text.includes(words(String(row!.n)))) wrong.push(`${path}: not ${words(String(row!.n))}`)
-      }
-      assert.deepStrictEqual(wrong, [])
-    })
-  )
-
-  it.effect("are unchanged for a browser that has them, until a number of the menu changes", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const path = "/runs?before=1-1"
-      const { headers } = yield* open(path)
-      const again = { "if-none-match": headers.get("etag") ?? "", "hx-request": "true" }
-      const unchanged = yield* open(path, again)
-      assert.deepStrictEqual([unchanged.status, unchanged.text], [304, ""])
-      yield* sql`update tributary.quarantine set resolved_at = tributary.now() where company_id = 1`
-      assert.strictEqual((yield* open(path, again)).status, 200)
-      yield* sql`update tributary.quarantine set resolved_at = null where company_id = 1`
-      assert.strictEqual((yield* open(path, again)).status, 304, "as before")
-      assert.strictEqual((yield* open("/runs", again)).status, 200)
-    })
-  )
-
-  it.effect("explain why a page does not exist", () =>
-    Effect.gen(function* () {
-      const of = encodeURIComponent(hostile)
-      for (const [path, status] of [
-        ["/nothing", 404],
-        ["/companies/unknown", 404],
-        [`/companies/north/${of}`, 404],
-        ["/runs/999999999", 404],
-        ["/runs/x", 404],
-        ["/runs/99999999999999999999", 404],
-        ["/runs?company=x", 404],
-        ["/runs?before=x", 400],
-        ["/runs?before=100", 400],
-        ["/runs?hour=2026-02-31T09:00Z", 400],
-        ["/resources?state=unheard", 400],
-        ["/resources?order=unheard", 400],
-        ["/resources?page=0", 400],
-        ["/resources?page=x", 400],
-        ["/resources?company=none", 404],
-        ["/quarantine/999999999", 404],
-        ["/quarantine?company=unknown", 404],
-        ["/quarantine?before=x", 400],
-        ["/outbox/pushes/999999", 404],
-        ["/outbox/pushes/x", 400],
-        ["/outbox/rows/999999", 404],
-        ["/outbox/rows?state=odd", 400],
-        ["/outbox/rows?before=x", 400],
-        ["/outbox/refused", 400],
-        ["/webhooks/event?company=north&event=none", 404],
-        ["/webhooks/event?company=north", 400],
-        ["/webhooks/events?time=2026-02-30@UTC", 400],
-        ["/webhooks/events?time=2026-02-01@Mars/Base", 400],
-        ["/webhooks/events?time=never", 400],
-        ["/webhooks/events?before=x", 400],
-        ["/webhooks/events?state=odd", 400],
-        ["/endpoints?endpoint=other", 404],
-        ["/invariants?invariant=nothing", 404],
-        ["/invariants?invariant=priced&company=nowhere", 404],
-        ["/invariants?invariant=priced&state=odd", 400],
-        ["/processes/none", 404],
-        ["/companies/%E0%A4%A/things", 404],
-        ["/confirm/sync?company=unknown&resource=customers", 404],
-        ["/confirm/full?company=north", 404],
-        ["/assets/other/nothing.css", 404],
-        ["/assets/../../package.json", 404]
-      ] as const) {
-        const reply = yield* open(path)
-        assert.strictEqual(reply.status, status, path)
-        assert.isFalse(holdsHostile(reply.text.replaceAll(/value="[^"]*"/g, "")), path)
-        if (!path.startsWith("/assets")) assert.include(reply.text, "<h1", path)
-      }
-    })
-  )
+  test("explain why a page does not exist", function* () {
+    const of = encodeURIComponent(hostile)
+    for (const [path, status] of [
+      ["/nothing", 404],
+      ["/companies/unknown", 404],
+      [`/companies/north/${of}`, 404],
+      ["/runs/999999999", 404],
+      ["/runs/x", 404],
+      ["/runs/99999999999999999999", 404],
+      ["/runs?company=x", 404],
+      ["/runs?before=x", 400],
+      ["/runs?before=100", 400],
+      ["/runs?hour=2026-02-31T09:00Z", 400],
+      ["/resources?state=unheard", 400],
+      ["/resources?order=unheard", 400],
+      ["/resources?page=0", 400],
+      ["/resources?page=x", 400],
+      ["/resources?company=none", 404],
+      ["/quarantine/999999999", 404],
+      ["/quarantine?company=unknown", 404],
+      ["/quarantine?before=x", 400],
+      ["/outbox/pushes/999999", 404],
+      ["/outbox/pushes/x", 400],
+      ["/outbox/rows/999999", 404],
+      ["/outbox/rows?state=odd", 400],
+      ["/outbox/rows?before=x", 400],
+      ["/outbox/refused", 400],
+      ["/webhooks/event?company=north&event=none", 404],
+      ["/webhooks/event?company=north", 400],
+      ["/webhooks/events?time=2026-02-30@UTC", 400],
+      ["/webhooks/events?time=2026-02-01@Mars/Base", 400],
+      ["/webhooks/events?time=never", 400],
+      ["/webhooks/events?before=x", 400],
+      ["/webhooks/events?state=odd", 400],
+      ["/endpoints?endpoint=other", 404],
+      ["/invariants?invariant=nothing", 404],
+      ["/invariants?invariant=priced&company=nowhere", 404],
+      ["/invariants?invariant=priced&state=odd", 400],
+      ["/processes/none", 404],
+      ["/companies/%E0%A4%A/things", 404],
+      ["/confirm/sync?company=unknown&resource=customers", 404],
+      ["/confirm/full?company=north", 404],
+      ["/assets/other/nothing.css", 404],
+      ["/assets/../../package.json", 404]
+    ] as const) {
+      const reply = yield* open(path)
+      assert.strictEqual(reply.status, status, path)
+      assert.isFalse(holdsHostile(reply.text.replaceAll(/value="[^"]*"/g, "")), path)
+      if (!path.startsWith("/assets")) assert.include(reply.text, "<h1", path)
+    }
+  })
 })

@@ -14,6 +14,7 @@ import { DatabaseError } from "../../src/postgres/DatabaseError.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import { ask, type Reply, seed, showing, shownCompany } from "../support/pages.ts"
 import { freshDatabase } from "../support/postgres.ts"
+import { test } from "../support/suite.ts"
 
 const companies = [shownCompany("north", 1n)]
 const as = (url: Redacted.Redacted) => sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(url)))
@@ -115,66 +116,64 @@ describe("the pages", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.unwrap(Effect.map(freshDatabase, as))))
   )
 
-  it.effect("read as the owner in read-only transactions, or as DATABASE_READER_URL", () =>
-    Effect.gen(function* () {
-      const admin = yield* freshDatabase
-      const owner = yield* makeRole(admin, "")
-      const reader = yield* makeRole(admin, "")
-      const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
-        Effect.provide(Effect.flatMap(SqlClient.SqlClient, work), as(admin))
-      const database = new URL(Redacted.value(admin)).pathname.slice(1)
-      yield* administer((sql) => sql.unsafe(`grant create on database ${database} to ${owner}`))
-      const readerUrl = loginAs(admin, reader)
-      const asReader = Effect.provideService(Reader.ReaderOptions, { url: readerUrl, datasets: datasetsDefault })
+  test("read as the owner in read-only transactions, or as DATABASE_READER_URL", function* () {
+    const admin = yield* freshDatabase
+    const owner = yield* makeRole(admin, "")
+    const reader = yield* makeRole(admin, "")
+    const administer = <A, E>(work: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+      Effect.provide(Effect.flatMap(SqlClient.SqlClient, work), as(admin))
+    const database = new URL(Redacted.value(admin)).pathname.slice(1)
+    yield* administer((sql) => sql.unsafe(`grant create on database ${database} to ${owner}`))
+    const readerUrl = loginAs(admin, reader)
+    const asReader = Effect.provideService(Reader.ReaderOptions, { url: readerUrl, datasets: datasetsDefault })
 
-      yield* Effect.gen(function* () {
-        yield* filled
-        const url = yield* showing(companies)
-        const runs = yield* shown(`${url}/runs`)
-        assert.include(runs.text, 'href="/runs/')
-        const pages = yield* Reader.pages
-        assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
+    yield* Effect.gen(function* () {
+      yield* filled
+      const url = yield* showing(companies)
+      const runs = yield* shown(`${url}/runs`)
+      assert.include(runs.text, 'href="/runs/')
+      const pages = yield* Reader.pages
+      assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
 
-        // A reader that lacks rights of this version is not used.
-        const without = yield* asReader(Reader.pages)
-        assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
-      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+      // A reader that lacks rights of this version is not used.
+      const without = yield* asReader(Reader.pages)
+      assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
+    }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
-      const names = { loader: owner, reader }
-      const all = {
-        ...datasetsDefault,
-        models: modelsDatasetDefault,
-        asOfModels: asOfModelsDataset,
-        control: "tributary"
-      }
-      yield* administer((sql) =>
-        Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
+    const names = { loader: owner, reader }
+    const all = {
+      ...datasetsDefault,
+      models: modelsDatasetDefault,
+      asOfModels: asOfModelsDataset,
+      control: "tributary"
+    }
+    yield* administer((sql) =>
+      Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
+    )
+    yield* Effect.gen(function* () {
+      const pages = yield* asReader(Reader.pages)
+      assert.isNull(pages.asOwner)
+      yield* assertBound(pages)
+      yield* hideRuns
+      const url = yield* asReader(showing(companies))
+      const runs = yield* shown(`${url}/runs`)
+      assert.strictEqual(runs.status, 200)
+      assert.notInclude(runs.text, 'href="/runs/')
+    }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+
+    // The role `tributary_reader` itself, of which the owner is a member.
+    yield* administer((sql) =>
+      Effect.forEach(
+        [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],
+        (statement) => sql.unsafe(statement),
+        { discard: true }
       )
-      yield* Effect.gen(function* () {
-        const pages = yield* asReader(Reader.pages)
-        assert.isNull(pages.asOwner)
-        yield* assertBound(pages)
-        yield* hideRuns
-        const url = yield* asReader(showing(companies))
-        const runs = yield* shown(`${url}/runs`)
-        assert.strictEqual(runs.status, 200)
-        assert.notInclude(runs.text, 'href="/runs/')
-      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
-
-      // The role `tributary_reader` itself, of which the owner is a member.
-      yield* administer((sql) =>
-        Effect.forEach(
-          [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],
-          (statement) => sql.unsafe(statement),
-          { discard: true }
-        )
-      )
-      yield* Effect.gen(function* () {
-        const pages = yield* Reader.pages
-        assert.deepInclude(pages, { role: "tributary_reader", asOwner: null })
-        yield* assertBound(pages)
-      }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
-      yield* administer((sql) => sql.unsafe(`revoke tributary_reader from ${owner}`))
-    })
-  )
+    )
+    yield* Effect.gen(function* () {
+      const pages = yield* Reader.pages
+      assert.deepInclude(pages, { role: "tributary_reader", asOwner: null })
+      yield* assertBound(pages)
+    }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
+    yield* administer((sql) => sql.unsafe(`revoke tributary_reader from ${owner}`))
+  })
 })

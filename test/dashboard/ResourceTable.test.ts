@@ -1,10 +1,11 @@
 /** The table of resources: its filters, its order, its parts, and the figures of its small charts. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
 import { partsOf, plain } from "./markup.ts"
+import { suite } from "../support/suite.ts"
 
 const write = WriteActivity.writeActivity(() => [])
 const resources = Array.from({ length: 150 }, (_, index) => `things${String(index + 1).padStart(3, "0")}`)
@@ -17,121 +18,113 @@ const namesOf = (text: string): ReadonlyArray<string> =>
   rowsOf(text).map((row) => decodeURIComponent(/href="\/companies\/([^"/]+\/[^"]+)"/.exec(row)![1]!))
 const cellOf = (row: string, heading: string): string =>
   new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
-layer(layerPages, { timeout: "60 seconds" })("the table of resources", (it) => {
-  it.effect("shows 300 resources in parts of 50, each once, in small pages", () =>
-    Effect.gen(function* () {
-      yield* seed(
-        [
-          ["north", 1],
-          ["south", 2]
-        ],
-        resources,
-        9_000
-      )
-      yield* write
-      const url = yield* showing(companies)
-      const parts = yield* partsOf("/resources", (path) => ask(`${url}${path}`))
-      assert.deepStrictEqual(
-        parts.map((text) => rowsOf(text).length),
-        [50, 50, 50, 50, 50, 50]
-      )
-      assert.strictEqual(new Set(parts.flatMap(namesOf)).size, 300)
-      assert.isBelow(Math.max(...parts.map(({ length }) => length)), 120_000)
-      assert.include((yield* ask(`${url}/resources?page=99`)).text, "251 to 300 of 300")
-    })
-  )
+suite("the table of resources", layerPages, (test) => {
+  test("shows 300 resources in parts of 50, each once, in small pages", function* () {
+    yield* seed(
+      [
+        ["north", 1],
+        ["south", 2]
+      ],
+      resources,
+      9_000
+    )
+    yield* write
+    const url = yield* showing(companies)
+    const parts = yield* partsOf("/resources", (path) => ask(`${url}${path}`))
+    assert.deepStrictEqual(
+      parts.map((text) => rowsOf(text).length),
+      [50, 50, 50, 50, 50, 50]
+    )
+    assert.strictEqual(new Set(parts.flatMap(namesOf)).size, 300)
+    assert.isBelow(Math.max(...parts.map(({ length }) => length)), 120_000)
+    assert.include((yield* ask(`${url}/resources?page=99`)).text, "251 to 300 of 300")
+  })
 
-  it.effect("sorts by each column, up and down, and marks the column", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      const first = (order: string) =>
-        Effect.map(ask(`${url}/resources?company=north&order=${order}`), ({ text }) => ({
-          text,
-          names: namesOf(text).map((name) => name.slice("north/".length))
-        }))
-      const up = yield* first("resource")
-      assert.deepStrictEqual(up.names, resources.slice(0, 50))
-      assert.match(up.text, /aria-sort="ascending"\s*>\s*<a href="\/resources\?company=north&amp;order=-resource"/)
-      assert.strictEqual(up.text.match(/aria-sort/g)?.length, 1)
-      const down = yield* first("-resource")
-      assert.deepStrictEqual(down.names, resources.toReversed().slice(0, 50))
-      assert.match(down.text, /aria-sort="descending"\s*>\s*<a href="\/resources\?company=north&amp;order=resource"/)
+  test("sorts by each column, up and down, and marks the column", function* () {
+    const url = yield* showing(companies)
+    const first = (order: string) =>
+      Effect.map(ask(`${url}/resources?company=north&order=${order}`), ({ text }) => ({
+        text,
+        names: namesOf(text).map((name) => name.slice("north/".length))
+      }))
+    const up = yield* first("resource")
+    assert.deepStrictEqual(up.names, resources.slice(0, 50))
+    assert.match(up.text, /aria-sort="ascending"\s*>\s*<a href="\/resources\?company=north&amp;order=-resource"/)
+    assert.strictEqual(up.text.match(/aria-sort/g)?.length, 1)
+    const down = yield* first("-resource")
+    assert.deepStrictEqual(down.names, resources.toReversed().slice(0, 50))
+    assert.match(down.text, /aria-sort="descending"\s*>\s*<a href="\/resources\?company=north&amp;order=resource"/)
 
-      const bySql = (order: string) =>
-        Effect.map(
-          run<{ resource: string }>(
-            `select c.resource from tributary.row_counts c
+    const bySql = (order: string) =>
+      Effect.map(
+        run<{ resource: string }>(
+          `select c.resource from tributary.row_counts c
                left join tributary.freshness f on f.company = 'north' and f.resource = c.resource
                left join tributary.tasks t on t.company = 'north' and t.resource = c.resource and t.kind = 'sync'
                left join lateral (select started_at from tributary.runs r where r.company_id = 1 and r.resource = c.resource order by id desc limit 1) r on true
               where c.company_id = 1 order by ${order}, c.resource limit 20`
-          ),
-          (rows) => rows.map(({ resource }) => resource)
-        )
-      // The order among equals is by health, so only values without a double are compared as lists.
-      assert.deepStrictEqual((yield* first("rows")).names.slice(0, 20), yield* bySql("c.rows desc"))
-      assert.deepStrictEqual((yield* first("-rows")).names.slice(0, 20), yield* bySql("c.rows"))
-      const [threshold] = yield* run<{ names: ReadonlyArray<string> }>(
-        `select array_agg(resource) as names from tributary.freshness
-          where company = 'north' and age >= (select age from tributary.freshness where company = 'north' order by age desc nulls last offset 19 limit 1)`
+        ),
+        (rows) => rows.map(({ resource }) => resource)
       )
-      assert.isTrue((yield* first("age")).names.slice(0, 20).every((name) => threshold!.names.includes(name)))
-      const { text: worst } = yield* ask(`${url}/resources?company=north&state=all`)
-      assert.match(cellOf(rowsOf(worst)[0]!, "State"), /failing/)
-      const { text: best } = yield* ask(`${url}/resources?company=north&order=-state`)
-      assert.match(cellOf(rowsOf(best)[0]!, "State"), /fresh/)
-      const { text: quarantine } = yield* ask(`${url}/resources?order=quarantine`)
-      assert.match(plain(rowsOf(quarantine)[0]!), /^things\d+ 1 in quarantine/)
-    })
-  )
+    // The order among equals is by health, so only values without a double are compared as lists.
+    assert.deepStrictEqual((yield* first("rows")).names.slice(0, 20), yield* bySql("c.rows desc"))
+    assert.deepStrictEqual((yield* first("-rows")).names.slice(0, 20), yield* bySql("c.rows"))
+    const [threshold] = yield* run<{ names: ReadonlyArray<string> }>(
+      `select array_agg(resource) as names from tributary.freshness
+          where company = 'north' and age >= (select age from tributary.freshness where company = 'north' order by age desc nulls last offset 19 limit 1)`
+    )
+    assert.isTrue((yield* first("age")).names.slice(0, 20).every((name) => threshold!.names.includes(name)))
+    const { text: worst } = yield* ask(`${url}/resources?company=north&state=all`)
+    assert.match(cellOf(rowsOf(worst)[0]!, "State"), /failing/)
+    const { text: best } = yield* ask(`${url}/resources?company=north&order=-state`)
+    assert.match(cellOf(rowsOf(best)[0]!, "State"), /fresh/)
+    const { text: quarantine } = yield* ask(`${url}/resources?order=quarantine`)
+    assert.match(plain(rowsOf(quarantine)[0]!), /^things\d+ 1 in quarantine/)
+  })
 
-  it.effect("filters by state, company, area and name, together", () =>
-    Effect.gen(function* () {
-      const url = yield* showing(companies)
-      const names = (query: string) => Effect.map(ask(`${url}/resources?${query}`), ({ text }) => namesOf(text))
-      const late = yield* run<{ name: string }>(
-        `select company || '/' || resource as name from tributary.freshness f join tributary.tasks t using (company, resource)
+  test("filters by state, company, area and name, together", function* () {
+    const url = yield* showing(companies)
+    const names = (query: string) => Effect.map(ask(`${url}/resources?${query}`), ({ text }) => namesOf(text))
+    const late = yield* run<{ name: string }>(
+      `select company || '/' || resource as name from tributary.freshness f join tributary.tasks t using (company, resource)
           where f.is_late and t.paused_at is null and t.kind = 'sync'
             and (select status from tributary.runs r join tributary.companies c using (company_id)
                   where c.company = f.company and r.resource = f.resource order by id desc limit 1) is distinct from 'failed'`
-      )
-      assert.isAbove(late.length, 5)
-      const { text } = yield* ask(`${url}/resources?state=late`)
-      assert.sameMembers(
-        [...namesOf(text)],
-        late.map(({ name }) => name)
-      )
-      assert.match(plain(text), new RegExp(`Late ${late.length} `))
-      assert.match(plain((yield* ask(`${url}/`)).text), new RegExp(` ${late.length} late `))
-      const paused = yield* names("state=paused&company=south&text=THINGS01")
-      assert.deepStrictEqual(paused, ["south/things013"])
-      assert.deepStrictEqual(yield* names("area=unheard"), [])
-      assert.strictEqual((yield* names("area=other&company=north")).length, 50)
-      assert.include((yield* ask(`${url}/resources?text=nothing`)).text, "None of 300 resources matches")
-      // A company's actions concern all of its resources, so that they are not shown beside a part of them.
-      assert.include((yield* ask(`${url}/resources?company=north`)).text, "/confirm/pause-company?company=north")
-      assert.notInclude((yield* ask(`${url}/resources?company=north&state=late`)).text, "/confirm/pause-company")
-    })
-  )
+    )
+    assert.isAbove(late.length, 5)
+    const { text } = yield* ask(`${url}/resources?state=late`)
+    assert.sameMembers(
+      [...namesOf(text)],
+      late.map(({ name }) => name)
+    )
+    assert.match(plain(text), new RegExp(`Late ${late.length} `))
+    assert.match(plain((yield* ask(`${url}/`)).text), new RegExp(` ${late.length} late `))
+    const paused = yield* names("state=paused&company=south&text=THINGS01")
+    assert.deepStrictEqual(paused, ["south/things013"])
+    assert.deepStrictEqual(yield* names("area=unheard"), [])
+    assert.strictEqual((yield* names("area=other&company=north")).length, 50)
+    assert.include((yield* ask(`${url}/resources?text=nothing`)).text, "None of 300 resources matches")
+    // A company's actions concern all of its resources, so that they are not shown beside a part of them.
+    assert.include((yield* ask(`${url}/resources?company=north`)).text, "/confirm/pause-company?company=north")
+    assert.notInclude((yield* ask(`${url}/resources?company=north&state=late`)).text, "/confirm/pause-company")
+  })
 
-  it.effect("offers a choice of companies where there are many", () =>
-    Effect.gen(function* () {
-      const many = Array.from({ length: 30 }, (_, index) =>
-        shownCompany(index === 0 ? "north" : `c${index}`, BigInt(index + 1))
-      )
-      yield* run(
-        `insert into tributary.company_states (company, state, severity, resources, failing, late, never_synced, blocked, paused, fresh,
+  test("offers a choice of companies where there are many", function* () {
+    const many = Array.from({ length: 30 }, (_, index) =>
+      shownCompany(index === 0 ? "north" : `c${index}`, BigInt(index + 1))
+    )
+    yield* run(
+      `insert into tributary.company_states (company, state, severity, resources, failing, late, never_synced, blocked, paused, fresh,
                 lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down)
          values ('north', 'late', 6000000, 150, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), ('c1', 'fresh', 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)`
-      )
-      const url = yield* showing(many)
-      const { text } = yield* ask(`${url}/resources?state=late`)
-      assert.include(text, "Choose a company")
-      assert.include(text, 'href="/resources?company=north&amp;state=late"')
-      assert.notInclude(text, "company=c1")
-      const north = yield* ask(`${url}/resources?company=north&state=late`)
-      assert.isAbove(rowsOf(north.text).length, 5)
-      assert.strictEqual((yield* ask(`${url}/?state=late`)).status, 200, "the overview of many companies")
-    })
-  )
+    )
+    const url = yield* showing(many)
+    const { text } = yield* ask(`${url}/resources?state=late`)
+    assert.include(text, "Choose a company")
+    assert.include(text, 'href="/resources?company=north&amp;state=late"')
+    assert.notInclude(text, "company=c1")
+    const north = yield* ask(`${url}/resources?company=north&state=late`)
+    assert.isAbove(rowsOf(north.text).length, 5)
+    assert.strictEqual((yield* ask(`${url}/?state=late`)).status, 200, "the overview of many companies")
+  })
 })

@@ -1,5 +1,4 @@
-import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it } from "@effect/vitest"
 import * as SqlClient from "effect/sql/SqlClient"
 import { readResources } from "../../src/cli/status/Resources.ts"
 import { nextRun } from "../../src/dashboard/Format.ts"
@@ -9,6 +8,7 @@ import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import type { Task } from "../../src/tasks/TaskQueue.ts"
 import { seed, shownCompany } from "../support/pages.ts"
 import { layerPages } from "../support/postgres.ts"
+import { suite } from "../support/suite.ts"
 
 const now = new Date("2026-11-20T12:00:00Z")
 const before = (minutes: number) => new Date(now.getTime() - minutes * 60_000)
@@ -120,30 +120,26 @@ describe("the health of a resource", () => {
   })
 })
 
-layer(layerPages, {
-  timeout: "60 seconds"
-})("the resources page", (it) => {
-  it.effect("shows the same freshness as tributary status", () =>
-    Effect.gen(function* () {
-      const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
-      yield* seed([["north", 1]], resources, 200)
-      const sql = yield* SqlClient.SqlClient
-      // Later runs that do not make the resource fresh.
-      yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+suite("the resources page", layerPages, (test) => {
+  test("shows the same freshness as tributary status", function* () {
+    const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
+    yield* seed([["north", 1]], resources, 200)
+    const sql = yield* SqlClient.SqlClient
+    // Later runs that do not make the resource fresh.
+    yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
                  select 1, 'widgets1', kind, lane, status, 1, tributary.now(), tributary.now()
                    from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('fetch', 'records', 'done'),
                                 ('incremental', 'live', 'abandoned')) as x (kind, lane, status)`
-      const company = shownCompany("north", 1n)
-      const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
-      const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
-      const stored = yield* readResources(datasetsDefault)
-      assert.strictEqual(stored.length, resources.length)
-      assert.deepStrictEqual(
-        shown.map((state) => [state.resource, state.freshAt?.toISOString() ?? null, state.lastRun?.status ?? null]),
-        stored.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
-      )
-      assert.strictEqual(shown.find(({ resource }) => resource === "widgets1")?.lastRun?.status, "abandoned")
-      assert.strictEqual((yield* Resources.read([company], clock!.now, "widgets3")).length, 1)
-    })
-  )
+    const company = shownCompany("north", 1n)
+    const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
+    const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
+    const stored = yield* readResources(datasetsDefault)
+    assert.strictEqual(stored.length, resources.length)
+    assert.deepStrictEqual(
+      shown.map((state) => [state.resource, state.freshAt?.toISOString() ?? null, state.lastRun?.status ?? null]),
+      stored.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
+    )
+    assert.strictEqual(shown.find(({ resource }) => resource === "widgets1")?.lastRun?.status, "abandoned")
+    assert.strictEqual((yield* Resources.read([company], clock!.now, "widgets3")).length, 1)
+  })
 })

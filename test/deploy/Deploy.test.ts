@@ -14,6 +14,7 @@ import { parse, parseAllDocuments } from "yaml"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
+import { test } from "../support/suite.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -119,12 +120,10 @@ describe("the Dockerfile", () => {
     assert.deepStrictEqual(of("ARG"), [])
   })
 
-  it.effect("exposes the program's default ports", () =>
-    Effect.gen(function* () {
-      const settings = yield* loaded("{}", {})
-      assert.deepStrictEqual(of("EXPOSE"), [`${settings.webhooks.port} ${settings.dashboard?.port}`])
-    })
-  )
+  test("exposes the program's default ports", function* () {
+    const settings = yield* loaded("{}", {})
+    assert.deepStrictEqual(of("EXPOSE"), [`${settings.webhooks.port} ${settings.dashboard?.port}`])
+  })
 })
 
 const Depends = Schema.Record(
@@ -204,23 +203,21 @@ describe("docker-compose.yml", () => {
     assert.include(services["reference-server"]!.healthcheck!.test.join(" "), `http://127.0.0.1:${controlPort}/clock`)
   })
 
-  it.effect("configures a demo that starts, and that requires its password", () =>
-    Effect.gen(function* () {
-      const yaml = /<<END\n([^]*)\nEND\n/.exec(services["demo"]!.command[0]!)![1]!
-      const dashboard = "0.0.0.0:8086"
-      const environment = {
-        SERVICE_API_URL: services["demo"]!.environment!["SERVICE_API_URL"]!,
-        ...Object.fromEntries(
-          [...services["demo"]!.command[0]!.matchAll(/(\w+_TOKEN)=/g)].map((match) => [match[1]!, "x"])
-        )
-      }
-      const password = /:-(.+)\}$/.exec(services["demo"]!.environment!["TRIBUTARY_DASHBOARD_PASSWORD"]!)![1]!
-      const settings = yield* loaded(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
-      assert.strictEqual(settings.companies.length, 2)
-      const refused = yield* Effect.flip(loaded(yaml, environment, { dashboard }))
-      assert.include(refused.message, "set a password")
-    })
-  )
+  test("configures a demo that starts, and that requires its password", function* () {
+    const yaml = /<<END\n([^]*)\nEND\n/.exec(services["demo"]!.command[0]!)![1]!
+    const dashboard = "0.0.0.0:8086"
+    const environment = {
+      SERVICE_API_URL: services["demo"]!.environment!["SERVICE_API_URL"]!,
+      ...Object.fromEntries(
+        [...services["demo"]!.command[0]!.matchAll(/(\w+_TOKEN)=/g)].map((match) => [match[1]!, "x"])
+      )
+    }
+    const password = /:-(.+)\}$/.exec(services["demo"]!.environment!["TRIBUTARY_DASHBOARD_PASSWORD"]!)![1]!
+    const settings = yield* loaded(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
+    assert.strictEqual(settings.companies.length, 2)
+    const refused = yield* Effect.flip(loaded(yaml, environment, { dashboard }))
+    assert.include(refused.message, "set a password")
+  })
 })
 
 describe("config/systemd", () => {
@@ -318,28 +315,26 @@ describe("config/kubernetes/tributary.yaml", () => {
     assert.match(container.image, new RegExp(`:${manifest.version.replaceAll(".", "\\.")}$`))
   })
 
-  it.effect("configures the program with the variables of the Secret in its comment", () =>
-    Effect.gen(function* () {
-      const secret = [...textOf(file).matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
-      const yaml = one(ConfigMap).data["tributary.yaml"]!
-      const settings = yield* loaded(yaml, Object.fromEntries(secret.map((name) => [name, "long enough"])))
-      assert.deepStrictEqual(
-        [settings.webhooks.port, settings.dashboard?.port, settings.monitoring.listen?.port],
-        container.ports.map(({ containerPort }) => containerPort)
-      )
-      for (const name of secret) {
-        assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
-        if (name === "DATABASE_URL") continue
-        const refused = yield* Effect.flip(
-          loaded(
-            yaml,
-            Object.fromEntries(secret.filter((other) => other !== name).map((other) => [other, "long enough"]))
-          )
+  test("configures the program with the variables of the Secret in its comment", function* () {
+    const secret = [...textOf(file).matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
+    const yaml = one(ConfigMap).data["tributary.yaml"]!
+    const settings = yield* loaded(yaml, Object.fromEntries(secret.map((name) => [name, "long enough"])))
+    assert.deepStrictEqual(
+      [settings.webhooks.port, settings.dashboard?.port, settings.monitoring.listen?.port],
+      container.ports.map(({ containerPort }) => containerPort)
+    )
+    for (const name of secret) {
+      assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
+      if (name === "DATABASE_URL") continue
+      const refused = yield* Effect.flip(
+        loaded(
+          yaml,
+          Object.fromEntries(secret.filter((other) => other !== name).map((other) => [other, "long enough"]))
         )
-        assert.include(refused.message, name)
-      }
-    })
-  )
+      )
+      assert.include(refused.message, name)
+    }
+  })
 })
 
 describe("config/kubernetes/autoscaler.yaml", () => {

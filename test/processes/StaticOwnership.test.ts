@@ -5,6 +5,7 @@ import { bucketCount, bucketOf } from "../../src/processes/Ownership.ts"
 import * as StaticOwnership from "../../src/processes/StaticOwnership.ts"
 import { until } from "../support/until.ts"
 import { ownershipContract } from "./ownershipContract.ts"
+import { test } from "../support/suite.ts"
 
 describe("static ownership", () => {
   ownershipContract<never, never>((title, effect) => it.effect(title, effect), {
@@ -13,26 +14,24 @@ describe("static ownership", () => {
     isExclusive: true
   })
 
-  it.effect("gives a process the buckets of its number", () =>
-    Effect.gen(function* () {
-      const owned: Array<number> = []
-      const { layer } = StaticOwnership.make({ ordinal: 1, processes: 100 })
-      yield* Layer.build(
-        layer((bucket) =>
-          Effect.andThen(
-            Effect.sync(() => owned.push(bucket)),
-            Effect.never
-          )
+  test("gives a process the buckets of its number", function* () {
+    const owned: Array<number> = []
+    const { layer } = StaticOwnership.make({ ordinal: 1, processes: 100 })
+    yield* Layer.build(
+      layer((bucket) =>
+        Effect.andThen(
+          Effect.sync(() => owned.push(bucket)),
+          Effect.never
         )
       )
-      yield* until(
-        "its keepers run",
-        Effect.sync(() => owned.length),
-        (count) => count === 3
-      )
-      assert.deepStrictEqual(owned, [1, 101, 201])
-    })
-  )
+    )
+    yield* until(
+      "its keepers run",
+      Effect.sync(() => owned.length),
+      (count) => count === 3
+    )
+    assert.deepStrictEqual(owned, [1, 101, 201])
+  })
 })
 
 describe("the bucket of a company", () => {

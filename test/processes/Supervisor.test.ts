@@ -1,9 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import * as Supervisor from "../../src/processes/Supervisor.ts"
+import { test } from "../support/suite.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
@@ -32,35 +33,29 @@ const supervised = Effect.fnUntraced(function* (
 const fails = () => Effect.fail(new Failed({ message: "no" }))
 
 describe("the supervisor", () => {
-  it.effect("restarts a failed part with growing delays up to one minute", () =>
-    Effect.gen(function* () {
-      const { counts } = yield* supervised(fails, [0, 1, 1, 1, 4, 8, 16, 32, 60, 59, 1])
-      assert.deepStrictEqual(counts, [1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9])
-    })
-  )
+  test("restarts a failed part with growing delays up to one minute", function* () {
+    const { counts } = yield* supervised(fails, [0, 1, 1, 1, 4, 8, 16, 32, 60, 59, 1])
+    assert.deepStrictEqual(counts, [1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9])
+  })
 
-  it.effect("logs the first failure at once and at most one per minute", () =>
-    Effect.gen(function* () {
-      const { messages } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
-      assert.deepStrictEqual(messages, ["the part: no; next start in 1 s"])
-      const later = yield* supervised(fails, [0, 1, 2, 4, 8, 16, 32])
-      assert.lengthOf(later.messages, 2)
-      assert.match(later.messages[1]!, /^the part: no, 7 times in a row; next start in 60 s$/)
-    })
-  )
+  test("logs the first failure at once and at most one per minute", function* () {
+    const { messages } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
+    assert.deepStrictEqual(messages, ["the part: no; next start in 1 s"])
+    const later = yield* supervised(fails, [0, 1, 2, 4, 8, 16, 32])
+    assert.lengthOf(later.messages, 2)
+    assert.match(later.messages[1]!, /^the part: no, 7 times in a row; next start in 60 s$/)
+  })
 
-  it.effect("restarts after a defect and after an end, and resets its delay after a good minute", () =>
-    Effect.gen(function* () {
-      const { counts } = yield* supervised(
-        (begun) =>
-          begun === 1
-            ? Effect.die(new Error("fault"))
-            : begun === 2
-              ? Effect.void
-              : Effect.delay(Effect.void, "70 seconds"),
-        [0, 1, 2, 70, 1]
-      )
-      assert.deepStrictEqual(counts, [1, 2, 3, 3, 4])
-    })
-  )
+  test("restarts after a defect and after an end, and resets its delay after a good minute", function* () {
+    const { counts } = yield* supervised(
+      (begun) =>
+        begun === 1
+          ? Effect.die(new Error("fault"))
+          : begun === 2
+            ? Effect.void
+            : Effect.delay(Effect.void, "70 seconds"),
+      [0, 1, 2, 70, 1]
+    )
+    assert.deepStrictEqual(counts, [1, 2, 3, 3, 4])
+  })
 })

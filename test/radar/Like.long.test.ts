@@ -1,7 +1,7 @@
 /**
  * `reference-server --like`: a second comparison, over sockets, reports the same differences as the first one.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -16,6 +16,7 @@ import type { RadarReport } from "../../src/connector/Radar.ts"
 import type { Json } from "../reference-server/support.ts"
 import { readable } from "./readings.ts"
 import { shown } from "./support.ts"
+import { liveTest } from "../support/live.ts"
 
 type Control = (method: string, path: string, body: Json) => Effect.Effect<string>
 
@@ -59,69 +60,57 @@ const keysOf = ({ differences }: RadarReport): ReadonlyArray<string> =>
 
 describe("a server like a recorded installation", () => {
   for (const { dialect } of readable) {
-    it.live(`has the same readings: ${JSON.stringify(dialect)}`, () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const { first, second } = yield* repeat((control) => control("PUT", "/dialect", dialect))
-          assert.isNotEmpty(first.differences)
-          assert.deepStrictEqual(keysOf(second), keysOf(first), shown(second).join("\n"))
-          assert.deepStrictEqual(second.settings, first.settings)
-        })
-      )
-    )
+    liveTest(`has the same readings: ${JSON.stringify(dialect)}`, function* () {
+      const { first, second } = yield* repeat((control) => control("PUT", "/dialect", dialect))
+      assert.isNotEmpty(first.differences)
+      assert.deepStrictEqual(keysOf(second), keysOf(first), shown(second).join("\n"))
+      assert.deepStrictEqual(second.settings, first.settings)
+    })
   }
 
-  it.live("has the same modules, values and catalogue patch", () =>
-    Effect.scoped(
+  liveTest("has the same modules, values and catalogue patch", function* () {
+    const { first, second, notes, recording } = yield* repeat((control) =>
       Effect.gen(function* () {
-        const { first, second, notes, recording } = yield* repeat((control) =>
-          Effect.gen(function* () {
-            const at = "2026-03-01T00:00:00.123456Z"
-            const put = (resource: string, records: ReadonlyArray<Json>) =>
-              control("POST", "/records", { company: 1, resource, records, at })
-            yield* control("PUT", "/dialect", {
-              itemsKey: "results",
-              paging: "offset",
-              pageMax: 120,
-              etag: false,
-              dateForm: "seconds",
-              keyOrder: 4,
-              requestIdHeader: "X-Trace"
-            })
-            yield* control("PUT", "/companies/1", { features: { payroll: false } })
-            yield* put("customers", [
-              { id: 1, name: "n".repeat(140), favourite: "tea, please", height: 1.875 },
-              { id: 2, creditlimit: "1.23456", customercode: null }
-            ])
-            yield* put("invoicelines", [{ id: 3, linetype: 77, qty: "lots", period: "Q" }])
-            yield* put("orders", [{ id: 4, lines: [{ id: 1, linenumber: 1, qtyorder: "1.0000000", colour: "red" }] }])
-          })
-        )
-        assert.isAbove(first.differences.length, 14)
-        assert.deepStrictEqual(keysOf(second), keysOf(first), shown(second).join("\n"))
-        assert.deepStrictEqual(second.settings, first.settings)
-        assert.deepStrictEqual(second.patch, first.patch)
-        assert.deepStrictEqual(second.access.refused, first.access.refused)
-        assert.strictEqual(notes.length, 1, notes.join("\n"))
-        assert.match(notes[0]!, /issue one with the \d+ scopes/)
-        assert.notInclude(recording, "tea, please")
+        const at = "2026-03-01T00:00:00.123456Z"
+        const put = (resource: string, records: ReadonlyArray<Json>) =>
+          control("POST", "/records", { company: 1, resource, records, at })
+        yield* control("PUT", "/dialect", {
+          itemsKey: "results",
+          paging: "offset",
+          pageMax: 120,
+          etag: false,
+          dateForm: "seconds",
+          keyOrder: 4,
+          requestIdHeader: "X-Trace"
+        })
+        yield* control("PUT", "/companies/1", { features: { payroll: false } })
+        yield* put("customers", [
+          { id: 1, name: "n".repeat(140), favourite: "tea, please", height: 1.875 },
+          { id: 2, creditlimit: "1.23456", customercode: null }
+        ])
+        yield* put("invoicelines", [{ id: 3, linetype: 77, qty: "lots", period: "Q" }])
+        yield* put("orders", [{ id: 4, lines: [{ id: 1, linenumber: 1, qtyorder: "1.0000000", colour: "red" }] }])
       })
     )
-  )
+    assert.isAbove(first.differences.length, 14)
+    assert.deepStrictEqual(keysOf(second), keysOf(first), shown(second).join("\n"))
+    assert.deepStrictEqual(second.settings, first.settings)
+    assert.deepStrictEqual(second.patch, first.patch)
+    assert.deepStrictEqual(second.access.refused, first.access.refused)
+    assert.strictEqual(notes.length, 1, notes.join("\n"))
+    assert.match(notes[0]!, /issue one with the \d+ scopes/)
+    assert.notInclude(recording, "tea, please")
+  })
 
-  it.live("has the same request limit", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const one = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
-        const recording = {
-          format: "tributary radar recording 1",
-          reference: { dialect: {}, limits: { requestsPerMinute: 77 }, features: {}, scopes: null, records: [] },
-          notReproduced: ["a reason"]
-        }
-        assert.deepStrictEqual(yield* apply(one, JSON.stringify(recording)), ["a reason"])
-        const limits = JSON.parse(yield* controlOf(one)("PUT", "/limits", {})) as Json
-        assert.strictEqual(limits["requestsPerMinute"], 77)
-      })
-    )
-  )
+  liveTest("has the same request limit", function* () {
+    const one = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
+    const recording = {
+      format: "tributary radar recording 1",
+      reference: { dialect: {}, limits: { requestsPerMinute: 77 }, features: {}, scopes: null, records: [] },
+      notReproduced: ["a reason"]
+    }
+    assert.deepStrictEqual(yield* apply(one, JSON.stringify(recording)), ["a reason"])
+    const limits = JSON.parse(yield* controlOf(one)("PUT", "/limits", {})) as Json
+    assert.strictEqual(limits["requestsPerMinute"], 77)
+  })
 })

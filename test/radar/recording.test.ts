@@ -9,6 +9,7 @@ import { toJson } from "../../src/cli/Output.ts"
 import { linesOf } from "../../src/cli/radar/Report.ts"
 import type { Json } from "../reference-server/support.ts"
 import { change, compare, installation } from "./support.ts"
+import { test } from "../support/suite.ts"
 
 describe("a redacted value", () => {
   it("has the shape of the original", () => {
@@ -60,76 +61,70 @@ const textsOf = (state: ReadonlyArray<Json>): ReadonlySet<string> =>
   )
 
 describe("the recording of a comparison", () => {
-  it.effect("has no token, no cursor and no text of a record", () =>
-    Effect.gen(function* () {
-      const one = yield* installation("demo")
-      change(one, "PUT", "/limits", { requestsPerMinute: null })
-      const { recording, report, secret } = yield* compare(one)
-      const resources = [
-        "customers",
-        "items",
-        "contactnames",
-        "b2busers",
-        "vendors",
-        "users",
-        "employees",
-        "orders",
-        "salesmen"
-      ]
-      const state = resources.flatMap((resource) => {
-        const { text } = one.control("GET", `/state?company=1&resource=${resource}`)
-        return text
-          .split("\n")
-          .filter((line) => line !== "")
-          .map((line) => JSON.parse(line) as Json)
-      })
-      const texts = textsOf(state)
-      assert.isAbove(texts.size, 100)
-      for (const text of texts) assert.isFalse(recording.includes(text), text)
-      assert.notInclude(recording, secret)
-      assert.notInclude(recording, secret.slice(5))
-      assert.notInclude(toJson(report), secret)
-      assert.match(recording, /"xxxxxxxxxxxx|"Xxx/)
-      const { answers } = JSON.parse(recording) as {
-        readonly answers: ReadonlyArray<{ readonly body: string; readonly request: string }>
-      }
-      assert.strictEqual(answers.length, report.requests)
-      const bodies = answers.map(({ body }) => JSON.parse(body) as Json)
-      const me = bodies[answers.findIndex(({ request }) => request === "GET /me")]!
-      assert.deepInclude(me, { companyid: 1 })
-      assert.include(me["scopes"] as ReadonlyArray<string>, "orders:read")
-      // Decimals and cursors keep their shape only.
-      assert.isTrue(bodies.every(({ _meta }) => !/"next_cursor":"(?![x0X?_-]+")/.test(JSON.stringify(_meta ?? {}))))
+  test("has no token, no cursor and no text of a record", function* () {
+    const one = yield* installation("demo")
+    change(one, "PUT", "/limits", { requestsPerMinute: null })
+    const { recording, report, secret } = yield* compare(one)
+    const resources = [
+      "customers",
+      "items",
+      "contactnames",
+      "b2busers",
+      "vendors",
+      "users",
+      "employees",
+      "orders",
+      "salesmen"
+    ]
+    const state = resources.flatMap((resource) => {
+      const { text } = one.control("GET", `/state?company=1&resource=${resource}`)
+      return text
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line) => JSON.parse(line) as Json)
     })
-  )
+    const texts = textsOf(state)
+    assert.isAbove(texts.size, 100)
+    for (const text of texts) assert.isFalse(recording.includes(text), text)
+    assert.notInclude(recording, secret)
+    assert.notInclude(recording, secret.slice(5))
+    assert.notInclude(toJson(report), secret)
+    assert.match(recording, /"xxxxxxxxxxxx|"Xxx/)
+    const { answers } = JSON.parse(recording) as {
+      readonly answers: ReadonlyArray<{ readonly body: string; readonly request: string }>
+    }
+    assert.strictEqual(answers.length, report.requests)
+    const bodies = answers.map(({ body }) => JSON.parse(body) as Json)
+    const me = bodies[answers.findIndex(({ request }) => request === "GET /me")]!
+    assert.deepInclude(me, { companyid: 1 })
+    assert.include(me["scopes"] as ReadonlyArray<string>, "orders:read")
+    // Decimals and cursors keep their shape only.
+    assert.isTrue(bodies.every(({ _meta }) => !/"next_cursor":"(?![x0X?_-]+")/.test(JSON.stringify(_meta ?? {}))))
+  })
 
-  it.effect("and the report have no token that the service sends back", () =>
-    Effect.gen(function* () {
-      const one = yield* installation("demo")
-      const secret = one.token()
-      const { recording, report } = yield* compare(one, {
-        secret,
-        intercept: (path) => ({
-          status: path.includes("limit") ? 400 : 200,
-          headers: {
-            "x-echo": secret,
-            "svc-request-id": `r-${secret}`,
-            allow: secret,
-            "content-type": "application/json"
-          },
-          body: `{"error":{"code":"${secret}","message":"${secret}","field":"${secret}"},"${secret}":1}`
-        })
+  test("and the report have no token that the service sends back", function* () {
+    const one = yield* installation("demo")
+    const secret = one.token()
+    const { recording, report } = yield* compare(one, {
+      secret,
+      intercept: (path) => ({
+        status: path.includes("limit") ? 400 : 200,
+        headers: {
+          "x-echo": secret,
+          "svc-request-id": `r-${secret}`,
+          allow: secret,
+          "content-type": "application/json"
+        },
+        body: `{"error":{"code":"${secret}","message":"${secret}","field":"${secret}"},"${secret}":1}`
       })
-      assert.isNotEmpty(report.differences)
-      for (const text of [recording, toJson(report), linesOf(report, null).join("\n")]) assert.notInclude(text, secret)
     })
-  )
+    assert.isNotEmpty(report.differences)
+    for (const text of [recording, toJson(report), linesOf(report, null).join("\n")]) assert.notInclude(text, secret)
+  })
 
-  it.effect("that is no recording is refused with a message", () =>
-    Effect.gen(function* () {
-      const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
-      const error = yield* Effect.flip(apply(reference, '{"format":"other"}'))
-      assert.match(error.message, /no recording of the radar/)
-    }).pipe(Effect.scoped)
-  )
+  test("that is no recording is refused with a message", function* () {
+    const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
+    const error = yield* Effect.flip(apply(reference, '{"format":"other"}'))
+    assert.match(error.message, /no recording of the radar/)
+  })
 })

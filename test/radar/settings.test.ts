@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Redacted from "effect/Redacted"
@@ -14,6 +14,7 @@ import * as Configuration from "../../src/configuration/Configuration.ts"
 import type { Page } from "../../src/connector/Connector.ts"
 import type { Json } from "../reference-server/support.ts"
 import { change, clientOf, compare, installation } from "./support.ts"
+import { test } from "../support/suite.ts"
 
 /** The configuration of a file with these lines. */
 const load = (lines: ReadonlyArray<string>) =>
@@ -38,42 +39,40 @@ const dialects: ReadonlyArray<Json> = [
 
 describe("the recommended settings", () => {
   for (const dialect of dialects) {
-    it.effect(`are a valid configuration, with which every record is read: ${JSON.stringify(dialect)}`, () =>
-      Effect.gen(function* () {
-        const one = yield* installation("demo")
-        change(one, "PUT", "/limits", { requestsPerMinute: null })
-        change(one, "PUT", "/dialect", dialect)
-        const { report } = yield* compare(one)
-        assert.isNotEmpty(report.differences)
-        const settings = yield* load(settingsLines(report.settings))
-        const connector = yield* ServiceClient.make({
-          baseUrl: one.baseUrl,
-          token: Redacted.make(one.token()),
-          catalogue: serviceV2,
-          pageSize: settings.pageSize ?? "discover",
-          paging: { mode: settings.pagingMode },
-          itemsKey: settings.itemsKey,
-          requestIdHeader: settings.requestIdHeader
-        }).pipe(
-          Effect.provideService(HttpClient.HttpClient, clientOf(one)),
-          Effect.provideServiceEffect(Budget.Budget, Budget.makeUnlimited())
-        )
-        for (const path of ["shipmentlines", "invoices", "salesmen"]) {
-          const resource = serviceV2.resources.get(path)!
-          const ids: Array<string> = []
-          for (let token: string | null = null; ;) {
-            const page: Page = yield* connector.page({ resource, since: null, token })
-            ids.push(...page.records.map(({ id }) => id))
-            assert.deepStrictEqual(page.rejected, [])
-            if (settings.requestIdHeader !== null) assert.match(page.source, /\[request req_/)
-            token = page.next
-            if (token === null) break
-          }
-          const { text } = one.control("GET", `/state?company=1&resource=${path}`)
-          const all = text.split("\n").filter((line) => line !== "")
-          assert.strictEqual(new Set(ids).size, all.length, path)
+    test(`are a valid configuration, with which every record is read: ${JSON.stringify(dialect)}`, function* () {
+      const one = yield* installation("demo")
+      change(one, "PUT", "/limits", { requestsPerMinute: null })
+      change(one, "PUT", "/dialect", dialect)
+      const { report } = yield* compare(one)
+      assert.isNotEmpty(report.differences)
+      const settings = yield* load(settingsLines(report.settings))
+      const connector = yield* ServiceClient.make({
+        baseUrl: one.baseUrl,
+        token: Redacted.make(one.token()),
+        catalogue: serviceV2,
+        pageSize: settings.pageSize ?? "discover",
+        paging: { mode: settings.pagingMode },
+        itemsKey: settings.itemsKey,
+        requestIdHeader: settings.requestIdHeader
+      }).pipe(
+        Effect.provideService(HttpClient.HttpClient, clientOf(one)),
+        Effect.provideServiceEffect(Budget.Budget, Budget.makeUnlimited())
+      )
+      for (const path of ["shipmentlines", "invoices", "salesmen"]) {
+        const resource = serviceV2.resources.get(path)!
+        const ids: Array<string> = []
+        for (let token: string | null = null; ;) {
+          const page: Page = yield* connector.page({ resource, since: null, token })
+          ids.push(...page.records.map(({ id }) => id))
+          assert.deepStrictEqual(page.rejected, [])
+          if (settings.requestIdHeader !== null) assert.match(page.source, /\[request req_/)
+          token = page.next
+          if (token === null) break
         }
-      })
-    )
+        const { text } = one.control("GET", `/state?company=1&resource=${path}`)
+        const all = text.split("\n").filter((line) => line !== "")
+        assert.strictEqual(new Set(ids).size, all.length, path)
+      }
+    })
   }
 })

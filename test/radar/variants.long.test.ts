@@ -8,6 +8,7 @@ import { plainDialect } from "../../connectors/service-v2/reference-server/http/
 import type { Json } from "../reference-server/support.ts"
 import { readable } from "./readings.ts"
 import { change, compare, installation, shown, variantsOf } from "./support.ts"
+import { test } from "../support/suite.ts"
 
 /** The switches that reads cannot reveal, each with the reason. */
 const unreadable: Readonly<Record<string, { readonly dialect: Json; readonly reason: string }>> = {
@@ -46,72 +47,62 @@ describe("the table of readings", () => {
   })
 
   for (const [name, { dialect, reason }] of Object.entries(unreadable)) {
-    it.effect(`reports no difference for what reads cannot reveal: ${name} (${reason})`, () =>
-      Effect.gen(function* () {
-        assert.strictEqual((yield* detect(dialect)).text, "")
-      })
-    )
+    test(`reports no difference for what reads cannot reveal: ${name} (${reason})`, function* () {
+      assert.strictEqual((yield* detect(dialect)).text, "")
+    })
   }
 
   for (const name of ["pageSizes", "tieOrder", "keyOrder", "extraFields"]) {
-    it.effect(`detects ${name} with any seed`, () =>
-      Effect.gen(function* () {
-        for (const seed of seeds) {
-          const { text, variants } = yield* detect({ [name]: seed })
-          assert.deepStrictEqual(variants, [`${name}=1`], text)
-        }
-      })
-    )
+    test(`detects ${name} with any seed`, function* () {
+      for (const seed of seeds) {
+        const { text, variants } = yield* detect({ [name]: seed })
+        assert.deepStrictEqual(variants, [`${name}=1`], text)
+      }
+    })
   }
 
   for (const paging of ["page", "offset", "link"]) {
-    it.effect(`detects ${paging} without metadata, and in an empty installation`, () =>
-      Effect.gen(function* () {
-        const bare = yield* detect({ itemsKey: "bare", paging })
-        assert.deepStrictEqual(bare.variants, ["itemsKey=bare", ...(paging === "link" ? [] : [`paging=${paging}`])])
-        const empty = yield* detect({ paging }, "empty")
-        assert.deepStrictEqual(empty.variants, [`paging=${paging}`], empty.text)
-      })
-    )
+    test(`detects ${paging} without metadata, and in an empty installation`, function* () {
+      const bare = yield* detect({ itemsKey: "bare", paging })
+      assert.deepStrictEqual(bare.variants, ["itemsKey=bare", ...(paging === "link" ? [] : [`paging=${paging}`])])
+      const empty = yield* detect({ paging }, "empty")
+      assert.deepStrictEqual(empty.variants, [`paging=${paging}`], empty.text)
+    })
   }
 
-  it.effect("detects several readings together", () =>
-    Effect.gen(function* () {
-      const dialect = {
-        itemsKey: "results",
-        paging: "page",
-        pageMax: 120,
-        limit: "clamped",
-        syncedThrough: false,
-        etag: false,
-        compression: true
-      }
-      const { report, text, variants } = yield* detect(dialect)
-      const names = Object.entries(dialect).map(([name, value]) => `${name}=${String(value)}`)
-      assert.deepStrictEqual(variants, names.toSorted(), text)
-      assert.deepStrictEqual(report.settings.map(({ path, value }) => `${path}=${value}`).toSorted(), [
-        "list.items_key=results",
-        "paging.mode=page",
-        "paging.page_size=120"
-      ])
-    })
-  )
+  test("detects several readings together", function* () {
+    const dialect = {
+      itemsKey: "results",
+      paging: "page",
+      pageMax: 120,
+      limit: "clamped",
+      syncedThrough: false,
+      etag: false,
+      compression: true
+    }
+    const { report, text, variants } = yield* detect(dialect)
+    const names = Object.entries(dialect).map(([name, value]) => `${name}=${String(value)}`)
+    assert.deepStrictEqual(variants, names.toSorted(), text)
+    assert.deepStrictEqual(report.settings.map(({ path, value }) => `${path}=${value}`).toSorted(), [
+      "list.items_key=results",
+      "paging.mode=page",
+      "paging.page_size=120"
+    ])
+  })
 })
 
 describe("a reading of the dialect that reads can reveal", () => {
   for (const { dialect, named } of readable) {
     const name = Object.entries(dialect).map(([key, value]) => `${key}=${String(value)}`)
-    it.effect(`is detected by its name: ${name.join(", ")}`, () =>
-      Effect.gen(function* () {
-        const { report, text, variants } = yield* detect(dialect)
-        assert.deepStrictEqual(variants, [...(named ?? name)].toSorted(), text)
-        const unnamed = report.differences.filter(({ variant }) => variant === null)
-        const isAboutOperations = "allOperations" in dialect
-        assert.isTrue(
-          unnamed.every(({ check }) => isAboutOperations && check === "operations"),
-          text
-        )
-      })
-    )
+    test(`is detected by its name: ${name.join(", ")}`, function* () {
+      const { report, text, variants } = yield* detect(dialect)
+      assert.deepStrictEqual(variants, [...(named ?? name)].toSorted(), text)
+      const unnamed = report.differences.filter(({ variant }) => variant === null)
+      const isAboutOperations = "allOperations" in dialect
+      assert.isTrue(
+        unnamed.every(({ check }) => isAboutOperations && check === "operations"),
+        text
+      )
+    })
   }
 })

@@ -1,9 +1,10 @@
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import * as Sleepers from "../../src/serve/Sleepers.ts"
+import { test } from "../support/suite.ts"
 
 /** A service that notes its starts, looks and ends. */
 const noting = Effect.gen(function* () {
@@ -23,32 +24,28 @@ const noting = Effect.gen(function* () {
   return { notes, wake: () => sleepers.get("acme")?.openUnsafe(), sleepers }
 })
 
-it.effect("runs a service from the first wake until nothing has woken it for minutes, and again", () =>
-  Effect.gen(function* () {
-    const { notes, wake } = yield* noting
-    yield* TestClock.adjust("1 hour")
-    assert.deepStrictEqual(notes, [])
-    wake()
-    yield* TestClock.adjust("9 minutes")
-    wake()
-    yield* TestClock.adjust("10 minutes")
-    assert.deepStrictEqual(notes, ["begins", "looks", "looks"])
-    yield* TestClock.adjust("2 minutes")
-    assert.deepStrictEqual(notes.splice(0), ["begins", "looks", "looks", "ends"])
-    wake()
-    yield* TestClock.adjust("1 second")
-    assert.deepStrictEqual(notes, ["begins", "looks"])
-  })
-)
+test("runs a service from the first wake until nothing has woken it for minutes, and again", function* () {
+  const { notes, wake } = yield* noting
+  yield* TestClock.adjust("1 hour")
+  assert.deepStrictEqual(notes, [])
+  wake()
+  yield* TestClock.adjust("9 minutes")
+  wake()
+  yield* TestClock.adjust("10 minutes")
+  assert.deepStrictEqual(notes, ["begins", "looks", "looks"])
+  yield* TestClock.adjust("2 minutes")
+  assert.deepStrictEqual(notes.splice(0), ["begins", "looks", "looks", "ends"])
+  wake()
+  yield* TestClock.adjust("1 second")
+  assert.deepStrictEqual(notes, ["begins", "looks"])
+})
 
-it.effect("ends the service with its scope, and forgets what wakes it", () =>
-  Effect.gen(function* () {
-    const scope = yield* Scope.make()
-    const { notes, wake, sleepers } = yield* Scope.provide(noting, scope)
-    wake()
-    yield* TestClock.adjust("1 second")
-    yield* Scope.close(scope, yield* Effect.exit(Effect.void))
-    assert.deepStrictEqual(notes, ["begins", "looks", "ends"])
-    assert.strictEqual(sleepers.size, 0)
-  })
-)
+test("ends the service with its scope, and forgets what wakes it", function* () {
+  const scope = yield* Scope.make()
+  const { notes, wake, sleepers } = yield* Scope.provide(noting, scope)
+  wake()
+  yield* TestClock.adjust("1 second")
+  yield* Scope.close(scope, yield* Effect.exit(Effect.void))
+  assert.deepStrictEqual(notes, ["begins", "looks", "ends"])
+  assert.strictEqual(sleepers.size, 0)
+})

@@ -1,4 +1,4 @@
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -16,6 +16,7 @@ import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as PermitRule from "../../budget/PermitRule.ts"
 import { clockIs, databaseUrl, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { flowing } from "../../support/until.ts"
+import { suite } from "../../support/suite.ts"
 
 let tokens = 0
 /** A new token for each test, so that tests share a database and no row. */
@@ -45,179 +46,171 @@ const ownTime = Effect.gen(function* () {
     Effect.orDie(Effect.asVoid(sql`update public.test_clock set at = to_timestamp(${ms}::float8 / 1000)`))
 })
 
-layer(warehouse, { timeout: "30 seconds" })("PostgresPermitStore", (it) => {
+suite("PostgresPermitStore", warehouse, (test, it) => {
   describe("the permit policy in SQL", () => {
-    it.effect("gives the same results as PermitRule.ts on random histories", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const set = yield* ownTime
-        let probes = 0
-        let pausedCount = 0
-        const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
-        for (const [seed, perMinute] of limits.entries()) {
-          // The first four histories vary permits. The others also contain pauses of any length.
-          const hasPauses = seed >= 4
-          const draw = draws(seed + 1)
-          const name = fingerprint()
-          const spanMs = 60_500
-          const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
-          let state = PermitRule.emptyPermitState
-          let now = 1_800_000_000_000
-          const ids = new Map<bigint, bigint>()
-          const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
-          let granted = 0
-          for (let step = 0; step < (hasPauses ? 150 : 90); step++) {
-            now += draw(3) === 0 ? draw(9_000) : draw(400)
+    test("gives the same results as PermitRule.ts on random histories", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const set = yield* ownTime
+      let probes = 0
+      let pausedCount = 0
+      const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
+      for (const [seed, perMinute] of limits.entries()) {
+        // The first four histories vary permits. The others also contain pauses of any length.
+        const hasPauses = seed >= 4
+        const draw = draws(seed + 1)
+        const name = fingerprint()
+        const spanMs = 60_500
+        const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
+        let state = PermitRule.emptyPermitState
+        let now = 1_800_000_000_000
+        const ids = new Map<bigint, bigint>()
+        const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
+        let granted = 0
+        for (let step = 0; step < (hasPauses ? 150 : 90); step++) {
+          now += draw(3) === 0 ? draw(9_000) : draw(400)
+          yield* set(now)
+          if (draw(25) === 0) {
+            const pauseRequest: PauseRequest = {
+              origin: draw(2) === 0 ? "source" : "intermediary",
+              status: 503,
+              request: `GET /${draw(2)}`,
+              statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(hasPauses ? 4 : 1)]!,
+              limited: draw(2) === 0
+            }
+            state = PermitRule.pause(state, pauseRequest, perMinute, now, spanMs)
+            const pausedMs = yield* ledger.pause(pauseRequest)
+            assert.closeTo(pausedMs, Math.max(0, state.pausedUntil - now), 0.01)
+            if (pauseRequest.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
             yield* set(now)
-            if (draw(25) === 0) {
-              const pauseRequest: PauseRequest = {
-                origin: draw(2) === 0 ? "source" : "intermediary",
-                status: 503,
-                request: `GET /${draw(2)}`,
-                statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(hasPauses ? 4 : 1)]!,
-                limited: draw(2) === 0
-              }
-              state = PermitRule.pause(state, pauseRequest, perMinute, now, spanMs)
-              const pausedMs = yield* ledger.pause(pauseRequest)
-              assert.closeTo(pausedMs, Math.max(0, state.pausedUntil - now), 0.01)
-              if (pauseRequest.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
-              yield* set(now)
-            }
-            if (draw(6) === 0) {
-              const request = `GET /${draw(2)}`
-              const isAnswered = draw(2) === 0
-              state = PermitRule.endProbe(state, request, isAnswered)
-              yield* ledger.endProbe(request, isAnswered)
-            }
-            const last = draw(3) === 0 ? undefined : open.shift()
-            const settled =
-              last === undefined
-                ? null
-                : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
-            const size = Math.max(2, Math.ceil((perMinute ?? 60) / 40))
-            const drawCount = () => (draw(3) === 0 ? 0 : draw(size))
-            const wanted = { urgent: draw(6) === 0 ? drawCount() : 0, live: drawCount(), backfill: drawCount() }
-            const validMs = 1_000 + draw(2_000)
-            const [next, expected] = PermitRule.leasePermits(
-              state,
-              { wanted, validMs, settled },
-              perMinute,
-              now,
-              spanMs,
-              BigInt(step + 1)
-            )
-            state = next
-            const grant = yield* ledger.lease({
-              wanted,
-              validMs,
-              settled: settled === null ? null : { ...settled, id: ids.get(settled.id)! }
-            })
-            const { leaseId, ...rest } = grant
-            const { leaseId: expectedId, ...others } = expected
-            assert.strictEqual(leaseId === null, expectedId === null)
-            const where = `limit ${perMinute}, step ${step}`
-            assert.deepStrictEqual(rest.granted, others.granted, where)
-            assert.closeTo(rest.waitMs, others.waitMs, 1, where)
-            assert.closeTo(rest.pausedMs, others.pausedMs, 0.01, where)
-            if (perMinute !== null) assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
-            assert.strictEqual(rest.isProbe, others.isProbe, where)
-            assert.strictEqual(rest.pausedBy === null, others.pausedBy === null, where)
-            if (rest.pausedBy !== null && others.pausedBy !== null) {
-              assert.deepStrictEqual({ ...rest.pausedBy, agoMs: 0 }, { ...others.pausedBy, agoMs: 0 }, where)
-              assert.closeTo(rest.pausedBy.agoMs, others.pausedBy.agoMs, 0.01, where)
-            }
-            if (rest.isProbe) probes++
-            if (rest.pausedMs > 0) pausedCount++
-            if (expectedId !== null) {
-              const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
-              granted += permits
-              ids.set(expectedId, leaseId!)
-              open.push({ id: expectedId, permits, at: now })
-            }
           }
-          if (hasPauses) continue
-          assert(perMinute !== null)
-          assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
-          const rows = yield* sql<{ sum: bigint }>`
-            select coalesce(sum(permits), 0) as sum from tributary.budget_leases where fingerprint = ${name}`
-          assert.strictEqual(
-            rows[0]!.sum,
-            BigInt(state.leases.reduce((sum, { permits }) => sum + permits, 0)),
-            "every counter"
+          if (draw(6) === 0) {
+            const request = `GET /${draw(2)}`
+            const isAnswered = draw(2) === 0
+            state = PermitRule.endProbe(state, request, isAnswered)
+            yield* ledger.endProbe(request, isAnswered)
+          }
+          const last = draw(3) === 0 ? undefined : open.shift()
+          const settled =
+            last === undefined
+              ? null
+              : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
+          const size = Math.max(2, Math.ceil((perMinute ?? 60) / 40))
+          const drawCount = () => (draw(3) === 0 ? 0 : draw(size))
+          const wanted = { urgent: draw(6) === 0 ? drawCount() : 0, live: drawCount(), backfill: drawCount() }
+          const validMs = 1_000 + draw(2_000)
+          const [next, expected] = PermitRule.leasePermits(
+            state,
+            { wanted, validMs, settled },
+            perMinute,
+            now,
+            spanMs,
+            BigInt(step + 1)
           )
+          state = next
+          const grant = yield* ledger.lease({
+            wanted,
+            validMs,
+            settled: settled === null ? null : { ...settled, id: ids.get(settled.id)! }
+          })
+          const { leaseId, ...rest } = grant
+          const { leaseId: expectedId, ...others } = expected
+          assert.strictEqual(leaseId === null, expectedId === null)
+          const where = `limit ${perMinute}, step ${step}`
+          assert.deepStrictEqual(rest.granted, others.granted, where)
+          assert.closeTo(rest.waitMs, others.waitMs, 1, where)
+          assert.closeTo(rest.pausedMs, others.pausedMs, 0.01, where)
+          if (perMinute !== null) assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
+          assert.strictEqual(rest.isProbe, others.isProbe, where)
+          assert.strictEqual(rest.pausedBy === null, others.pausedBy === null, where)
+          if (rest.pausedBy !== null && others.pausedBy !== null) {
+            assert.deepStrictEqual({ ...rest.pausedBy, agoMs: 0 }, { ...others.pausedBy, agoMs: 0 }, where)
+            assert.closeTo(rest.pausedBy.agoMs, others.pausedBy.agoMs, 0.01, where)
+          }
+          if (rest.isProbe) probes++
+          if (rest.pausedMs > 0) pausedCount++
+          if (expectedId !== null) {
+            const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
+            granted += permits
+            ids.set(expectedId, leaseId!)
+            open.push({ id: expectedId, permits, at: now })
+          }
         }
-        assert.isAbove(probes, 0)
-        assert.isAbove(pausedCount, 0)
-      }).pipe(Effect.scoped)
-    )
-
-    it.effect("recovers when the clock is set back, and deletes rate budgets of unused tokens", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const set = yield* ownTime
-        const now = 1_800_000_000_000
-        const old = fingerprint()
-        yield* set(now - 40 * 86_400_000)
-        yield* PostgresPermitStore.make(sql, old, { perMinute: 10 }).lease(urgently(3))
-        yield* set(now)
-        const ledger = PostgresPermitStore.make(sql, fingerprint(), { perMinute: 10 })
-        const ask = urgently(10)
-        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-        assert.deepStrictEqual(
-          yield* sql`select 1 from tributary.budgets where fingerprint = ${old}
-            union all select 1 from tributary.budget_leases where fingerprint = ${old}`,
-          []
+        if (hasPauses) continue
+        assert(perMinute !== null)
+        assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
+        const rows = yield* sql<{ sum: bigint }>`
+            select coalesce(sum(permits), 0) as sum from tributary.budget_leases where fingerprint = ${name}`
+        assert.strictEqual(
+          rows[0]!.sum,
+          BigInt(state.leases.reduce((sum, { permits }) => sum + permits, 0)),
+          "every counter"
         )
-        yield* set(now - 7_200_000)
-        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
-        yield* set(now - 7_200_000 + 61_000)
-        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-        // A pause of five minutes stays a pause of five minutes.
-        const request = "GET /jobs"
-        yield* ledger.pause({ statedMs: 300_000, limited: false, origin: "source", status: 503, request })
-        yield* set(now - 14_400_000)
-        assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 300_000)
-        yield* set(now - 14_400_000 + 200_000)
-        assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 100_000)
-        yield* set(now - 14_400_000 + 300_001)
-        assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-      }).pipe(Effect.scoped)
-    )
+      }
+      assert.isAbove(probes, 0)
+      assert.isAbove(pausedCount, 0)
+    })
+
+    test("recovers when the clock is set back, and deletes rate budgets of unused tokens", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const set = yield* ownTime
+      const now = 1_800_000_000_000
+      const old = fingerprint()
+      yield* set(now - 40 * 86_400_000)
+      yield* PostgresPermitStore.make(sql, old, { perMinute: 10 }).lease(urgently(3))
+      yield* set(now)
+      const ledger = PostgresPermitStore.make(sql, fingerprint(), { perMinute: 10 })
+      const ask = urgently(10)
+      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+      assert.deepStrictEqual(
+        yield* sql`select 1 from tributary.budgets where fingerprint = ${old}
+            union all select 1 from tributary.budget_leases where fingerprint = ${old}`,
+        []
+      )
+      yield* set(now - 7_200_000)
+      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
+      yield* set(now - 7_200_000 + 61_000)
+      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+      // A pause of five minutes stays a pause of five minutes.
+      const request = "GET /jobs"
+      yield* ledger.pause({ statedMs: 300_000, limited: false, origin: "source", status: 503, request })
+      yield* set(now - 14_400_000)
+      assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 300_000)
+      yield* set(now - 14_400_000 + 200_000)
+      assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 100_000)
+      yield* set(now - 14_400_000 + 300_001)
+      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+    })
   })
 
   describe("concurrent processes", () => {
-    it.effect("send no request once a pause is stored, at a limit of 600 per minute", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const set = yield* ownTime
-        const now = 1_800_000_000_000
-        yield* set(now)
-        const name = fingerprint()
-        const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-        const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-        yield* two.takePermit
-        yield* one.pause(Duration.seconds(1))
-        const fiber = yield* Effect.forkChild(two.takePermit)
-        // Permits that were leased ahead are void after a quarter of a second. The clock of the database stands still.
-        yield* TestClock.adjust("10 seconds")
-        assert.isUndefined(fiber.pollUnsafe())
-        yield* set(now + 60_000)
-        yield* flowing(Fiber.join(fiber))
-      }).pipe(Effect.scoped)
-    )
+    test("send no request once a pause is stored, at a limit of 600 per minute", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const set = yield* ownTime
+      const now = 1_800_000_000_000
+      yield* set(now)
+      const name = fingerprint()
+      const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+      const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+      yield* two.takePermit
+      yield* one.pause(Duration.seconds(1))
+      const fiber = yield* Effect.forkChild(two.takePermit)
+      // Permits that were leased ahead are void after a quarter of a second. The clock of the database stands still.
+      yield* TestClock.adjust("10 seconds")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* set(now + 60_000)
+      yield* flowing(Fiber.join(fiber))
+    })
   })
 
-  it.effect("grants permits outside the transaction of its caller", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const name = fingerprint()
-      const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-      yield* Effect.flip(
-        sql.withTransaction(Effect.andThen(ledger.lease(urgently(2)), Effect.fail("rolled back" as const)))
-      )
-      assert.strictEqual((yield* sql`select 1 from tributary.budget_leases where fingerprint = ${name}`).length, 1)
-    })
-  )
+  test("grants permits outside the transaction of its caller", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const name = fingerprint()
+    const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
+    yield* Effect.flip(
+      sql.withTransaction(Effect.andThen(ledger.lease(urgently(2)), Effect.fail("rolled back" as const)))
+    )
+    assert.strictEqual((yield* sql`select 1 from tributary.budget_leases where fingerprint = ${name}`).length, 1)
+  })
 
   it.effect("stores no token, and uses one row per token and one rate budget per process", () =>
     Effect.gen(function* () {
@@ -246,20 +239,18 @@ layer(warehouse, { timeout: "30 seconds" })("PostgresPermitStore", (it) => {
     }).pipe(Effect.provide(layerPostgres))
   )
 
-  it.effect("limits an unbounded pause to one day", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const name = fingerprint()
-      const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-      yield* ledger.lease(urgently(3))
-      const day = 24 * 3_600_000
-      yield* sql`update tributary.budgets set retry_after_at = '9999-01-01' where fingerprint = ${name}`
-      assert.closeTo((yield* ledger.lease(urgently(3))).pausedMs, day, 60_000)
-      const [row] = yield* sql<{ ends: boolean }>`
+  test("limits an unbounded pause to one day", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const name = fingerprint()
+    const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
+    yield* ledger.lease(urgently(3))
+    const day = 24 * 3_600_000
+    yield* sql`update tributary.budgets set retry_after_at = '9999-01-01' where fingerprint = ${name}`
+    assert.closeTo((yield* ledger.lease(urgently(3))).pausedMs, day, 60_000)
+    const [row] = yield* sql<{ ends: boolean }>`
         select retry_after_at < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
-      assert.isTrue(row!.ends, "the pause must end, and not be limited again at each check")
-    })
-  )
+    assert.isTrue(row!.ends, "the pause must end, and not be limited again at each check")
+  })
 
   it.effect("ends a pause on release_budget, also for processes that already wait", () =>
     Effect.gen(function* () {
@@ -285,31 +276,27 @@ layer(warehouse, { timeout: "30 seconds" })("PostgresPermitStore", (it) => {
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 
-  it.effect("grants no permit when its database function is missing, and reports the warehouse", () =>
-    Effect.gen(function* () {
-      const database = yield* Database
-      const ledger: PermitStore = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
-      const client = yield* database.connect
-      const locked = (text: string) => Effect.promise(() => client.query(text))
-      yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
-      yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
-      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
-      const error = yield* flowing(Effect.flip(budget.takePermit))
-      assert.strictEqual(error._tag, "BudgetUnavailable")
-      assert.include(error.message, "warehouse")
-    }).pipe(Effect.scoped)
-  )
+  test("grants no permit when its database function is missing, and reports the warehouse", function* () {
+    const database = yield* Database
+    const ledger: PermitStore = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+    const client = yield* database.connect
+    const locked = (text: string) => Effect.promise(() => client.query(text))
+    yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
+    yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
+    const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
+    const error = yield* flowing(Effect.flip(budget.takePermit))
+    assert.strictEqual(error._tag, "BudgetUnavailable")
+    assert.include(error.message, "warehouse")
+  })
 
-  it.effect("reports a read-only database with the setting to check", () =>
-    Effect.gen(function* () {
-      const url = Redacted.value(yield* databaseUrl)
-      const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
-      const error = yield* Effect.gen(function* () {
-        const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
-        const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
-        return yield* flowing(Effect.flip(budget.takePermit))
-      }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
-      assert.match(error.message, /accepts no writes.*default_transaction_read_only.*tributary doctor/)
-    }).pipe(Effect.scoped)
-  )
+  test("reports a read-only database with the setting to check", function* () {
+    const url = Redacted.value(yield* databaseUrl)
+    const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
+    const error = yield* Effect.gen(function* () {
+      const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
+      return yield* flowing(Effect.flip(budget.takePermit))
+    }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
+    assert.match(error.message, /accepts no writes.*default_transaction_read_only.*tributary doctor/)
+  })
 })

@@ -1,9 +1,10 @@
 /** A company whose source becomes another one: it is refused until a person accepts it, and pushes pause then. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { scripted } from "../../support/tiny.ts"
+import { suite } from "../../support/suite.ts"
 
 /** The message with which a source with this number and address is refused; empty where it is accepted. */
 const refusal = Effect.fnUntraced(function* (companyId: bigint, address: string, acceptsNewSource = false) {
@@ -13,24 +14,22 @@ const refusal = Effect.fnUntraced(function* (companyId: bigint, address: string,
   return yield* Effect.match(identify, { onFailure: ({ message }) => message, onSuccess: () => "" })
 })
 
-layer(layerWarehouse)("a company whose source is another one", (it) => {
-  it.effect("is refused by its number and by its address, until a person accepts it", () =>
-    Effect.gen(function* () {
-      const [one, two] = ["https://one/api", "https://two/api"] as const
-      const reason = execute<{ reason: string | null }>(
-        "select pause_reason as reason from tributary.installation"
-      ).pipe(Effect.map(([row]) => row!.reason))
-      yield* SourceGuard.saveCompanyId("north", 1n)
-      yield* execute(`insert into tributary.sources (company_id, address, since) values (1, '${one}', tributary.now())`)
-      yield* execute("insert into tributary.outbox (company, resource) values ('north', 'things')")
-      assert.strictEqual(yield* refusal(1n, one), "")
-      assert.match(yield* refusal(2n, one), /had the number 1, and its token is now of company 2/)
-      assert.match(yield* refusal(1n, two), /https:\/\/one\/api.*https:\/\/two\/api/)
-      assert.isNull(yield* reason)
-      assert.strictEqual(yield* refusal(1n, two, true), "")
-      assert.strictEqual(yield* refusal(1n, two), "")
-      assert.match(yield* refusal(1n, one), /https:\/\/two\/api.*https:\/\/one\/api/)
-      assert.match((yield* reason)!, /company north has a new source/)
-    })
-  )
+suite("a company whose source is another one", layerWarehouse, (test) => {
+  test("is refused by its number and by its address, until a person accepts it", function* () {
+    const [one, two] = ["https://one/api", "https://two/api"] as const
+    const reason = execute<{ reason: string | null }>("select pause_reason as reason from tributary.installation").pipe(
+      Effect.map(([row]) => row!.reason)
+    )
+    yield* SourceGuard.saveCompanyId("north", 1n)
+    yield* execute(`insert into tributary.sources (company_id, address, since) values (1, '${one}', tributary.now())`)
+    yield* execute("insert into tributary.outbox (company, resource) values ('north', 'things')")
+    assert.strictEqual(yield* refusal(1n, one), "")
+    assert.match(yield* refusal(2n, one), /had the number 1, and its token is now of company 2/)
+    assert.match(yield* refusal(1n, two), /https:\/\/one\/api.*https:\/\/two\/api/)
+    assert.isNull(yield* reason)
+    assert.strictEqual(yield* refusal(1n, two, true), "")
+    assert.strictEqual(yield* refusal(1n, two), "")
+    assert.match(yield* refusal(1n, one), /https:\/\/two\/api.*https:\/\/one\/api/)
+    assert.match((yield* reason)!, /company north has a new source/)
+  })
 })

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
@@ -12,6 +12,7 @@ import type { Format } from "../../../src/export/Manifest.ts"
 import { nameOf } from "../../../src/postgres/embedded/Process.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const acquireFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-export-"))),
@@ -80,167 +81,151 @@ const filesBelow = (folder: string): ReadonlyArray<string> =>
     .filter((path) => /\.\w+$/.test(path))
     .sort()
 
-layer(layerWarehouse, { timeout: 60_000 })("an export", (it) => {
-  it.effect("is closed to other users, whatever the mask of the process is", () =>
-    Effect.gen(function* () {
-      yield* createTables
-      for (const [mask, format, file, below] of [
-        [0, "parquet", "640", "750"],
-        [0, "csv", "640", "750"],
-        [0o077, "parquet", "600", "700"],
-        [0o022, "ndjson", "640", "750"]
-      ] as const) {
-        const folder = join(yield* acquireFolder, "made")
-        yield* Effect.acquireUseRelease(
-          Effect.sync(() => process.umask(mask)),
-          () => Export.run(optionsOf(folder, format, { history: true })),
-          (before) => Effect.sync(() => process.umask(before))
-        )
-        const modes = ["", ...readdirSync(folder, { recursive: true, encoding: "utf8" })].map((name) => {
-          const stat = statSync(join(folder, name))
-          assert.strictEqual((stat.mode & 0o777).toString(8), stat.isFile() ? file : below, name)
-        })
-        assert.isAbove(modes.length, 6)
-      }
-    })
-  )
-
-  it.effect("keeps every digit and every character in Parquet", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const { tables } = yield* Export.run(optionsOf(folder, "parquet"))
-      assert.deepStrictEqual(
-        tables.map(({ table, rows }) => `${table} ${rows}`),
-        ["erp.others 0", "erp.things 4"]
+suite("an export", layerWarehouse, (test) => {
+  test("is closed to other users, whatever the mask of the process is", function* () {
+    yield* createTables
+    for (const [mask, format, file, below] of [
+      [0, "parquet", "640", "750"],
+      [0, "csv", "640", "750"],
+      [0o077, "parquet", "600", "700"],
+      [0o022, "ndjson", "640", "750"]
+    ] as const) {
+      const folder = join(yield* acquireFolder, "made")
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => process.umask(mask)),
+        () => Export.run(optionsOf(folder, format, { history: true })),
+        (before) => Effect.sync(() => process.umask(before))
       )
-      const things = tables.find(({ table }) => table === "erp.things")!
-      const rows = yield* Effect.promise(() => parquetRows(join(folder, things.files[0]!.path)))
-      assert.deepStrictEqual(rows.map(valuesOf), [
-        ["2", "-4", "-0.0001", "0", "\\N", "true", "9999-12-31", "1970-01-01 00:00:00+00", "null", "null"],
-        ["1", "1", "0.1000", "1.10", "plain", "true", "2026-02-28", "2026-01-02 01:04:05.678901+00", lines, "x"],
-        ["1", "2", ...decimals, oddText, "false", "0001-01-01", "2999-12-31 23:59:59.999999+00", '{"k": "é"}', ""],
-        ["2", "3", null, null, "", null, null, null, null, null]
-      ])
-      const others = tables.find(({ table }) => table === "erp.others")!
-      assert.deepStrictEqual(yield* Effect.promise(() => parquetRows(join(folder, others.files[0]!.path))), [])
-    })
-  )
+      const modes = ["", ...readdirSync(folder, { recursive: true, encoding: "utf8" })].map((name) => {
+        const stat = statSync(join(folder, name))
+        assert.strictEqual((stat.mode & 0o777).toString(8), stat.isFile() ? file : below, name)
+      })
+      assert.isAbove(modes.length, 6)
+    }
+  })
 
-  it.effect("writes decimals as text in NDJSON, and one line for each row", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const { tables } = yield* Export.run(optionsOf(folder, "ndjson", { companyId: 1n }))
-      const path = tables.find(({ table }) => table === "erp.things")!.files[0]!.path
-      const objects = readFileSync(join(folder, path), "utf8").trimEnd().split("\n").map(parseJson)
-      assert.deepStrictEqual(objects.map(valuesOf), [
-        [1, 1, "0.1000", "1.10", "plain", true, "2026-02-28", "2026-01-02T01:04:05.678901Z", parseJson(lines), "x"],
-        [1, 2, ...decimals, oddText, false, "0001-01-01", "2999-12-31T23:59:59.999999Z", { k: "é" }, ""]
-      ])
-    })
-  )
+  test("keeps every digit and every character in Parquet", function* () {
+    const folder = yield* tablesAndFolder
+    const { tables } = yield* Export.run(optionsOf(folder, "parquet"))
+    assert.deepStrictEqual(
+      tables.map(({ table, rows }) => `${table} ${rows}`),
+      ["erp.others 0", "erp.things 4"]
+    )
+    const things = tables.find(({ table }) => table === "erp.things")!
+    const rows = yield* Effect.promise(() => parquetRows(join(folder, things.files[0]!.path)))
+    assert.deepStrictEqual(rows.map(valuesOf), [
+      ["2", "-4", "-0.0001", "0", "\\N", "true", "9999-12-31", "1970-01-01 00:00:00+00", "null", "null"],
+      ["1", "1", "0.1000", "1.10", "plain", "true", "2026-02-28", "2026-01-02 01:04:05.678901+00", lines, "x"],
+      ["1", "2", ...decimals, oddText, "false", "0001-01-01", "2999-12-31 23:59:59.999999+00", '{"k": "é"}', ""],
+      ["2", "3", null, null, "", null, null, null, null, null]
+    ])
+    const others = tables.find(({ table }) => table === "erp.others")!
+    assert.deepStrictEqual(yield* Effect.promise(() => parquetRows(join(folder, others.files[0]!.path))), [])
+  })
 
-  it.effect("writes CSV with a header, and the history beside the current records", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const { tables } = yield* Export.run(optionsOf(folder, "csv", { history: true, tables: ["things"] }))
-      assert.deepStrictEqual(
-        tables.map(({ table, rows, files }) => [table, rows, files[0]!.path.replace(/\d{8}T\d+Z/, "*")]),
-        [
-          ["erp.things", 4, "things/*.csv"],
-          ["erp_history.things", 4, "history/things/*.csv"]
-        ]
-      )
-      const text = readFileSync(join(folder, tables[0]!.files[0]!.path), "utf8")
-      assert.include(text, `${columns.join()}\n`)
-      assert.include(text, '\n2,3,,,"",,,,,\n')
-    })
-  )
+  test("writes decimals as text in NDJSON, and one line for each row", function* () {
+    const folder = yield* tablesAndFolder
+    const { tables } = yield* Export.run(optionsOf(folder, "ndjson", { companyId: 1n }))
+    const path = tables.find(({ table }) => table === "erp.things")!.files[0]!.path
+    const objects = readFileSync(join(folder, path), "utf8").trimEnd().split("\n").map(parseJson)
+    assert.deepStrictEqual(objects.map(valuesOf), [
+      [1, 1, "0.1000", "1.10", "plain", true, "2026-02-28", "2026-01-02T01:04:05.678901Z", parseJson(lines), "x"],
+      [1, 2, ...decimals, oddText, false, "0001-01-01", "2999-12-31T23:59:59.999999Z", { k: "é" }, ""]
+    ])
+  })
 
-  it.effect("keeps the export before and removes older ones", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const pathOf = Effect.map(
-        Export.run(optionsOf(folder, "csv", { tables: ["things"] })),
-        ({ tables }) => tables[0]!.files[0]!.path
-      )
-      const [, second, third] = [yield* pathOf, yield* pathOf, yield* pathOf]
-      writeFileSync(join(folder, "things", "of a person.csv"), "")
-      assert.deepStrictEqual(filesBelow(folder), ["manifest.json", second, third, "things/of a person.csv"].sort())
-    })
-  )
+  test("writes CSV with a header, and the history beside the current records", function* () {
+    const folder = yield* tablesAndFolder
+    const { tables } = yield* Export.run(optionsOf(folder, "csv", { history: true, tables: ["things"] }))
+    assert.deepStrictEqual(
+      tables.map(({ table, rows, files }) => [table, rows, files[0]!.path.replace(/\d{8}T\d+Z/, "*")]),
+      [
+        ["erp.things", 4, "things/*.csv"],
+        ["erp_history.things", 4, "history/things/*.csv"]
+      ]
+    )
+    const text = readFileSync(join(folder, tables[0]!.files[0]!.path), "utf8")
+    assert.include(text, `${columns.join()}\n`)
+    assert.include(text, '\n2,3,,,"",,,,,\n')
+  })
 
-  it.effect("has the records that changed after a position, and all of a table that began again", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const sql = yield* SqlClient.SqlClient
-      const add = (kind: string, ids: string) =>
-        sql.unsafe(
-          `insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
+  test("keeps the export before and removes older ones", function* () {
+    const folder = yield* tablesAndFolder
+    const pathOf = Effect.map(
+      Export.run(optionsOf(folder, "csv", { tables: ["things"] })),
+      ({ tables }) => tables[0]!.files[0]!.path
+    )
+    const [, second, third] = [yield* pathOf, yield* pathOf, yield* pathOf]
+    writeFileSync(join(folder, "things", "of a person.csv"), "")
+    assert.deepStrictEqual(filesBelow(folder), ["manifest.json", second, third, "things/of a person.csv"].sort())
+  })
+
+  test("has the records that changed after a position, and all of a table that began again", function* () {
+    const folder = yield* tablesAndFolder
+    const sql = yield* SqlClient.SqlClient
+    const add = (kind: string, ids: string) =>
+      sql.unsafe(
+        `insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
            values (1, 'things', '"erp_history"."things"', '${kind}', '{${ids}}', 1, now())`
-        )
-      yield* add("versions", "1")
-      const { position } = yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
-      const changedSince = Effect.suspend(() =>
-        Export.run(
-          optionsOf(folder, "csv", { tables: ["things", "others"], history: true, since: ChangeFeed.parse(position) })
-        )
-      ).pipe(
-        Effect.map(({ tables }) =>
-          tables.map(({ table, rows, complete }) => `${table} ${rows}${complete ? " complete" : ""}`)
-        )
       )
-      assert.deepStrictEqual(yield* changedSince, ["erp.others 0", "erp.things 0", "erp_history.things 0"])
-      yield* add("versions", "2")
-      assert.deepStrictEqual((yield* changedSince).slice(1), ["erp.things 1", "erp_history.things 1"])
-      yield* add("truncate", "null")
-      assert.deepStrictEqual((yield* changedSince).slice(1), ["erp.things 4 complete", "erp_history.things 4 complete"])
-      const other = { number: ChangeFeed.parse(position)!.number, token: "0" }
-      const refused = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { since: other })))
-      assert.match(refused.message, /restored/)
-    })
-  )
+    yield* add("versions", "1")
+    const { position } = yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+    const changedSince = Effect.suspend(() =>
+      Export.run(
+        optionsOf(folder, "csv", { tables: ["things", "others"], history: true, since: ChangeFeed.parse(position) })
+      )
+    ).pipe(
+      Effect.map(({ tables }) =>
+        tables.map(({ table, rows, complete }) => `${table} ${rows}${complete ? " complete" : ""}`)
+      )
+    )
+    assert.deepStrictEqual(yield* changedSince, ["erp.others 0", "erp.things 0", "erp_history.things 0"])
+    yield* add("versions", "2")
+    assert.deepStrictEqual((yield* changedSince).slice(1), ["erp.things 1", "erp_history.things 1"])
+    yield* add("truncate", "null")
+    assert.deepStrictEqual((yield* changedSince).slice(1), ["erp.things 4 complete", "erp_history.things 4 complete"])
+    const other = { number: ChangeFeed.parse(position)!.number, token: "0" }
+    const refused = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { since: other })))
+    assert.match(refused.message, /restored/)
+  })
 
-  it.effect("leaves the export before when it fails, and no unfinished file", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
-      const before = readFileSync(join(folder, "manifest.json"), "utf8")
-      const sql = yield* SqlClient.SqlClient
-      yield* sql.unsafe(
-        `create or replace view erp_history.things as
+  test("leaves the export before when it fails, and no unfinished file", function* () {
+    const folder = yield* tablesAndFolder
+    yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+    const before = readFileSync(join(folder, "manifest.json"), "utf8")
+    const sql = yield* SqlClient.SqlClient
+    yield* sql.unsafe(
+      `create or replace view erp_history.things as
            select "_company_id", id, (1 / (id - id))::bigint as "_version", to_jsonb(name) as record from erp.things`
-      )
-      const failed = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { tables: ["things"], history: true })))
-      assert.include(failed.message, "division by zero")
-      assert.strictEqual(readFileSync(join(folder, "manifest.json"), "utf8"), before)
-      assert.isFalse(existsSync(join(folder, ".partial")))
-      yield* createTables
-      yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
-    })
-  )
+    )
+    const failed = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { tables: ["things"], history: true })))
+    assert.include(failed.message, "division by zero")
+    assert.strictEqual(readFileSync(join(folder, "manifest.json"), "utf8"), before)
+    assert.isFalse(existsSync(join(folder, ".partial")))
+    yield* createTables
+    yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+  })
 
-  it.effect("refuses a folder to which another export writes, and replaces the rest of one that was killed", () =>
-    Effect.gen(function* () {
-      const folder = yield* tablesAndFolder
-      const partial = join(folder, ".partial")
-      const own = (owner: string) => {
-        mkdirSync(partial)
-        writeFileSync(join(partial, "owner"), owner)
-      }
-      own(`${nameOf(process.ppid)} ${hostname()}`)
-      const busy = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
-      assert.include(busy.message, `process ${process.ppid} on ${hostname()} exports to this folder`)
-      rmSync(partial, { recursive: true })
-      // Another process has the number of the killed one.
-      own(`${process.ppid}.another-start ${hostname()}`)
-      yield* Export.run(optionsOf(folder, "csv"))
-      own("1 another-host")
-      assert.include((yield* Effect.flip(Export.run(optionsOf(folder, "csv")))).message, "on another-host exports")
-      rmSync(join(partial, "owner"))
-      yield* Export.run(optionsOf(folder, "csv"))
-      writeFileSync(join(folder, "manifest.json"), "{}")
-      const other = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
-      assert.include(other.message, "is not the manifest of an export")
-    })
-  )
+  test("refuses a folder to which another export writes, and replaces the rest of one that was killed", function* () {
+    const folder = yield* tablesAndFolder
+    const partial = join(folder, ".partial")
+    const own = (owner: string) => {
+      mkdirSync(partial)
+      writeFileSync(join(partial, "owner"), owner)
+    }
+    own(`${nameOf(process.ppid)} ${hostname()}`)
+    const busy = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
+    assert.include(busy.message, `process ${process.ppid} on ${hostname()} exports to this folder`)
+    rmSync(partial, { recursive: true })
+    // Another process has the number of the killed one.
+    own(`${process.ppid}.another-start ${hostname()}`)
+    yield* Export.run(optionsOf(folder, "csv"))
+    own("1 another-host")
+    assert.include((yield* Effect.flip(Export.run(optionsOf(folder, "csv")))).message, "on another-host exports")
+    rmSync(join(partial, "owner"))
+    yield* Export.run(optionsOf(folder, "csv"))
+    writeFileSync(join(folder, "manifest.json"), "{}")
+    const other = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
+    assert.include(other.message, "is not the manifest of an export")
+  })
 })

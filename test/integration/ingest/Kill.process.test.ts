@@ -4,13 +4,14 @@ import { once } from "node:events"
 import { Agent, request } from "node:http"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { freshDatabase } from "../../support/postgres.ts"
+import { liveTest } from "../../support/live.ts"
 
 const program = fileURLToPath(new URL("../../support/receiver.ts", import.meta.url))
 const secret = "whsec_kill"
@@ -69,51 +70,49 @@ const warehouse = Effect.gen(function* () {
 const responsesBeforeKill = [1, 7, 40, 150, 16, 300]
 
 describe("a killed webhook receiver", () => {
-  it.live("keeps every acknowledged event exactly once after kills between any two responses", () =>
-    Effect.gen(function* () {
-      const { url, ids } = yield* warehouse
-      const acknowledged = new Set<string>()
-      const offered = new Set<string>()
-      let unanswered = 0
-      let fresh = 0
-      /** Events that were not acknowledged. They are sent again, as the sender does. */
-      const resend: Array<string> = []
-      for (const responses of responsesBeforeKill) {
-        const receiver = yield* Effect.promise(() => startReceiver(url))
-        const agent = new Agent({ keepAlive: true, maxSockets: 16 })
-        let isKilled = false
-        let answersLeft = responses
-        const drive = async () => {
-          while (!isKilled) {
-            const id = resend.shift() ?? `evt_${(fresh += 1)}`
-            offered.add(id)
-            const status = await send(receiver.port, id, agent)
-            if (status === 204) acknowledged.add(id)
-            else {
-              unanswered += 1
-              resend.push(id)
-            }
-            answersLeft -= 1
-            if (answersLeft === 0) {
-              isKilled = true
-              await receiver.kill()
-            }
+  liveTest("keeps every acknowledged event exactly once after kills between any two responses", function* () {
+    const { url, ids } = yield* warehouse
+    const acknowledged = new Set<string>()
+    const offered = new Set<string>()
+    let unanswered = 0
+    let fresh = 0
+    /** Events that were not acknowledged. They are sent again, as the sender does. */
+    const resend: Array<string> = []
+    for (const responses of responsesBeforeKill) {
+      const receiver = yield* Effect.promise(() => startReceiver(url))
+      const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+      let isKilled = false
+      let answersLeft = responses
+      const drive = async () => {
+        while (!isKilled) {
+          const id = resend.shift() ?? `evt_${(fresh += 1)}`
+          offered.add(id)
+          const status = await send(receiver.port, id, agent)
+          if (status === 204) acknowledged.add(id)
+          else {
+            unanswered += 1
+            resend.push(id)
+          }
+          answersLeft -= 1
+          if (answersLeft === 0) {
+            isKilled = true
+            await receiver.kill()
           }
         }
-        yield* Effect.promise(() => Promise.all(Array.from({ length: 16 }, drive)))
-        agent.destroy()
       }
-      const rows = yield* ids
-      assert.strictEqual(new Set(rows).size, rows.length)
-      const storedIds = new Set(rows)
-      assert.deepStrictEqual(
-        [...acknowledged].filter((id) => !storedIds.has(id)),
-        []
-      )
-      assert.isTrue(rows.every((id) => offered.has(id)))
-      // The kills did interrupt deliveries.
-      assert.isAbove(unanswered, responsesBeforeKill.length)
-      assert.isAbove(acknowledged.size, 400)
-    })
-  )
+      yield* Effect.promise(() => Promise.all(Array.from({ length: 16 }, drive)))
+      agent.destroy()
+    }
+    const rows = yield* ids
+    assert.strictEqual(new Set(rows).size, rows.length)
+    const storedIds = new Set(rows)
+    assert.deepStrictEqual(
+      [...acknowledged].filter((id) => !storedIds.has(id)),
+      []
+    )
+    assert.isTrue(rows.every((id) => offered.has(id)))
+    // The kills did interrupt deliveries.
+    assert.isAbove(unanswered, responsesBeforeKill.length)
+    assert.isAbove(acknowledged.size, 400)
+  })
 })

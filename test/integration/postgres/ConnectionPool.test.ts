@@ -2,7 +2,7 @@
  * The connection budget and its pool: the number of connections, the order of waiters, and the effect of a lost
  * connection.
  */
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Latch } from "effect"
 import { query } from "../../../src/postgres/Connection.ts"
 import { budgetOf, connectionsMin } from "../../../src/postgres/ConnectionBudget.ts"
@@ -10,6 +10,7 @@ import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerDatabase, otherProcess } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
+import { suite } from "../../support/suite.ts"
 
 describe("the connection budget", () => {
   it("is a third of the server's connections, with a reserve for other clients", () => {
@@ -36,117 +37,107 @@ describe("the connection budget", () => {
 
 const urgency = (party: string, dueAt: number, of = 1): ConnectionPool.Urgency => ({ class: of, party, dueAt })
 
-layer(layerDatabase, { timeout: "60 seconds" })("the connection pool", (it) => {
+suite("the connection pool", layerDatabase, (test) => {
   const pool = (capacity: number) =>
     Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
 
-  it.effect("lends connections by class, then by due time", () =>
-    Effect.gen(function* () {
-      const { use, stats } = yield* pool(1)
-      const release = yield* Deferred.make<void>()
-      const served: Array<string> = []
-      const fibers = [yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))]
-      yield* settled("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
-      for (const [name, of] of [
-        ["backfill", urgency("a", 1, 2)],
-        ["late", urgency("a", 20)],
-        ["due", urgency("b", 10)],
-        ["event", urgency("c", 99, 0)]
-      ] as const) {
-        fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => void served.push(name)))))
-        yield* settled("the waiter is queued", Effect.sync(stats), ({ waiting }) => waiting === fibers.length - 1)
-      }
-      yield* Deferred.succeed(release, undefined)
-      for (const fiber of fibers) yield* Fiber.join(fiber)
-      // Every fourth connection goes to the longest waiter. The test itself used the first.
-      assert.deepStrictEqual(served, ["event", "due", "backfill", "late"])
-    }).pipe(Effect.scoped)
-  )
+  test("lends connections by class, then by due time", function* () {
+    const { use, stats } = yield* pool(1)
+    const release = yield* Deferred.make<void>()
+    const served: Array<string> = []
+    const fibers = [yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))]
+    yield* settled("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
+    for (const [name, of] of [
+      ["backfill", urgency("a", 1, 2)],
+      ["late", urgency("a", 20)],
+      ["due", urgency("b", 10)],
+      ["event", urgency("c", 99, 0)]
+    ] as const) {
+      fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => void served.push(name)))))
+      yield* settled("the waiter is queued", Effect.sync(stats), ({ waiting }) => waiting === fibers.length - 1)
+    }
+    yield* Deferred.succeed(release, undefined)
+    for (const fiber of fibers) yield* Fiber.join(fiber)
+    // Every fourth connection goes to the longest waiter. The test itself used the first.
+    assert.deepStrictEqual(served, ["event", "due", "backfill", "late"])
+  })
 
-  it.effect("lends a connection to the longest waiter despite a stream of more urgent work", () =>
-    Effect.gen(function* () {
-      const { use, stats } = yield* pool(1)
-      let urgent = 0
-      const stream = Effect.forever(
-        use(urgency("busy", 0, 0), (client) =>
-          Effect.tap(query(client, "work", "select 1"), () => Effect.sync(() => (urgent += 1)))
-        )
+  test("lends a connection to the longest waiter despite a stream of more urgent work", function* () {
+    const { use, stats } = yield* pool(1)
+    let urgent = 0
+    const stream = Effect.forever(
+      use(urgency("busy", 0, 0), (client) =>
+        Effect.tap(query(client, "work", "select 1"), () => Effect.sync(() => (urgent += 1)))
       )
-      for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
-      yield* settled("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
-      yield* use(urgency("last", Number.POSITIVE_INFINITY, 2), () => Effect.void)
-      assert.isAbove(urgent, 0)
-    }).pipe(Effect.scoped)
-  )
+    )
+    for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
+    yield* settled("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
+    yield* use(urgency("last", Number.POSITIVE_INFINITY, 2), () => Effect.void)
+    assert.isAbove(urgent, 0)
+  })
 
-  it.effect("opens no more connections than its capacity and reuses them", () =>
-    Effect.gen(function* () {
-      const { use, stats } = yield* pool(3)
-      let most = 0
-      const pids = yield* Effect.forEach(
-        Array.from({ length: 30 }, (_, at) => at),
-        (at) =>
-          use(urgency(String(at % 5), at), (client) =>
-            Effect.map(query<{ pid: number }>(client, "look", "select pg_backend_pid() as pid"), ([row]) => {
-              most = Math.max(most, stats().lent)
-              return row!.pid
-            })
-          ),
-        { concurrency: "unbounded" }
-      )
-      assert.isAtMost(most, 3)
-      assert.isAtMost(new Set(pids).size, 3)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("rolls back and discards a connection whose work was interrupted", () =>
-    Effect.gen(function* () {
-      const { use } = yield* pool(1)
-      const begun = Latch.makeUnsafe()
-      const pidOf = (client: Parameters<Parameters<typeof use>[1]>[0]) =>
-        Effect.map(
-          query<{ pid: number; open: boolean }>(client, "look", "select pg_backend_pid() as pid"),
-          ([row]) => row!.pid
-        )
-      let before = 0
-      const fiber = yield* Effect.forkScoped(
-        use(urgency("a", 0), (client) =>
-          Effect.gen(function* () {
-            before = yield* pidOf(client)
-            yield* query(client, "begin", "begin")
-            yield* begun.open
-            return yield* Effect.never
+  test("opens no more connections than its capacity and reuses them", function* () {
+    const { use, stats } = yield* pool(3)
+    let most = 0
+    const pids = yield* Effect.forEach(
+      Array.from({ length: 30 }, (_, at) => at),
+      (at) =>
+        use(urgency(String(at % 5), at), (client) =>
+          Effect.map(query<{ pid: number }>(client, "look", "select pg_backend_pid() as pid"), ([row]) => {
+            most = Math.max(most, stats().lent)
+            return row!.pid
           })
-        )
+        ),
+      { concurrency: "unbounded" }
+    )
+    assert.isAtMost(most, 3)
+    assert.isAtMost(new Set(pids).size, 3)
+  })
+
+  test("rolls back and discards a connection whose work was interrupted", function* () {
+    const { use } = yield* pool(1)
+    const begun = Latch.makeUnsafe()
+    const pidOf = (client: Parameters<Parameters<typeof use>[1]>[0]) =>
+      Effect.map(
+        query<{ pid: number; open: boolean }>(client, "look", "select pg_backend_pid() as pid"),
+        ([row]) => row!.pid
       )
-      yield* begun.await
-      yield* Fiber.interrupt(fiber)
-      assert.notStrictEqual(yield* use(urgency("a", 0), pidOf), before)
-    }).pipe(Effect.scoped)
-  )
+    let before = 0
+    const fiber = yield* Effect.forkScoped(
+      use(urgency("a", 0), (client) =>
+        Effect.gen(function* () {
+          before = yield* pidOf(client)
+          yield* query(client, "begin", "begin")
+          yield* begun.open
+          return yield* Effect.never
+        })
+      )
+    )
+    yield* begun.await
+    yield* Fiber.interrupt(fiber)
+    assert.notStrictEqual(yield* use(urgency("a", 0), pidOf), before)
+  })
 })
 
-layer(layerDatabase, { timeout: "60 seconds" })("the advisory locks", (it) => {
-  it.effect("are acquired again after their connection was lost", () =>
-    Effect.gen(function* () {
-      const database = yield* Database
-      const { locks } = database
-      const other = (yield* otherProcess).locks
-      const client = yield* database.connect
-      assert.isTrue(yield* locks.tryLock("kept"))
-      yield* query(
-        client,
-        "end the session",
-        `select pg_terminate_backend(pid, 5000) from pg_locks
+suite("the advisory locks", layerDatabase, (test) => {
+  test("are acquired again after their connection was lost", function* () {
+    const database = yield* Database
+    const { locks } = database
+    const other = (yield* otherProcess).locks
+    const client = yield* database.connect
+    assert.isTrue(yield* locks.tryLock("kept"))
+    yield* query(
+      client,
+      "end the session",
+      `select pg_terminate_backend(pid, 5000) from pg_locks
           where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`
-      )
-      yield* settled(
-        "acquired again",
-        Effect.andThen(locks.restore, Effect.exit(Effect.scoped(other.tryLock("kept")))),
-        (exit) => Exit.isSuccess(exit) && !exit.value
-      )
-      assert.isTrue(locks.has("kept"))
-      assert.isFalse(yield* Effect.scoped(other.tryLock("kept")))
-    }).pipe(Effect.scoped)
-  )
+    )
+    yield* settled(
+      "acquired again",
+      Effect.andThen(locks.restore, Effect.exit(Effect.scoped(other.tryLock("kept")))),
+      (exit) => Exit.isSuccess(exit) && !exit.value
+    )
+    assert.isTrue(locks.has("kept"))
+    assert.isFalse(yield* Effect.scoped(other.tryLock("kept")))
+  })
 })

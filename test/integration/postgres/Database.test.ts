@@ -12,6 +12,7 @@ import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Databas
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
+import { test } from "../../support/suite.ts"
 
 /** The connection error, for dedicated and pooled connections. Both must have the same message. */
 const refused = (url: Redacted.Redacted) =>
@@ -120,38 +121,32 @@ describe("a failed database connection", () => {
     return { url: `postgres://me:hunter2@127.0.0.1:${port}/x`, port, received, close }
   })
 
-  it.effect("reports the address and a hint when the port is closed", () =>
-    Effect.gen(function* () {
-      const { url, port, close } = yield* serve(null)
-      yield* close
-      const error = yield* refused(Redacted.make(url))
-      assert.strictEqual(
-        error.message,
-        `cannot reach Postgres at 127.0.0.1:${port} (ECONNREFUSED): start it, or unset DATABASE_URL to use the embedded one`
-      )
-      assert.isTrue(error.isRetryable)
-    })
-  )
+  test("reports the address and a hint when the port is closed", function* () {
+    const { url, port, close } = yield* serve(null)
+    yield* close
+    const error = yield* refused(Redacted.make(url))
+    assert.strictEqual(
+      error.message,
+      `cannot reach Postgres at 127.0.0.1:${port} (ECONNREFUSED): start it, or unset DATABASE_URL to use the embedded one`
+    )
+    assert.isTrue(error.isRetryable)
+  })
 
-  it.effect("reports a server that never answers as retryable", () =>
-    Effect.gen(function* () {
-      const { url } = yield* serve(null)
-      const error = yield* refused(Redacted.make(`${url}?connect_timeout=1`))
-      assert.include(error.message, "no answer in time")
-      assert.isTrue(error.isRetryable)
-    })
-  )
+  test("reports a server that never answers as retryable", function* () {
+    const { url } = yield* serve(null)
+    const error = yield* refused(Redacted.make(`${url}?connect_timeout=1`))
+    assert.include(error.message, "no answer in time")
+    assert.isTrue(error.isRetryable)
+  })
 
-  it.effect("never sends the password in clear text", () =>
-    Effect.gen(function* () {
-      // The server requests the password in clear text.
-      const { url, received } = yield* serve(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
-      const error = yield* refused(Redacted.make(url))
-      assert.match(error.message, /requests the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
-      assert.isAbove(received.length, 1)
-      assert.notInclude(received.join(""), "hunter2")
-    })
-  )
+  test("never sends the password in clear text", function* () {
+    // The server requests the password in clear text.
+    const { url, received } = yield* serve(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+    const error = yield* refused(Redacted.make(url))
+    assert.match(error.message, /requests the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
+    assert.isAbove(received.length, 1)
+    assert.notInclude(received.join(""), "hunter2")
+  })
 
   it.effect.each<{ what: string; change: (url: URL) => void; message: RegExp }>([
     {
@@ -181,82 +176,69 @@ describe("a failed database connection", () => {
     })
   )
 
-  it.effect("reports which connection limit is reached", () =>
-    Effect.gen(function* () {
-      const reached = Object.assign(new Error('too many connections for role "app"'), { code: "53300" })
-      const endpoint = yield* parseUrl(yield* serverUrl)
-      const { message } = connectError({ endpoint, describe: "", embedded: false })(reached)
-      assert.match(
-        message,
-        /no connection left \(53300: too many connections for role "app"\).*of the role or database/
-      )
-    })
-  )
+  test("reports which connection limit is reached", function* () {
+    const reached = Object.assign(new Error('too many connections for role "app"'), { code: "53300" })
+    const endpoint = yield* parseUrl(yield* serverUrl)
+    const { message } = connectError({ endpoint, describe: "", embedded: false })(reached)
+    assert.match(message, /no connection left \(53300: too many connections for role "app"\).*of the role or database/)
+  })
 
-  it.effect("reports a missing unix socket", () =>
-    Effect.gen(function* () {
-      const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-      const error = yield* refused(Redacted.make(`postgres://me@/x?host=${folder}`))
-      assert.include(error.message, `cannot reach Postgres at ${folder}:5432 (ENOENT)`)
-    })
-  )
+  test("reports a missing unix socket", function* () {
+    const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+    const error = yield* refused(Redacted.make(`postgres://me@/x?host=${folder}`))
+    assert.include(error.message, `cannot reach Postgres at ${folder}:5432 (ENOENT)`)
+  })
 })
 
 describe("DATABASE_URL", () => {
   const parse = (url: string) => parseUrl(Redacted.make(url))
 
-  it.effect("is parsed as in libpq", () =>
-    Effect.gen(function* () {
-      const endpoint = yield* parse(
-        "postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3&sslmode=disable&options=-c%20work_mem%3D8MB&application_name=mine"
-      )
-      const { password, ...rest } = endpoint
-      assert.deepStrictEqual(rest, {
-        host: "db.example",
-        port: 6000,
-        user: "a@b",
-        database: "some name",
-        ssl: undefined,
-        connectTimeout: Duration.seconds(3),
-        applicationName: "mine",
-        options: "-c work_mem=8MB"
-      })
-      assert.strictEqual(Redacted.value(password), "p/w")
-      assert.deepInclude(yield* parse("postgres://me@db?ssl=false"), { port: 5432, database: "me" })
-      assert.deepInclude(yield* parse("postgres://me@[::1]:7/x"), { host: "::1", port: 7 })
-      assert.deepInclude(yield* parse("postgres:///x?host=/run/pg&user=me&port=7"), {
-        host: "/run/pg",
-        user: "me",
-        port: 7
-      })
-      assert.deepInclude(yield* parse("postgres://me:pw@/x?host=/run/pg"), { host: "/run/pg", database: "x" })
-      assert.deepInclude(yield* parse("postgres://me@/x"), { host: "localhost" })
-      assert.deepInclude(yield* parse("postgres://me:one,two@localhost/x"), { host: "localhost" })
+  test("is parsed as in libpq", function* () {
+    const endpoint = yield* parse(
+      "postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3&sslmode=disable&options=-c%20work_mem%3D8MB&application_name=mine"
+    )
+    const { password, ...rest } = endpoint
+    assert.deepStrictEqual(rest, {
+      host: "db.example",
+      port: 6000,
+      user: "a@b",
+      database: "some name",
+      ssl: undefined,
+      connectTimeout: Duration.seconds(3),
+      applicationName: "mine",
+      options: "-c work_mem=8MB"
     })
-  )
+    assert.strictEqual(Redacted.value(password), "p/w")
+    assert.deepInclude(yield* parse("postgres://me@db?ssl=false"), { port: 5432, database: "me" })
+    assert.deepInclude(yield* parse("postgres://me@[::1]:7/x"), { host: "::1", port: 7 })
+    assert.deepInclude(yield* parse("postgres:///x?host=/run/pg&user=me&port=7"), {
+      host: "/run/pg",
+      user: "me",
+      port: 7
+    })
+    assert.deepInclude(yield* parse("postgres://me:pw@/x?host=/run/pg"), { host: "/run/pg", database: "x" })
+    assert.deepInclude(yield* parse("postgres://me@/x"), { host: "localhost" })
+    assert.deepInclude(yield* parse("postgres://me:one,two@localhost/x"), { host: "localhost" })
+  })
 
-  it.effect("sets TLS options from the sslmode parameters", () =>
-    Effect.gen(function* () {
-      // The common settings of Node programs must not be weaker than they claim.
-      assert.deepStrictEqual((yield* parse("postgres://me@db/x?ssl=true")).ssl, {})
-      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslrootcert=system")).ssl, {})
-      assert.deepStrictEqual(
-        (yield* parse("postgres://me@db/x?sslmode=verify-full&ssl_min_protocol_version=TLSv1.3")).ssl,
-        { minVersion: "TLSv1.3" }
-      )
-      for (const local of ["me@localhost/x", "me@127.0.0.1/x", "me@[::1]/x", "me@/x?host=/run/pg"]) {
-        assert.isUndefined((yield* parse(`postgres://${local}`)).ssl, local)
-      }
-      yield* parse(
-        "postgres://me@db/x?sslmode=require&channel_binding=prefer&target_session_attrs=any&gssencmode=prefer"
-      )
-      assert.isUndefined((yield* parse("postgres://me@db/x?sslmode=disable")).ssl)
-      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=require")).ssl, { rejectUnauthorized: false })
-      assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=verify-full")).ssl, {})
-      assert.isFunction((yield* parse("postgres://me@db/x?sslmode=verify-ca")).ssl?.checkServerIdentity)
-    })
-  )
+  test("sets TLS options from the sslmode parameters", function* () {
+    // The common settings of Node programs must not be weaker than they claim.
+    assert.deepStrictEqual((yield* parse("postgres://me@db/x?ssl=true")).ssl, {})
+    assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslrootcert=system")).ssl, {})
+    assert.deepStrictEqual(
+      (yield* parse("postgres://me@db/x?sslmode=verify-full&ssl_min_protocol_version=TLSv1.3")).ssl,
+      { minVersion: "TLSv1.3" }
+    )
+    for (const local of ["me@localhost/x", "me@127.0.0.1/x", "me@[::1]/x", "me@/x?host=/run/pg"]) {
+      assert.isUndefined((yield* parse(`postgres://${local}`)).ssl, local)
+    }
+    yield* parse("postgres://me@db/x?sslmode=require&channel_binding=prefer&target_session_attrs=any&gssencmode=prefer")
+    assert.isUndefined((yield* parse("postgres://me@db/x?sslmode=disable")).ssl)
+    assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=require")).ssl, { rejectUnauthorized: false })
+    assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslmode=verify-full")).ssl, {})
+    assert.isFunction((yield* parse("postgres://me@db/x?sslmode=verify-ca")).ssl?.checkServerIdentity)
+  })
 
   const mistakes = [
     ["mysql://me:hunter2@db/x", "must begin with postgres://"],
@@ -301,35 +283,33 @@ describe("DATABASE_URL", () => {
 })
 
 describe("target_session_attrs", () => {
-  it.effect("is checked by each new connection and by the pool", () =>
-    Effect.gen(function* () {
-      const url = new URL(Redacted.value(yield* freshDatabase))
-      const session = (value: string) => {
-        url.searchParams.set("target_session_attrs", value)
-        const database = Database.layerUrl(Redacted.make(url.href))
-        return {
-          dedicated: Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database)),
-          pooled: Effect.flatMap(SqlClient, (sql) => sql`select 1`).pipe(
-            Effect.provide(Layer.provide(sqlLayer, database))
-          )
-        }
-      }
-      const accepts = ({ dedicated, pooled }: ReturnType<typeof session>) => Effect.andThen(dedicated, pooled)
-      for (const value of ["any", "primary", "read-write"]) yield* accepts(session(value))
-      yield* Effect.flatMap(SqlClient, (sql) =>
-        sql.unsafe(`alter database ${url.pathname.slice(1)} set default_transaction_read_only = on`)
-      ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(Redacted.make(url.href)))))
-      for (const value of ["any", "primary"]) yield* accepts(session(value))
-      const { dedicated, pooled } = session("read-write")
-      for (const failing of [Effect.asVoid(dedicated), Effect.asVoid(pooled)]) {
-        const error = yield* Effect.flip(failing)
-        assert.instanceOf(error, DatabaseError)
-        assert.match(
-          error.message,
-          /read-only for this user, and target_session_attrs=read-write is set: name the primary/
+  test("is checked by each new connection and by the pool", function* () {
+    const url = new URL(Redacted.value(yield* freshDatabase))
+    const session = (value: string) => {
+      url.searchParams.set("target_session_attrs", value)
+      const database = Database.layerUrl(Redacted.make(url.href))
+      return {
+        dedicated: Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database)),
+        pooled: Effect.flatMap(SqlClient, (sql) => sql`select 1`).pipe(
+          Effect.provide(Layer.provide(sqlLayer, database))
         )
-        assert.isTrue(error.isRetryable)
       }
-    })
-  )
+    }
+    const accepts = ({ dedicated, pooled }: ReturnType<typeof session>) => Effect.andThen(dedicated, pooled)
+    for (const value of ["any", "primary", "read-write"]) yield* accepts(session(value))
+    yield* Effect.flatMap(SqlClient, (sql) =>
+      sql.unsafe(`alter database ${url.pathname.slice(1)} set default_transaction_read_only = on`)
+    ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(Redacted.make(url.href)))))
+    for (const value of ["any", "primary"]) yield* accepts(session(value))
+    const { dedicated, pooled } = session("read-write")
+    for (const failing of [Effect.asVoid(dedicated), Effect.asVoid(pooled)]) {
+      const error = yield* Effect.flip(failing)
+      assert.instanceOf(error, DatabaseError)
+      assert.match(
+        error.message,
+        /read-only for this user, and target_session_attrs=read-write is set: name the primary/
+      )
+      assert.isTrue(error.isRetryable)
+    }
+  })
 })

@@ -13,6 +13,7 @@ import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { ask, emptyRoot, eventually, isAlive, isRoot, program, serverPid, temporaryRoot, user } from "./embedded.ts"
+import { liveTest } from "../../support/live.ts"
 
 const startIn = (root: string) => start({ root, port: 0, durable: false })
 
@@ -30,42 +31,40 @@ const serverOf = ({ entered: { port } }: Effect.Success<ReturnType<typeof user>>
 })
 
 describe("embedded Postgres", () => {
-  it.live("creates a private cluster, starts it, stops it and starts it again", () =>
-    Effect.gen(function* () {
-      const root = yield* emptyRoot
-      const first = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const server = yield* start({ root, port: 0 })
-          const settings = {
-            TimeZone: "UTC",
-            fsync: "on",
-            synchronous_commit: "on",
-            max_wal_size: "4GB",
-            max_connections: "100",
-            listen_addresses: "127.0.0.1"
-          }
-          const [row] = yield* ask(
-            server,
-            `select current_database() as database, current_user as name, current_setting('server_version_num')::int / 10000 as major,
+  liveTest("creates a private cluster, starts it, stops it and starts it again", function* () {
+    const root = yield* emptyRoot
+    const first = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* start({ root, port: 0 })
+        const settings = {
+          TimeZone: "UTC",
+          fsync: "on",
+          synchronous_commit: "on",
+          max_wal_size: "4GB",
+          max_connections: "100",
+          listen_addresses: "127.0.0.1"
+        }
+        const [row] = yield* ask(
+          server,
+          `select current_database() as database, current_user as name, current_setting('server_version_num')::int / 10000 as major,
                     (select json_object_agg(name, current_setting(name)) from unnest('{${Object.keys(settings).join()}}'::text[]) name) as settings`
-          )
-          assert.deepStrictEqual(row, { database: "tributary", name: "tributary", major: 18, settings })
-          assert.strictEqual(statSync(root).mode & 0o777, 0o700)
-          assert.strictEqual(statSync(join(root, "password")).mode & 0o777, 0o600)
-          const wrong = { ...server, endpoint: { ...server.endpoint, password: Redacted.make("wrong") } }
-          assert.strictEqual((yield* Effect.flip(Effect.scoped(connect(wrong)))).code, "28P01")
-          assert.notInclude(JSON.stringify(server), Redacted.value(server.endpoint.password))
-          yield* ask(server, "create table kept as select 7 as n")
-          assert.isFalse(server.adopted)
-          return server
-        })
-      )
-      assert.isFalse(isAlive(first.pid()))
-      assert.isUndefined(serverPid(root))
-      const second = yield* start({ root, port: 0 })
-      assert.deepStrictEqual(yield* ask(second, "select n from kept"), [{ n: 7 }])
-    })
-  )
+        )
+        assert.deepStrictEqual(row, { database: "tributary", name: "tributary", major: 18, settings })
+        assert.strictEqual(statSync(root).mode & 0o777, 0o700)
+        assert.strictEqual(statSync(join(root, "password")).mode & 0o777, 0o600)
+        const wrong = { ...server, endpoint: { ...server.endpoint, password: Redacted.make("wrong") } }
+        assert.strictEqual((yield* Effect.flip(Effect.scoped(connect(wrong)))).code, "28P01")
+        assert.notInclude(JSON.stringify(server), Redacted.value(server.endpoint.password))
+        yield* ask(server, "create table kept as select 7 as n")
+        assert.isFalse(server.adopted)
+        return server
+      })
+    )
+    assert.isFalse(isAlive(first.pid()))
+    assert.isUndefined(serverPid(root))
+    const second = yield* start({ root, port: 0 })
+    assert.deepStrictEqual(yield* ask(second, "select n from kept"), [{ n: 7 }])
+  })
 
   it.live.runIf(isRoot && process.platform === "linux")("runs for root below a private folder", () =>
     Effect.gen(function* () {
@@ -80,73 +79,64 @@ describe("embedded Postgres", () => {
     })
   )
 
-  it.live("stops the server when its start is interrupted", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const fiber = yield* Effect.forkChild(Effect.scoped(startIn(root)))
-      yield* eventually("the start of the server", () => serverPid(root) !== undefined)
-      const pid = serverPid(root)
-      yield* Fiber.interrupt(fiber)
-      assert.isTrue(pid === undefined || !isAlive(pid))
-    })
-  )
+  liveTest("stops the server when its start is interrupted", function* () {
+    const root = yield* temporaryRoot
+    const fiber = yield* Effect.forkChild(Effect.scoped(startIn(root)))
+    yield* eventually("the start of the server", () => serverPid(root) !== undefined)
+    const pid = serverPid(root)
+    yield* Fiber.interrupt(fiber)
+    assert.isTrue(pid === undefined || !isAlive(pid))
+  })
 
-  it.live("reports a password that does not fit the cluster, with safe remedies", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const owner = yield* user(root, 0)
-      writeFileSync(join(root, "password"), "another")
-      const error = yield* Effect.flip(Effect.scoped(start({ root })))
-      assert.strictEqual(error.step, "enter")
-      assert.include(error.hint, `rename ${root}`)
-      assert.include(error.hint, `kill -INT ${owner.entered.pid}`)
-      assert.notMatch(error.hint!, /remove|delete/)
-      writeFileSync(join(root, "password"), "")
-      yield* owner.leave
-    })
-  )
+  liveTest("reports a password that does not fit the cluster, with safe remedies", function* () {
+    const root = yield* temporaryRoot
+    const owner = yield* user(root, 0)
+    writeFileSync(join(root, "password"), "another")
+    const error = yield* Effect.flip(Effect.scoped(start({ root })))
+    assert.strictEqual(error.step, "enter")
+    assert.include(error.hint, `rename ${root}`)
+    assert.include(error.hint, `kill -INT ${owner.entered.pid}`)
+    assert.notMatch(error.hint!, /remove|delete/)
+    writeFileSync(join(root, "password"), "")
+    yield* owner.leave
+  })
 
-  it.live("reports the reason from the server log", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      writeFileSync(join(root, "pg18", "postgresql.conf"), "nonsense = 1\n")
-      const error = yield* Effect.flip(Effect.scoped(start({ root, port: 0 })))
-      assert.strictEqual(error.step, "start")
-      assert.include(error.message, "nonsense")
-      assert.include(error.message, "FATAL:  configuration file")
-    })
-  )
+  liveTest("reports the reason from the server log", function* () {
+    const root = yield* temporaryRoot
+    writeFileSync(join(root, "pg18", "postgresql.conf"), "nonsense = 1\n")
+    const error = yield* Effect.flip(Effect.scoped(start({ root, port: 0 })))
+    assert.strictEqual(error.step, "start")
+    assert.include(error.message, "nonsense")
+    assert.include(error.message, "FATAL:  configuration file")
+  })
 
-  it.live("provides the database and its pool, and stops the server with the layer", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const exit = yield* Effect.gen(function* () {
-        const database = yield* Database
-        assert.isTrue(database.embedded)
-        assert.match(database.describe, /^embedded Postgres 18 at 127\.0\.0\.1:\d+ \(/)
-        const sql = yield* SqlClient
-        return yield* sql`select current_setting('application_name') as name`
-      }).pipe(
-        Effect.provide(Layer.provideMerge(sqlLayer, Database.layerEmbedded({ root, port: 0, durable: false }))),
-        Effect.exit
-      )
-      assert.deepStrictEqual(exit, Exit.succeed([{ name: "tributary" }]))
-      assert.isUndefined(serverPid(root))
-    })
-  )
+  liveTest("provides the database and its pool, and stops the server with the layer", function* () {
+    const root = yield* temporaryRoot
+    const exit = yield* Effect.gen(function* () {
+      const database = yield* Database
+      assert.isTrue(database.embedded)
+      assert.match(database.describe, /^embedded Postgres 18 at 127\.0\.0\.1:\d+ \(/)
+      const sql = yield* SqlClient
+      return yield* sql`select current_setting('application_name') as name`
+    }).pipe(
+      Effect.provide(Layer.provideMerge(sqlLayer, Database.layerEmbedded({ root, port: 0, durable: false }))),
+      Effect.exit
+    )
+    assert.deepStrictEqual(exit, Exit.succeed([{ name: "tributary" }]))
+    assert.isUndefined(serverPid(root))
+  })
 
-  it.live("is stopped although a foreign client is connected", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const visitor = yield* user(root, 0)
-      yield* connect(serverOf(visitor, root, "tributary"))
-      yield* visitor.leave
-      assert.isFalse(isAlive(visitor.entered.pid))
-    })
-  )
+  liveTest("is stopped although a foreign client is connected", function* () {
+    const root = yield* temporaryRoot
+    const visitor = yield* user(root, 0)
+    yield* connect(serverOf(visitor, root, "tributary"))
+    yield* visitor.leave
+    assert.isFalse(isAlive(visitor.entered.pid))
+  })
 
-  it.live("uses a free port when the configured one is in use, and waits when another program uses it briefly", () =>
-    Effect.gen(function* () {
+  liveTest(
+    "uses a free port when the configured one is in use, and waits when another program uses it briefly",
+    function* () {
       const other = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(other, "listening"))
       const { port } = other.address() as AddressInfo
@@ -159,28 +149,26 @@ describe("embedded Postgres", () => {
       assert.isUndefined(portFiber.pollUnsafe())
       other.close()
       assert.strictEqual(yield* Fiber.join(portFiber), port)
-    })
+    }
   )
 
-  it.live("keeps a process registered as user when one of its sessions crashes", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const server = yield* startIn(root)
-      const [row] = yield* ask(
-        server,
-        "select pid from pg_stat_activity where application_name = 'tributary' and pid <> pg_backend_pid()"
-      )
-      process.kill(Number(row?.["pid"]), "SIGKILL")
-      // Postgres ends every session and recovers. The process registers again as soon as it responds.
-      const places = "select count(*)::int as n from pg_locks where locktype = 'advisory' and granted"
-      yield* ask(server, places).pipe(
-        Effect.flatMap(([usableRow]) => (usableRow?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
-        Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
-      )
-      yield* Effect.scoped(startIn(root))
-      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
-    })
-  )
+  liveTest("keeps a process registered as user when one of its sessions crashes", function* () {
+    const root = yield* temporaryRoot
+    const server = yield* startIn(root)
+    const [row] = yield* ask(
+      server,
+      "select pid from pg_stat_activity where application_name = 'tributary' and pid <> pg_backend_pid()"
+    )
+    process.kill(Number(row?.["pid"]), "SIGKILL")
+    // Postgres ends every session and recovers. The process registers again as soon as it responds.
+    const places = "select count(*)::int as n from pg_locks where locktype = 'advisory' and granted"
+    yield* ask(server, places).pipe(
+      Effect.flatMap(([usableRow]) => (usableRow?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
+      Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
+    )
+    yield* Effect.scoped(startIn(root))
+    assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+  })
 
   it.live.runIf(process.platform === "linux")(
     "starts despite a stale postmaster.pid with the pid of another process",
@@ -214,81 +202,73 @@ describe("embedded Postgres", () => {
       })
   )
 
-  it.live("keeps running when a process cannot check for users because all connections are used", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      // A durable server has 100 connections.
-      const users = [yield* user(root, 0, "durable"), yield* user(root, 0)]
-      const { pid } = users[0]!.entered
-      const one = connect(serverOf(users[0]!, root, "postgres"))
-      const fill: Effect.Effect<void, never, Scope.Scope> = one.pipe(
-        Effect.flatMap(() => Effect.suspend(() => fill)),
-        Effect.catch(({ code }) => Effect.sync(() => assert.strictEqual(code, "53300")))
-      )
-      const busy = yield* one
-      yield* fill
-      // The processes lose their locks as users, and find no free connection to register again.
-      for (const { child } of users) child.kill("SIGSTOP")
-      yield* query(busy, "end", "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'")
-      yield* fill
-      for (const { child, leave } of users) {
-        child.kill("SIGCONT")
-        yield* leave
-      }
-      assert.isTrue(isAlive(pid))
-    })
-  )
+  liveTest("keeps running when a process cannot check for users because all connections are used", function* () {
+    const root = yield* temporaryRoot
+    // A durable server has 100 connections.
+    const users = [yield* user(root, 0, "durable"), yield* user(root, 0)]
+    const { pid } = users[0]!.entered
+    const one = connect(serverOf(users[0]!, root, "postgres"))
+    const fill: Effect.Effect<void, never, Scope.Scope> = one.pipe(
+      Effect.flatMap(() => Effect.suspend(() => fill)),
+      Effect.catch(({ code }) => Effect.sync(() => assert.strictEqual(code, "53300")))
+    )
+    const busy = yield* one
+    yield* fill
+    // The processes lose their locks as users, and find no free connection to register again.
+    for (const { child } of users) child.kill("SIGSTOP")
+    yield* query(busy, "end", "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'")
+    yield* fill
+    for (const { child, leave } of users) {
+      child.kill("SIGCONT")
+      yield* leave
+    }
+    assert.isTrue(isAlive(pid))
+  })
 
-  it.live("truncates the log of a running server", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const server = yield* startIn(root)
-      const log = join(root, "postgres.log")
-      yield* ask(server, "do $$ begin for i in 1..9 loop raise log '%', repeat('x', 1024 * 1024); end loop; end $$")
-      assert.isAbove(statSync(log).size, 8 * 1024 * 1024)
-      yield* Effect.scoped(startIn(root))
-      yield* eventually("the truncated log", () => statSync(log).size < 8 * 1024 * 1024)
-      yield* ask(server, "do $$ begin raise log 'still here'; end $$")
-      yield* eventually("the next line", () => readFileSync(log, "utf8").includes("still here"))
-      assert.isBelow(statSync(log).size, 1024 * 1024)
-      assert.isAbove(statSync(`${log}.1`).size, 8 * 1024 * 1024)
-    })
-  )
+  liveTest("truncates the log of a running server", function* () {
+    const root = yield* temporaryRoot
+    const server = yield* startIn(root)
+    const log = join(root, "postgres.log")
+    yield* ask(server, "do $$ begin for i in 1..9 loop raise log '%', repeat('x', 1024 * 1024); end loop; end $$")
+    assert.isAbove(statSync(log).size, 8 * 1024 * 1024)
+    yield* Effect.scoped(startIn(root))
+    yield* eventually("the truncated log", () => statSync(log).size < 8 * 1024 * 1024)
+    yield* ask(server, "do $$ begin raise log 'still here'; end $$")
+    yield* eventually("the next line", () => readFileSync(log, "utf8").includes("still here"))
+    assert.isBelow(statSync(log).size, 1024 * 1024)
+    assert.isAbove(statSync(`${log}.1`).size, 8 * 1024 * 1024)
+  })
 
-  it.live("deletes the folders of killed starts and no others", () =>
-    Effect.gen(function* () {
-      const root = yield* emptyRoot
-      const living = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] })
-      yield* Effect.addFinalizer(() => Effect.sync(() => living.kill("SIGKILL")))
-      const stat = readFileSync(`/proc/${living.pid}/stat`, "utf8")
-      const started = stat.slice(stat.lastIndexOf(") ") + 2).split(" ")[19]
-      const kept = `init-${living.pid}.${started}-AAAAAA`
-      const swept = [
-        "init-999999999.1-BBBBBB",
-        `init-${living.pid}.1-CCCCCC`,
-        `init-${process.pid}.1-DDDDDD`,
-        "init-EEEEEE"
-      ]
-      for (const name of [kept, ...swept]) mkdirSync(join(root, name, "data"), { recursive: true })
-      yield* Effect.scoped(startIn(root))
-      assert.deepStrictEqual(
-        readdirSync(root).filter((name) => name.startsWith("init-")),
-        [kept]
-      )
-    })
-  )
+  liveTest("deletes the folders of killed starts and no others", function* () {
+    const root = yield* emptyRoot
+    const living = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] })
+    yield* Effect.addFinalizer(() => Effect.sync(() => living.kill("SIGKILL")))
+    const stat = readFileSync(`/proc/${living.pid}/stat`, "utf8")
+    const started = stat.slice(stat.lastIndexOf(") ") + 2).split(" ")[19]
+    const kept = `init-${living.pid}.${started}-AAAAAA`
+    const swept = [
+      "init-999999999.1-BBBBBB",
+      `init-${living.pid}.1-CCCCCC`,
+      `init-${process.pid}.1-DDDDDD`,
+      "init-EEEEEE"
+    ]
+    for (const name of [kept, ...swept]) mkdirSync(join(root, name, "data"), { recursive: true })
+    yield* Effect.scoped(startIn(root))
+    assert.deepStrictEqual(
+      readdirSync(root).filter((name) => name.startsWith("init-")),
+      [kept]
+    )
+  })
 
-  it.live("creates the cluster again when initdb was killed", () =>
-    Effect.gen(function* () {
-      const root = yield* emptyRoot
-      const child = spawn(process.execPath, [program, root, "0"], { stdio: ["pipe", "ignore", "ignore"] })
-      const exited = once(child, "exit")
-      const drafts = () => (existsSync(root) ? readdirSync(root) : []).filter((name) => name.startsWith("init-"))
-      yield* eventually("the start of initdb", () => drafts().length > 0)
-      child.kill("SIGKILL")
-      yield* Effect.promise(() => exited)
-      const server = yield* startIn(root)
-      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
-    })
-  )
+  liveTest("creates the cluster again when initdb was killed", function* () {
+    const root = yield* emptyRoot
+    const child = spawn(process.execPath, [program, root, "0"], { stdio: ["pipe", "ignore", "ignore"] })
+    const exited = once(child, "exit")
+    const drafts = () => (existsSync(root) ? readdirSync(root) : []).filter((name) => name.startsWith("init-"))
+    yield* eventually("the start of initdb", () => drafts().length > 0)
+    child.kill("SIGKILL")
+    yield* Effect.promise(() => exited)
+    const server = yield* startIn(root)
+    assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
+  })
 })

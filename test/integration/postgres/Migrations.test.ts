@@ -14,6 +14,7 @@ import {
   readMigrations
 } from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { test } from "../../support/suite.ts"
 
 const folderOf = (files: Record<string, string>) =>
   Effect.acquireRelease(
@@ -265,40 +266,36 @@ const lockingStatements = (sql: string): ReadonlyArray<string> => {
 }
 
 describe("the migration files", () => {
-  it.effect("contain no statement that locks a table while it scans it", () =>
-    Effect.gen(function* () {
-      const files = yield* readMigrations(folderDefault)
-      for (const { file, sql } of files) {
-        assert.deepStrictEqual(lockingStatements(`${sql}\n`), [], file)
-      }
-      for (const statement of [
-        "alter table tributary.inbox alter column tries type bigint;",
-        "alter table tributary.inbox add column drawn uuid not null default gen_random_uuid();",
-        "alter table tributary.inbox add constraint inbox_tries check (tries >= 0);",
-        "create index inbox_tries on tributary.inbox (tries);",
-        "update tributary.inbox set tries = 0;"
-      ]) {
-        assert.lengthOf(lockingStatements(`${statement}\n`), 1, statement)
-        assert.deepStrictEqual(lockingStatements(`-- short: it has no rows yet\n${statement}\n`), [])
-      }
-      const fine = `create table tributary.b (id int);
+  test("contain no statement that locks a table while it scans it", function* () {
+    const files = yield* readMigrations(folderDefault)
+    for (const { file, sql } of files) {
+      assert.deepStrictEqual(lockingStatements(`${sql}\n`), [], file)
+    }
+    for (const statement of [
+      "alter table tributary.inbox alter column tries type bigint;",
+      "alter table tributary.inbox add column drawn uuid not null default gen_random_uuid();",
+      "alter table tributary.inbox add constraint inbox_tries check (tries >= 0);",
+      "create index inbox_tries on tributary.inbox (tries);",
+      "update tributary.inbox set tries = 0;"
+    ]) {
+      assert.lengthOf(lockingStatements(`${statement}\n`), 1, statement)
+      assert.deepStrictEqual(lockingStatements(`-- short: it has no rows yet\n${statement}\n`), [])
+    }
+    const fine = `create table tributary.b (id int);
         create index b_id on tributary.b (id);
         alter table tributary.inbox add column note text not null default '', add column at timestamptz default now();
         alter table tributary.inbox add constraint c check (tries >= 0) not valid;\n`
-      assert.deepStrictEqual(lockingStatements(fine), [])
-    })
-  )
+    assert.deepStrictEqual(lockingStatements(fine), [])
+  })
 
-  it.effect("are rejected without a unique number and a valid name", () =>
-    Effect.gen(function* () {
-      const twice = yield* Effect.flip(readMigrations(yield* folderOf({ "0001_a.sql": "", "0001_b.sql": "" })))
-      assert.strictEqual(
-        twice.message,
-        "migration 0001_b.sql has the same number as 0001_a.sql: give it the next free one"
-      )
-      const named = yield* Effect.flip(readMigrations(yield* folderOf({ "1_a.sql": "" })))
-      assert.strictEqual(named.message, "migration 1_a.sql is not named NNNN_name.sql")
-      assert.include((yield* Effect.flip(readMigrations("/nowhere"))).message, "/nowhere")
-    }).pipe(Effect.scoped)
-  )
+  test("are rejected without a unique number and a valid name", function* () {
+    const twice = yield* Effect.flip(readMigrations(yield* folderOf({ "0001_a.sql": "", "0001_b.sql": "" })))
+    assert.strictEqual(
+      twice.message,
+      "migration 0001_b.sql has the same number as 0001_a.sql: give it the next free one"
+    )
+    const named = yield* Effect.flip(readMigrations(yield* folderOf({ "1_a.sql": "" })))
+    assert.strictEqual(named.message, "migration 1_a.sql is not named NNNN_name.sql")
+    assert.include((yield* Effect.flip(readMigrations("/nowhere"))).message, "/nowhere")
+  })
 })

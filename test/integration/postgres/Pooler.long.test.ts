@@ -1,12 +1,13 @@
 /**
  * Connections through PgBouncer: refused at the first connection in transaction mode, fully supported in session mode.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
+import { liveTest } from "../../support/live.ts"
 
 /** The result of connecting as the program does. */
 const connecting = (url: Redacted.Redacted) =>
@@ -24,25 +25,21 @@ const connecting = (url: Redacted.Redacted) =>
 describe.skipIf(pgbouncer.absent !== null)("a database connection through PgBouncer", () => {
   for (const mode of ["transaction", "statement"] as const) {
     for (const poolSize of [1, 6]) {
-      it.live(`is refused in ${mode} mode with ${poolSize} sessions`, () =>
-        Effect.gen(function* () {
-          const url = yield* pgbouncer.pooled(yield* freshDatabase, mode, poolSize)
-          const error = yield* Effect.flip(connecting(url))
-          assert.strictEqual(error._tag, "DatabaseError")
-          assert.match(error.message, /is behind a transaction pooler.*use the direct address/)
-          assert.isFalse("isRetryable" in error && error.isRetryable, "so that a command ends with code 2")
-          assert.notInclude(error.message, Redacted.value(url))
-        }).pipe(Effect.scoped)
-      )
+      liveTest(`is refused in ${mode} mode with ${poolSize} sessions`, function* () {
+        const url = yield* pgbouncer.pooled(yield* freshDatabase, mode, poolSize)
+        const error = yield* Effect.flip(connecting(url))
+        assert.strictEqual(error._tag, "DatabaseError")
+        assert.match(error.message, /is behind a transaction pooler.*use the direct address/)
+        assert.isFalse("isRetryable" in error && error.isRetryable, "so that a command ends with code 2")
+        assert.notInclude(error.message, Redacted.value(url))
+      })
     }
   }
 
-  it.live("supports locks, queries and the pool in session mode", () =>
-    Effect.gen(function* () {
-      const url = yield* pgbouncer.pooled(yield* freshDatabase, "session", 40)
-      const { one, isLocked, rows, connections } = yield* connecting(url)
-      assert.deepStrictEqual([one, isLocked, rows], [1, true, 1])
-      assert.isAbove(connections, 7)
-    }).pipe(Effect.scoped)
-  )
+  liveTest("supports locks, queries and the pool in session mode", function* () {
+    const url = yield* pgbouncer.pooled(yield* freshDatabase, "session", 40)
+    const { one, isLocked, rows, connections } = yield* connecting(url)
+    assert.deepStrictEqual([one, isLocked, rows], [1, true, 1])
+    assert.isAbove(connections, 7)
+  })
 })

@@ -14,6 +14,7 @@ import { makeHostile, oddSettings } from "../../support/hostileRole.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 import { flowing } from "../../support/until.ts"
+import { test } from "../../support/suite.ts"
 
 /** Values whose text depends on a setting, and names that a path can shadow. */
 const sample = `select row(now() > '2020-01-01', lower('ABC'), md5('x'), 1::int8 = 1::int8, 1.5 + 1.5, date '2026-02-03',
@@ -82,36 +83,32 @@ const answers = (url: Redacted.Redacted, statement: string) =>
   ).pipe(Effect.provide(Database.layerUrl(url)))
 
 describe("a role with every odd setting, and functions, operators and types of its own", () => {
-  it.effect("gets the values of a plain role, and keeps none of its settings, in every kind of session", () =>
-    Effect.gen(function* () {
-      const { plain, url } = yield* hostile
-      const expected = yield* pooled(plain, sample)
-      for (const [kind, text] of Object.entries(yield* answers(url, sample))) assert.strictEqual(text, expected, kind)
-      const names = Object.keys(oddSettings).filter((name) => !kept.has(name))
-      const statement = `select string_agg(n || '=' || current_setting(n, true), ';' order by n) as text
+  test("gets the values of a plain role, and keeps none of its settings, in every kind of session", function* () {
+    const { plain, url } = yield* hostile
+    const expected = yield* pooled(plain, sample)
+    for (const [kind, text] of Object.entries(yield* answers(url, sample))) assert.strictEqual(text, expected, kind)
+    const names = Object.keys(oddSettings).filter((name) => !kept.has(name))
+    const statement = `select string_agg(n || '=' || current_setting(n, true), ';' order by n) as text
                            from unnest(array[${names.map((name) => `'${name}'`).join(", ")}]) n`
-      for (const [kind, text] of Object.entries(yield* answers(url, statement))) {
-        const values = new Map(text.split(";").map((pair) => pair.split("=", 2) as [string, string]))
-        assert.isAbove(values.size, 20)
-        // A reader has limits and names of its own.
-        const own = kind === "reader" ? ["search_path", "statement_timeout", "lock_timeout"] : []
-        for (const [name, value] of values)
-          if (!own.includes(name)) assert.notStrictEqual(value, oddSettings[name], `${kind} ${name}`)
-      }
-    }).pipe(Effect.scoped)
-  )
+    for (const [kind, text] of Object.entries(yield* answers(url, statement))) {
+      const values = new Map(text.split(";").map((pair) => pair.split("=", 2) as [string, string]))
+      assert.isAbove(values.size, 20)
+      // A reader has limits and names of its own.
+      const own = kind === "reader" ? ["search_path", "statement_timeout", "lock_timeout"] : []
+      for (const [name, value] of values)
+        if (!own.includes(name)) assert.notStrictEqual(value, oddSettings[name], `${kind} ${name}`)
+    }
+  })
 
-  it.effect("gets an error that names a setting which only a superuser may change", () =>
-    Effect.gen(function* () {
-      const { url, role, administer } = yield* hostile
-      yield* administer((sql) => sql.unsafe(`alter role ${role} set session_replication_role = replica`))
-      yield* administer((sql) => sql.unsafe(`alter role ${role} set exit_on_error = off`))
-      const error = yield* Effect.flip(
-        Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(Database.layerUrl(url)))
-      )
-      assert.match(error.message, /permission denied to set parameter "session_replication_role"/)
-    }).pipe(Effect.scoped)
-  )
+  test("gets an error that names a setting which only a superuser may change", function* () {
+    const { url, role, administer } = yield* hostile
+    yield* administer((sql) => sql.unsafe(`alter role ${role} set session_replication_role = replica`))
+    yield* administer((sql) => sql.unsafe(`alter role ${role} set exit_on_error = off`))
+    const error = yield* Effect.flip(
+      Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(Database.layerUrl(url)))
+    )
+    assert.match(error.message, /permission denied to set parameter "session_replication_role"/)
+  })
 
   it.effect.skipIf(pgbouncer.absent !== null)(
     "is refused behind a pooler that keeps its settings, by their names",

@@ -1,5 +1,5 @@
 /** The watch that wakes the workers of companies with due events, refetch requests, or rows in the outbox. */
-import { assert, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -7,6 +7,7 @@ import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { flowing, until } from "../../support/until.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows) =>
   rows
@@ -14,71 +15,67 @@ const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows)
     .toSorted()
 )
 
-layer(layerWarehouse, { timeout: "60 seconds" })("the watch for pending work", (it) => {
-  it.effect("finds due events, refetch requests and inserted rows, and nothing else", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const event = (company: string, resource: string | null, state: string, dueIn: string) =>
-        sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, resolved_at, body, state)
+suite("the watch for pending work", layerWarehouse, (test) => {
+  test("finds due events, refetch requests and inserted rows, and nothing else", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const event = (company: string, resource: string | null, state: string, dueIn: string) =>
+      sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, resolved_at, body, state)
             values (${company}, gen_random_uuid()::text, 'x', ${resource}, tributary.now(), tributary.now() + ${dueIn}::interval,
                     case when ${state} <> 'pending' then tributary.now() end, '', ${state})`
-      const row = (company: string) =>
-        sql`insert into tributary.outbox (company, resource, record) values (${company}, 'areas', '{"name": "a"}')`
-      assert.deepStrictEqual(yield* found, [])
-      yield* event("done", "orders", "done", "-1 hour")
-      yield* event("later", "orders", "pending", "1 hour")
-      yield* event("later", "areas", "pending", "1 hour")
-      yield* row("pushed")
-      yield* sql`update tributary.outbox set state = 'done', resolved_at = tributary.now()`
-      assert.deepStrictEqual(yield* found, [])
+    const row = (company: string) =>
+      sql`insert into tributary.outbox (company, resource, record) values (${company}, 'areas', '{"name": "a"}')`
+    assert.deepStrictEqual(yield* found, [])
+    yield* event("done", "orders", "done", "-1 hour")
+    yield* event("later", "orders", "pending", "1 hour")
+    yield* event("later", "areas", "pending", "1 hour")
+    yield* row("pushed")
+    yield* sql`update tributary.outbox set state = 'done', resolved_at = tributary.now()`
+    assert.deepStrictEqual(yield* found, [])
 
-      for (const company of ["east", "north"]) {
-        yield* event(company, "orders", "pending", "1 hour")
-        yield* event(company, "zones", "pending", "-1 second")
-        yield* event(company, "zones", "pending", "-1 second")
-      }
-      yield* event("nameless", null, "pending", "-1 hour")
-      yield* row("north")
-      yield* row("north")
-      yield* row("south")
-      yield* sql`insert into tributary.companies (company, company_id) values ('west', 7), ('none', 8)`
-      yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+    for (const company of ["east", "north"]) {
+      yield* event(company, "orders", "pending", "1 hour")
+      yield* event(company, "zones", "pending", "-1 second")
+      yield* event(company, "zones", "pending", "-1 second")
+    }
+    yield* event("nameless", null, "pending", "-1 hour")
+    yield* row("north")
+    yield* row("north")
+    yield* row("south")
+    yield* sql`insert into tributary.companies (company, company_id) values ('west', 7), ('none', 8)`
+    yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
                  select 7, 'orderlines', 'orderid', v::text, tributary.now() from generate_series(1, 3) v`
-      assert.deepStrictEqual(yield* found, [
-        "east events",
-        "nameless events",
-        "north events rows",
-        "south rows",
-        "west events"
-      ])
-    })
-  )
+    assert.deepStrictEqual(yield* found, [
+      "east events",
+      "nameless events",
+      "north events rows",
+      "south rows",
+      "west events"
+    ])
+  })
 
-  it.effect("wakes the workers of these companies again and again while there is work", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const [busy, idle] = [Latch.makeUnsafe(false), Latch.makeUnsafe(false)]
-      yield* Effect.forkScoped(
-        PendingWork.watch({
-          events: new Map(),
-          outbox: new Map([
-            ["a", busy],
-            ["b", idle]
-          ])
-        })
-      )
-      yield* sql`insert into tributary.outbox (company, resource, record) values ('a', 'areas', '{"name": "a"}')`
-      for (let times = 0; times < 2; times += 1) {
-        yield* busy.close
-        yield* flowing(busy.await)
-      }
-      assert.isFalse(idle.isOpen())
-      yield* sql`delete from tributary.outbox where company = 'a'`
-      const wasOpen = Effect.tap(
-        Effect.sync(() => busy.isOpen()),
-        () => busy.close
-      )
-      yield* until("the work is done", wasOpen, (isOpen) => !isOpen)
-    })
-  )
+  test("wakes the workers of these companies again and again while there is work", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [busy, idle] = [Latch.makeUnsafe(false), Latch.makeUnsafe(false)]
+    yield* Effect.forkScoped(
+      PendingWork.watch({
+        events: new Map(),
+        outbox: new Map([
+          ["a", busy],
+          ["b", idle]
+        ])
+      })
+    )
+    yield* sql`insert into tributary.outbox (company, resource, record) values ('a', 'areas', '{"name": "a"}')`
+    for (let times = 0; times < 2; times += 1) {
+      yield* busy.close
+      yield* flowing(busy.await)
+    }
+    assert.isFalse(idle.isOpen())
+    yield* sql`delete from tributary.outbox where company = 'a'`
+    const wasOpen = Effect.tap(
+      Effect.sync(() => busy.isOpen()),
+      () => busy.close
+    )
+    yield* until("the work is done", wasOpen, (isOpen) => !isOpen)
+  })
 })

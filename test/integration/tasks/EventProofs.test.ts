@@ -1,11 +1,12 @@
 /** The deferral of polls while events prove freshness: when it begins, and that it ends as soon as the proof does. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as EventProofs from "../../../src/tasks/EventProofs.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 
 let companies = 0
 /** So long that no company's place in it, which its name decides, is within the ten minutes since its last poll. */
@@ -81,32 +82,30 @@ const endings: ReadonlyArray<readonly [what: string, text: string]> = [
 ]
 
 describe("the deferral of polls", () => {
-  layer(layerWarehouse, { timeout: "60 seconds" })("in Postgres", (it) => {
-    it.effect("defers a poll that is about to be due, by at most the interval after the last one", () =>
-      Effect.gen(function* () {
-        const { company, run, task, update } = yield* proven()
-        yield* update
-        const deferred = yield* task
-        assert.isTrue(deferred.isDeferred)
-        assert.isAbove(deferred.inMs, 10_000)
-        assert.isAtMost(deferred.sinceMs, Duration.toMillis(interval))
-        assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 })
+  suite("in Postgres", layerWarehouse, (test, it) => {
+    test("defers a poll that is about to be due, by at most the interval after the last one", function* () {
+      const { company, run, task, update } = yield* proven()
+      yield* update
+      const deferred = yield* task
+      assert.isTrue(deferred.isDeferred)
+      assert.isAbove(deferred.inMs, 10_000)
+      assert.isAtMost(deferred.sinceMs, Duration.toMillis(interval))
+      assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 })
 
-        // The next polls are at the same place of each interval.
-        yield* run(
-          `update tributary.tasks set started_at = next_run_at + interval '1 second', deferred_from = null,
+      // The next polls are at the same place of each interval.
+      yield* run(
+        `update tributary.tasks set started_at = next_run_at + interval '1 second', deferred_from = null,
                   next_run_at = tributary.now() where company = $1`
-        )
-        yield* update
-        assert.approximately((yield* task).sinceMs, Duration.toMillis(interval) - 1000, 1)
+      )
+      yield* update
+      assert.approximately((yield* task).sinceMs, Duration.toMillis(interval) - 1000, 1)
 
-        // A person's request runs at once, and ends the deferral.
-        yield* run("update tributary.tasks set requested_at = tributary.now() where company = $1")
-        const [claimed] = yield* TaskClaims.claimTasks("me", { companies: [company], concurrency: 1, limit: 1 })
-        assert.strictEqual(claimed?.resource, "a")
-        assert.isFalse((yield* task).isDeferred)
-      })
-    )
+      // A person's request runs at once, and ends the deferral.
+      yield* run("update tributary.tasks set requested_at = tributary.now() where company = $1")
+      const [claimed] = yield* TaskClaims.claimTasks("me", { companies: [company], concurrency: 1, limit: 1 })
+      assert.strictEqual(claimed?.resource, "a")
+      assert.isFalse((yield* task).isDeferred)
+    })
 
     it.effect("ends as soon as the proof does", () =>
       Effect.forEach(
@@ -144,17 +143,15 @@ describe("the deferral of polls", () => {
       )
     )
 
-    it.effect("ends where it is turned off", () =>
-      Effect.gen(function* () {
-        const { isDeferred, update } = yield* proven()
-        yield* update
-        assert.isTrue(yield* isDeferred)
-        yield* Effect.raceFirst(
-          EventProofs.updateForever(Duration.zero),
-          Effect.repeat(isDeferred, { until: (one) => !one })
-        )
-        assert.isFalse(yield* isDeferred)
-      })
-    )
+    test("ends where it is turned off", function* () {
+      const { isDeferred, update } = yield* proven()
+      yield* update
+      assert.isTrue(yield* isDeferred)
+      yield* Effect.raceFirst(
+        EventProofs.updateForever(Duration.zero),
+        Effect.repeat(isDeferred, { until: (one) => !one })
+      )
+      assert.isFalse(yield* isDeferred)
+    })
   })
 })
