@@ -3,13 +3,14 @@ import { chmodSync, readdirSync, writeFileSync } from "node:fs"
 import { type AddressInfo, connect } from "node:net"
 import { join } from "node:path"
 import { createServer } from "node:tls"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { generate } from "selfsigned"
 import type { Finding } from "../../src/cli/doctor/Finding.ts"
 import { hooked } from "../integration/subscriptions/commandSupport.ts"
 import { makeWorld, type World } from "../support/world.ts"
 import { liveTest } from "../support/live.ts"
+import { valuesOf } from "../support/rows.ts"
 
 interface Examined {
   readonly code: number | null
@@ -186,10 +187,7 @@ describe("tributary doctor", () => {
     ])
     const one = yield* examine(world, { NORTH_TOKEN: poor }, ["--company", "twin"])
     assert.strictEqual(one.code, 0)
-    assert.deepStrictEqual(
-      one.of("scopes").map(({ subject }) => subject),
-      ["twin"]
-    )
+    assert.deepStrictEqual(valuesOf(one.of("scopes"), "subject"), ["twin"])
 
     world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
     assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
@@ -287,93 +285,74 @@ describe("tributary doctor", () => {
     ])
   })
 
-  it.live(
-    "reports a database that is unreachable, unsuitable or migrated by another version",
-    () =>
-      Effect.gen(function* () {
-        const world = yield* makeWorld(empty)
-        const at = (change: (url: URL) => void) => {
-          const url = new URL(world.databaseUrl)
-          change(url)
-          return { DATABASE_URL: url.href }
-        }
-        const away = yield* examine(world, { DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" })
-        assertFindings(away, 5, ["database failed: cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED) -> start it"])
-        assert.notInclude(JSON.stringify(away.all), "s3cretword")
-        // The checks of the source run all the same.
-        assertFindings(away, null, ["token ok: accepted"])
-        const locked = yield* examine(
-          world,
-          at((url) => (url.password = "not-the-password"))
-        )
-        assertFindings(locked, 2, ["database failed: refused the password -> check DATABASE_URL"])
-        const absent = yield* examine(
-          world,
-          at((url) => (url.pathname = "/not_there"))
-        )
-        assertFindings(absent, 2, ['database failed: has no database "not_there" -> create it'])
-        assertFindings(yield* examine(world, { DATABASE_URL: "mysql://x/y" }), 2, [
-          "database failed: DATABASE_URL must begin with postgres:// -> it has the form"
-        ])
+  liveTest("reports a database that is unreachable, unsuitable or migrated by another version", function* () {
+    const world = yield* makeWorld(empty)
+    const at = (parts: Partial<Record<"username" | "password" | "pathname", string>>) => ({
+      DATABASE_URL: Object.assign(new URL(world.databaseUrl), parts).href
+    })
+    const away = yield* examine(world, { DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" })
+    assertFindings(away, 5, ["database failed: cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED) -> start it"])
+    assert.notInclude(JSON.stringify(away.all), "s3cretword")
+    // The checks of the source run all the same.
+    assertFindings(away, null, ["token ok: accepted"])
+    const locked = yield* examine(world, at({ password: "not-the-password" }))
+    assertFindings(locked, 2, ["database failed: refused the password -> check DATABASE_URL"])
+    const absent = yield* examine(world, at({ pathname: "/not_there" }))
+    assertFindings(absent, 2, ['database failed: has no database "not_there" -> create it'])
+    assertFindings(yield* examine(world, { DATABASE_URL: "mysql://x/y" }), 2, [
+      "database failed: DATABASE_URL must begin with postgres:// -> it has the form"
+    ])
 
-        // A user with read permission only.
-        const role = `doctor_${process.pid}`
-        const latin = `latin_${process.pid}`
-        yield* Effect.acquireRelease(world.query(`create role ${role} login password 'look'`), () =>
-          Effect.ignore(world.query(`drop role if exists ${role}`))
-        )
-        const [database] = yield* world.query<{ name: string }>("select current_database() as name")
-        yield* world.query(`revoke create, temporary on database ${database!.name} from public`)
-        const looking = at((url) => {
-          url.username = role
-          url.password = "look"
-        })
-        assertFindings(yield* examine(world, looking), 2, [
-          "rights failed: may not create the datasets erp, erp_history -> grant create on database",
-          "rights failed: may not make temporary tables -> grant temporary on database",
-          "dashboard reader warning: but with the rights of DATABASE_URL: there is no reader -> tributary schema grants | psql as an administrator"
-        ])
-        yield* world.query(`alter role ${role} connection limit 3`)
-        assertFindings(yield* examine(world, looking), null, [
-          "connections warning: of 3 are free -> raise max_connections"
-        ])
-        // The server may still count the connections of the previous command.
-        yield* world.query(`alter role ${role} connection limit -1`)
+    // A user with read permission only.
+    const role = `doctor_${process.pid}`
+    const latin = `latin_${process.pid}`
+    yield* Effect.acquireRelease(world.query(`create role ${role} login password 'look'`), () =>
+      Effect.ignore(world.query(`drop role if exists ${role}`))
+    )
+    const [database] = yield* world.query<{ name: string }>("select current_database() as name")
+    yield* world.query(`revoke create, temporary on database ${database!.name} from public`)
+    const looking = at({ username: role, password: "look" })
+    assertFindings(yield* examine(world, looking), 2, [
+      "rights failed: may not create the datasets erp, erp_history -> grant create on database",
+      "rights failed: may not make temporary tables -> grant temporary on database",
+      "dashboard reader warning: but with the rights of DATABASE_URL: there is no reader -> tributary schema grants | psql as an administrator"
+    ])
+    yield* world.query(`alter role ${role} connection limit 3`)
+    assertFindings(yield* examine(world, looking), null, [
+      "connections warning: of 3 are free -> raise max_connections"
+    ])
+    // The server may still count the connections of the previous command.
+    yield* world.query(`alter role ${role} connection limit -1`)
 
-        yield* Effect.acquireRelease(
-          world.query(`create database ${latin} encoding 'LATIN1' locale 'C' template template0`),
-          () => Effect.ignore(world.query(`drop database if exists ${latin} with (force)`))
-        )
-        const narrowText = yield* examine(
-          world,
-          at((url) => (url.pathname = `/${latin}`))
-        )
-        assertFindings(narrowText, 2, ["encoding failed: encoded as LATIN1 -> encoding 'UTF8' template template0"])
+    yield* Effect.acquireRelease(
+      world.query(`create database ${latin} encoding 'LATIN1' locale 'C' template template0`),
+      () => Effect.ignore(world.query(`drop database if exists ${latin} with (force)`))
+    )
+    const narrowText = yield* examine(world, at({ pathname: `/${latin}` }))
+    assertFindings(narrowText, 2, ["encoding failed: encoded as LATIN1 -> encoding 'UTF8' template template0"])
 
-        const synced = yield* world.run(["sync", "customers"])
-        assert.strictEqual(synced.code, 0, synced.stderr)
-        assertFindings(yield* examine(world, looking), null, [
-          "rights failed: may not use the dataset tributary -> grant usage, create on schema",
-          "rights failed: tables of erp -> tributary schema grants"
-        ])
-        assertFindings(yield* examine(world), 0, ["migrations ok: are applied"])
+    const synced = yield* world.run(["sync", "customers"])
+    assert.strictEqual(synced.code, 0, synced.stderr)
+    assertFindings(yield* examine(world, looking), null, [
+      "rights failed: may not use the dataset tributary -> grant usage, create on schema",
+      "rights failed: tables of erp -> tributary schema grants"
+    ])
+    assertFindings(yield* examine(world), 0, ["migrations ok: are applied"])
 
-        const [last] = yield* world.query<{ id: number }>("select max(id) as id from tributary.migrations")
-        yield* world.query("create table public.kept as select * from tributary.migrations")
-        yield* world.query(`delete from tributary.migrations where id = ${last!.id}`)
-        assertFindings(yield* examine(world), 0, ["migrations warning: 1 of -> applies them"])
-        yield* world.query("insert into tributary.migrations select * from public.kept on conflict do nothing")
-        yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
-        assertFindings(yield* examine(world), 2, [
-          "migrations failed: 9999_later.sql was applied by a newer version -> upgrade this program"
-        ])
-        yield* world.query("delete from tributary.migrations where id = 9999")
-        yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
-        const changed = yield* examine(world)
-        assertFindings(changed, 2, ["migrations failed: was changed after it was applied -> undo the change"])
-      }),
-    { timeout: 240_000 }
-  )
+    const [last] = yield* world.query<{ id: number }>("select max(id) as id from tributary.migrations")
+    yield* world.query("create table public.kept as select * from tributary.migrations")
+    yield* world.query(`delete from tributary.migrations where id = ${last!.id}`)
+    assertFindings(yield* examine(world), 0, ["migrations warning: 1 of -> applies them"])
+    yield* world.query("insert into tributary.migrations select * from public.kept on conflict do nothing")
+    yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
+    assertFindings(yield* examine(world), 2, [
+      "migrations failed: 9999_later.sql was applied by a newer version -> upgrade this program"
+    ])
+    yield* world.query("delete from tributary.migrations where id = 9999")
+    yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
+    const changed = yield* examine(world)
+    assertFindings(changed, 2, ["migrations failed: was changed after it was applied -> undo the change"])
+  })
 
   liveTest("reports what is late, paused, abandoned or needs a person", function* () {
     const world = yield* makeWorld(empty)

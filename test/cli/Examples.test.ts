@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { rootFor } from "../../src/cli/Program.ts"
 import { test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 interface Shown {
   readonly command: Command.Command.Any
@@ -37,10 +38,7 @@ it.effect("every command has an example in its help, which it accepts", () =>
   Effect.gen(function* () {
     const commands = commandsOf(yield* rootFor([]), "tributary")
     const without = commands.filter(({ command, isGroup }) => !isGroup && command.examples.length === 0)
-    assert.deepStrictEqual(
-      without.map(({ path }) => path),
-      []
-    )
+    assert.deepStrictEqual(valuesOf(without, "path"), [])
     const problems: Array<string> = []
     for (const { command, path } of commands) {
       for (const { command: example } of command.examples) {

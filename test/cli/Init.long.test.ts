@@ -8,6 +8,7 @@ import { parse } from "yaml"
 import { startCommand } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
 import { liveTest } from "../support/live.ts"
+import { cellsOf } from "../support/rows.ts"
 
 interface InitReport {
   readonly config: string
@@ -68,13 +69,10 @@ describe("tributary init", () => {
     const report = JSON.parse(created.stdout) as InitReport
     assert.deepInclude(report, { config: "config/tributary.yaml", backup: null })
     assert.deepStrictEqual(report.variables, ["NORTH_TOKEN", "SOUTH_TOKEN", "DATABASE_URL"])
-    assert.deepStrictEqual(
-      report.companies.map(({ name, companyId }) => [name, companyId]),
-      [
-        ["north", 1],
-        ["south", 2]
-      ]
-    )
+    assert.deepStrictEqual(cellsOf(report.companies, "name", "companyId"), [
+      ["north", 1],
+      ["south", 2]
+    ])
     assert.isTrue(report.companies[1]!.missing.some(({ reason }) => reason === "the token lacks the scope orders:read"))
     const { password } = new URL(world.databaseUrl)
     for (const secret of [north, south, ...(password === "" ? [] : [password])]) {

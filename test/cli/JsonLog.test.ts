@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Tracer from "effect/Tracer"
 import * as Output from "../../src/cli/Output.ts"
 import { test } from "../support/suite.ts"
+import { cellsOf } from "../support/rows.ts"
 
 /** The lines that the effect writes to standard error. */
 const stderrOf = <A>(effect: Effect.Effect<A>) =>
@@ -53,15 +54,12 @@ describe("the JSON log", () => {
         yield* Output.note("tributary: the warehouse is away", "Error")
       })
     )
-    assert.deepStrictEqual(
-      entries.map(({ level, message }) => [level, message]),
-      [
-        ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
-        ["ERROR", "it failed"],
-        ["INFO", "printed beside the result"],
-        ["ERROR", "tributary: the warehouse is away"]
-      ]
-    )
+    assert.deepStrictEqual(cellsOf(entries, "level", "message"), [
+      ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
+      ["ERROR", "it failed"],
+      ["INFO", "printed beside the result"],
+      ["ERROR", "tributary: the warehouse is away"]
+    ])
     assert.deepStrictEqual(entries[1]!["annotations"], { company: "north", token: "<redacted>" })
     assert.include(String(entries[1]!["cause"]), "no answer")
     for (const entry of entries) assert.strictEqual(String(entry["time"]).length, 24)

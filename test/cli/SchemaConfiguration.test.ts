@@ -6,6 +6,7 @@ import { isCancellable } from "../../src/catalogue/Resource.ts"
 import * as WarehouseCatalogue from "../../src/warehouse/WarehouseCatalogue.ts"
 import { loadText, problemsOf } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 describe("resources defined only in the configuration", () => {
   test("are added to the catalogue with the fields that their settings name", function* () {
@@ -15,16 +16,10 @@ describe("resources defined only in the configuration", () => {
     const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, resources)
     assert.strictEqual(catalogue.resources.size, serviceV2.resources.size + 2)
     const widgets = catalogue.resources.get("widgets")!
-    assert.deepStrictEqual(
-      widgets.fields.map(({ name }) => name),
-      ["id"]
-    )
+    assert.deepStrictEqual(valuesOf(widgets.fields, "name"), ["id"])
     assert.deepStrictEqual([widgets.basis, widgets.area, isCancellable(widgets)], ["configured", "", false])
     const sales = catalogue.resources.get("reports/Daily-Sales")!
-    assert.deepStrictEqual(
-      sales.fields.map(({ name }) => name),
-      ["id", "code", "cancel", "lastchangedate"]
-    )
+    assert.deepStrictEqual(valuesOf(sales.fields, "name"), ["id", "code", "cancel", "lastchangedate"])
     assert.deepStrictEqual([sales.area, sales.modifiedSince, isCancellable(sales)], ["items", true, true])
     // An inferred field named cancel does not change how lists are requested.
     assert.isFalse(

@@ -24,6 +24,7 @@ import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, failureOf, list, refuses } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
 import { test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const definition = { url: receiver, events: ["customers.created", "customers.updated"], description: "Ours" }
 const canary = "whsec_canary0123456789abcdefghijklmnopqrstuvwxyz"
@@ -258,39 +259,21 @@ describe("subscription lists", () => {
     const { attempts } = yield* subscriptions.deliveries({ id: "1", token: null })
     assert.deepInclude(attempts[0], { responseCode: null, responseBody: "", durationMs: null, delivered: false })
 
-    const wrong: ReadonlyArray<readonly [entry: Json, values: ReadonlyArray<Json>]> = [
-      [
-        shown,
-        [
-          ...[undefined, 0, 1.5].map((id) => ({ id })),
-          ...["a.created", [1]].map((events) => ({ events })),
-          { url: null },
-          { paused: null },
-          { cancel: "no" },
-          { description: 5 },
-          { disableddate: 5 },
-          { lastdeliverydate: "\0" }
-        ]
-      ],
-      [
-        entry,
-        [
-          ...[undefined, ""].map((eventid) => ({ eventid })),
-          { eventtype: "\0" },
-          { attempts: "1" },
-          { delivered: null },
-          { abandoned: undefined },
-          { entrydate: 7 }
-        ]
-      ]
+    const wrong: ReadonlyArray<readonly [entry: Json, values: Readonly<Record<string, ReadonlyArray<unknown>>>]> = [
+      [shown, { id: [undefined, 0, 1.5], events: ["a.created", [1]], url: [null], paused: [null] }],
+      [shown, { cancel: ["no"], description: [5], disableddate: [5], lastdeliverydate: ["\0"] }],
+      [entry, { eventid: [undefined, ""], eventtype: ["\0"], attempts: ["1"] }],
+      [entry, { delivered: [null], abandoned: [undefined], entrydate: [7] }]
     ]
-    for (const [right, values] of wrong) {
-      for (const value of values) {
-        const { subscriptions: other } = yield* scripted([list([{ ...right, ...value }])], once)
-        const log = Effect.asVoid(other.deliveries({ id: "1", token: null }))
-        const { reason } = yield* failureOf(right === shown ? Effect.asVoid(other.list) : log)
-        assert(reason._tag === "Malformed", JSON.stringify(value))
-        assert.include(reason.detail, Object.keys(value)[0]!)
+    for (const [right, fields] of wrong) {
+      for (const [name, values] of Object.entries(fields)) {
+        for (const value of values) {
+          const { subscriptions: other } = yield* scripted([list([{ ...right, [name]: value }])], once)
+          const log = Effect.asVoid(other.deliveries({ id: "1", token: null }))
+          const { reason } = yield* failureOf(right === shown ? Effect.asVoid(other.list) : log)
+          assert(reason._tag === "Malformed", `${name} ${JSON.stringify(value)}`)
+          assert.include(reason.detail, name)
+        }
       }
     }
   })
@@ -303,10 +286,7 @@ describe("subscription lists", () => {
       list([shown], more),
       list([{ ...shown, id: 2 }])
     ])
-    assert.deepStrictEqual(
-      (yield* subscriptions.list).map(({ id }) => id),
-      ["1", "2"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* subscriptions.list, "id"), ["1", "2"])
   })
 })
 
@@ -377,19 +357,11 @@ describe("a response without a complete subscription", () => {
   })
 
   test("makes update read the subscription again", function* () {
-    const success = [
-      answers(204),
-      answers(202),
-      answers(200, { ok: true }),
-      answers(200, { url: receiver, paused: true })
-    ]
-    for (const step of success) {
+    const changed = [{ ok: true }, { url: receiver, paused: true }].map((body) => answers(200, body))
+    for (const step of [answers(204), answers(202), ...changed]) {
       const { subscriptions, sent } = yield* scripted([step, answers(200, { ...shown, paused: true })])
       assert.isTrue((yield* subscriptions.update("1", { paused: true })).paused)
-      assert.deepStrictEqual(
-        sent.map(({ method }) => method),
-        ["PATCH", "GET"]
-      )
+      assert.deepStrictEqual(valuesOf(sent, "method"), ["PATCH", "GET"])
     }
   })
 

@@ -10,6 +10,7 @@ import { things } from "../support/tiny.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, failureOf, list, refuses } from "./ScriptedHttp.ts"
 import { test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const named = (path: string) => serviceV2.resources.get(path)!
 const children = (path: string, field: string, value: string): PageRequest => ({
@@ -30,17 +31,14 @@ describe("a filtered page request", () => {
     yield* connector.page(children("apbilllines", "jobid", "7"))
     yield* connector.page(children("payments", "externalid", "a b&c"))
     yield* connector.page({ ...children("invoicelines", "invoiceid", "7"), since: "2026-01-01T00:00:00Z" })
-    assert.deepStrictEqual(
-      sent.map(({ path }) => path),
-      [
-        "/payments?limit=50&invoiceid=7&cancel=any",
-        "/payments?limit=50&invoiceid=7&cancel=any&cursor=c",
-        "/payments?limit=50&invoiceid=7&cancel=any",
-        "/apbilllines?limit=50&jobid=7",
-        "/payments?limit=50&externalid=a%20b%26c&cancel=any",
-        "/invoicelines?limit=50&invoiceid=7&modifiedsince=2026-01-01T00%3A00%3A00Z"
-      ]
-    )
+    assert.deepStrictEqual(valuesOf(sent, "path"), [
+      "/payments?limit=50&invoiceid=7&cancel=any",
+      "/payments?limit=50&invoiceid=7&cancel=any&cursor=c",
+      "/payments?limit=50&invoiceid=7&cancel=any",
+      "/apbilllines?limit=50&jobid=7",
+      "/payments?limit=50&externalid=a%20b%26c&cancel=any",
+      "/invoicelines?limit=50&invoiceid=7&modifiedsince=2026-01-01T00%3A00%3A00Z"
+    ])
   })
 
   test("dies if the resource does not offer the filter exactly", function* () {

@@ -8,6 +8,7 @@ import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
 import { ask, unconnected, warehouse } from "./asking.ts"
 import { suite, test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const at = (minute: number, second = 0): Date => new Date(Date.UTC(2026, 0, 1, 12, minute, second))
 const options: ChartOptions = { id: "one", from: at(0), to: at(60), gapMs: 40_000 }
@@ -37,10 +38,7 @@ describe("the budget chart", () => {
       point(at(1, 30), { refusals: 2, isPaused: true, allowed: 75 }),
       point(at(1, 45), { refusals: 3, allowed: 75 })
     ]
-    assert.deepStrictEqual(
-      refusalsOf(points).map(({ refusals }) => refusals),
-      [2, 1]
-    )
+    assert.deepStrictEqual(valuesOf(refusalsOf(points), "refusals"), [2, 1])
     const svg = yield* drawn(points)
     assert.lengthOf(svg.match(/<text class="refused"/g)!, 2)
     assert.lengthOf(svg.match(/<rect\s+class="paused"/g)!, 1)

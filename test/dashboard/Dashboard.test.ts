@@ -26,16 +26,9 @@ const hostile = `odd "><script>alert(1)</script>/name & more`
 const resources = ["things", hostile, ...Array.from({ length: 18 }, (_, index) => `widgets${index + 3}`)]
 const companies = [shownCompany("north", 1n), shownCompany("<b>south</b>", 2n), shownCompany("new", 3n)]
 
-const warehouse = Layer.effectDiscard(
-  seed(
-    [
-      ["north", 1],
-      ["<b>south</b>", 2]
-    ],
-    resources,
-    400
-  )
-).pipe(Layer.provideMerge(layerPages))
+const warehouse = Layer.effectDiscard(seed(Object.entries({ north: 1, "<b>south</b>": 2 }), resources, 400)).pipe(
+  Layer.provideMerge(layerPages)
+)
 
 const at = (company: string, resource: string) =>
   `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`

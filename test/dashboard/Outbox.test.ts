@@ -10,6 +10,7 @@ import { ask, unconnected, warehouse } from "./asking.ts"
 import { nextOf } from "./markup.ts"
 import { makeStand, stand } from "./quarantined.ts"
 import { suite } from "../support/suite.ts"
+import { cellsOf, valuesOf } from "../support/rows.ts"
 
 const noAnswer = Effect.fail(
   new SourceError({
@@ -154,22 +155,16 @@ suite("the retry of a push", stand, (test) => {
     })
     const states = sql<{ state: string; outcome: string | null }>`
         select state, outcome from tributary.outbox where push_id = ${push!.id} order by line`
-    assert.deepStrictEqual(
-      (yield* states).map(({ state }) => state),
-      ["rejected", "rejected"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* states, "state"), ["rejected", "rejected"])
     const done = yield* ask(routes, [company], "/do/push-retry", fields)
     assert.strictEqual(done.to, `/outbox/pushes/${push!.id}`)
     assert.match(done.said!, /^2 rows of push \d+ are sent again/)
     const finished = sql<{ at: Date | null }>`select finished_at as at from tributary.pushes where id = ${push!.id}`
     yield* finished.pipe(Effect.repeat({ until: ([row]) => row!.at !== null, times: 50_000 }))
     // The wrong one is refused again.
-    assert.deepStrictEqual(
-      (yield* states).map(({ state, outcome }) => [state, outcome]),
-      [
-        ["done", "created"],
-        ["rejected", null]
-      ]
-    )
+    assert.deepStrictEqual(cellsOf(yield* states, "state", "outcome"), [
+      ["done", "created"],
+      ["rejected", null]
+    ])
   })
 })

@@ -87,14 +87,7 @@ suite("the overview", layerPages, (test) => {
   })
 
   test("lists each problem once, the worst first, with the page where it is solved", function* () {
-    yield* seed(
-      [
-        ["north", 1],
-        ["south", 2]
-      ],
-      resources,
-      600
-    )
+    yield* seed(Object.entries({ north: 1, south: 2 }), resources, 600)
     for (const statement of problems) yield* run(statement)
     yield* write
     const url = yield* showing(companies)

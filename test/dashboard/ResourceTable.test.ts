@@ -20,14 +20,7 @@ const cellOf = (row: string, heading: string): string =>
   new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
 suite("the table of resources", layerPages, (test) => {
   test("shows 300 resources in parts of 50, each once, in small pages", function* () {
-    yield* seed(
-      [
-        ["north", 1],
-        ["south", 2]
-      ],
-      resources,
-      9_000
-    )
+    yield* seed(Object.entries({ north: 1, south: 2 }), resources, 9_000)
     yield* write
     const url = yield* showing(companies)
     const parts = yield* partsOf("/resources", (path) => ask(`${url}${path}`))

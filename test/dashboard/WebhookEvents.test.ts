@@ -10,6 +10,7 @@ import { clockIs } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 import { partsOf } from "./markup.ts"
 import { suite } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const companies = [unconnected("north"), unconnected("south")]
 
@@ -28,10 +29,7 @@ suite("the list of events", warehouse, (test) => {
         const found = yield* WebhookDetails.events(search, null, null, 10_000)
         const expected = yield* sql<{ id: bigint }>`
             select id from tributary.inbox where received_at >= ${since} and received_at < ${until} order by id desc`
-        assert.deepStrictEqual(
-          found.map(({ id }) => id),
-          expected.map(({ id }) => id)
-        )
+        assert.deepStrictEqual(valuesOf(found, "id"), valuesOf(expected, "id"))
         const { rows } = yield* WebhookDetails.resources(search)
         const counted = yield* sql<{ resource: string | null; events: number; records: number }>`
             select resource, count(*)::int as events, count(distinct (company, record_id))::int as records from tributary.inbox

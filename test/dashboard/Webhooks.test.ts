@@ -1,5 +1,5 @@
 /** The webhooks page and its actions, against Postgres and the reference server in process. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -61,82 +61,77 @@ const put = Effect.fnUntraced(function* (
             case when ${state}::text <> 'pending' then tributary.now() end)`
 })
 
-describe("the webhooks page", () => {
-  suite("with a warehouse and a source", warehouse, (test) => {
-    test("replays one dead letter, or all of a company", function* () {
-      const { name, company } = yield* stand()
-      const sql = yield* SqlClient.SqlClient
-      for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead_letter" })
-      yield* put(name, "d", { state: "done" })
-      yield* put("another", "e", { state: "dead_letter" })
-      const waiting = sql<{ id: string }>`
-          select event_id as id from tributary.inbox where company in (${name}, 'another') and state = 'pending' order by id`
-      const confirm = yield* ask(routes, [company], `/confirm/replay?company=${name}&event=b`)
-      assert.include(confirm.text, `<input type="hidden" name="event" value="b" />`)
-      const one = yield* ask(routes, [company], "/do/replay", { company: name, event: "b" })
-      assert.deepStrictEqual(
-        [one.to, one.said],
-        ["/webhooks", `1 event of company ${name} waits to be processed again.`]
-      )
-      assert.deepStrictEqual(yield* waiting, [{ id: "b" }])
-      const settled = yield* ask(routes, [company], "/do/replay", { company: name, event: "d" })
-      assert.strictEqual(settled.said, "That event is no longer a dead letter, so nothing was changed.")
-      const all = yield* ask(routes, [company], "/do/replay", { company: name })
-      assert.strictEqual(all.said, `2 events of company ${name} wait to be processed again.`)
-      assert.deepStrictEqual(yield* waiting, [{ id: "a" }, { id: "b" }, { id: "c" }])
-      const stranger = yield* Effect.flip(ask(routes, [company], "/do/replay", { company: "another" }))
-      assert.deepInclude(stranger, { _tag: "PageError", status: 404 })
-    })
+suite("the webhooks page", warehouse, (test) => {
+  test("replays one dead letter, or all of a company", function* () {
+    const { name, company } = yield* stand()
+    const sql = yield* SqlClient.SqlClient
+    for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead_letter" })
+    yield* put(name, "d", { state: "done" })
+    yield* put("another", "e", { state: "dead_letter" })
+    const waiting = sql<{ id: string }>`
+        select event_id as id from tributary.inbox where company in (${name}, 'another') and state = 'pending' order by id`
+    const confirm = yield* ask(routes, [company], `/confirm/replay?company=${name}&event=b`)
+    assert.include(confirm.text, `<input type="hidden" name="event" value="b" />`)
+    const one = yield* ask(routes, [company], "/do/replay", { company: name, event: "b" })
+    assert.deepStrictEqual([one.to, one.said], ["/webhooks", `1 event of company ${name} waits to be processed again.`])
+    assert.deepStrictEqual(yield* waiting, [{ id: "b" }])
+    const settled = yield* ask(routes, [company], "/do/replay", { company: name, event: "d" })
+    assert.strictEqual(settled.said, "That event is no longer a dead letter, so nothing was changed.")
+    const all = yield* ask(routes, [company], "/do/replay", { company: name })
+    assert.strictEqual(all.said, `2 events of company ${name} wait to be processed again.`)
+    assert.deepStrictEqual(yield* waiting, [{ id: "a" }, { id: "b" }, { id: "c" }])
+    const stranger = yield* Effect.flip(ask(routes, [company], "/do/replay", { company: "another" }))
+    assert.deepInclude(stranger, { _tag: "PageError", status: 404 })
+  })
 
-    test("pauses, resumes and tests a subscription, and reports the result", function* () {
-      const { company, fields, state } = yield* stand()
-      const shown = Effect.map(ask(routes, [company], "/webhooks"), ({ read }) => read)
-      const act = (what: string) => Effect.map(ask(routes, [company], `/do/${what}`, fields), ({ said }) => said)
-      const confirm = yield* ask(routes, [company], address("/confirm/subscription-pause", fields))
-      assert.include(confirm.read, "drops the events that fire meanwhile")
-      assert.strictEqual(yield* act("subscription-pause"), `Subscription ${fields.subscription} is paused.`)
-      assert.include(yield* shown, `Subscription ${fields.subscription} paused`)
-      assert.strictEqual(yield* act("subscription-resume"), `Subscription ${fields.subscription} is active.`)
-      assert.include(yield* shown, `Subscription ${fields.subscription} active`)
-      assert.include(yield* shown, "Last test never")
-      assert.match((yield* act("subscription-test"))!, /^The test event was delivered: the receiver answered 204 after/)
-      assert.match(yield* shown, /Last test succeeded/)
-      state.status = 500
-      assert.match(
-        (yield* act("subscription-test"))!,
-        /^The test event was not delivered: the receiver answered 500 after/
-      )
-      const failed = yield* shown
-      assert.match(failed, /Last test failed .*: the receiver answered 500/)
-      assert.include(failed, `Subscription ${fields.subscription} active, the last test failed`)
-      assert.include(failed, "the last test of 1 subscription failed")
-      assert.include(failed, "events may be missing")
-      const unknown = yield* ask(routes, [company], "/do/subscription-pause", { ...fields, subscription: "999" })
-      assert.match(unknown.said!, /there is no subscription 999 of this token\. What to do: /)
-    })
+  test("pauses, resumes and tests a subscription, and reports the result", function* () {
+    const { company, fields, state } = yield* stand()
+    const shown = Effect.map(ask(routes, [company], "/webhooks"), ({ read }) => read)
+    const act = (what: string) => Effect.map(ask(routes, [company], `/do/${what}`, fields), ({ said }) => said)
+    const confirm = yield* ask(routes, [company], address("/confirm/subscription-pause", fields))
+    assert.include(confirm.read, "drops the events that fire meanwhile")
+    assert.strictEqual(yield* act("subscription-pause"), `Subscription ${fields.subscription} is paused.`)
+    assert.include(yield* shown, `Subscription ${fields.subscription} paused`)
+    assert.strictEqual(yield* act("subscription-resume"), `Subscription ${fields.subscription} is active.`)
+    assert.include(yield* shown, `Subscription ${fields.subscription} active`)
+    assert.include(yield* shown, "Last test never")
+    assert.match((yield* act("subscription-test"))!, /^The test event was delivered: the receiver answered 204 after/)
+    assert.match(yield* shown, /Last test succeeded/)
+    state.status = 500
+    assert.match(
+      (yield* act("subscription-test"))!,
+      /^The test event was not delivered: the receiver answered 500 after/
+    )
+    const failed = yield* shown
+    assert.match(failed, /Last test failed .*: the receiver answered 500/)
+    assert.include(failed, `Subscription ${fields.subscription} active, the last test failed`)
+    assert.include(failed, "the last test of 1 subscription failed")
+    assert.include(failed, "events may be missing")
+    const unknown = yield* ask(routes, [company], "/do/subscription-pause", { ...fields, subscription: "999" })
+    assert.match(unknown.said!, /there is no subscription 999 of this token\. What to do: /)
+  })
 
-    test("shows the source's own delivery log on request, with escaped responses", function* () {
-      const { name, company, id, state, deliver, requests } = yield* stand()
-      state.status = 503
-      state.body = hostile
-      yield* deliver
-      const page = yield* ask(routes, [company], `/webhooks/${name}/${id}/deliveries`)
-      assert.isFalse(page.isLive)
-      assert.isTrue(requests.some(({ path }) => path.includes("deliveries")))
-      assert.match(page.read, /salesmen\.created .* failed 1 503/)
-      assert.isFalse(holdsHostile(page.text))
-      assert.include(page.text, "&lt;script&gt;")
-      const unknown = yield* ask(routes, [company], `/webhooks/${name}/999/deliveries`)
-      assert.include(unknown.read, "there is no subscription 999")
-    })
+  test("shows the source's own delivery log on request, with escaped responses", function* () {
+    const { name, company, id, state, deliver, requests } = yield* stand()
+    state.status = 503
+    state.body = hostile
+    yield* deliver
+    const page = yield* ask(routes, [company], `/webhooks/${name}/${id}/deliveries`)
+    assert.isFalse(page.isLive)
+    assert.isTrue(requests.some(({ path }) => path.includes("deliveries")))
+    assert.match(page.read, /salesmen\.created .* failed 1 503/)
+    assert.isFalse(holdsHostile(page.text))
+    assert.include(page.text, "&lt;script&gt;")
+    const unknown = yield* ask(routes, [company], `/webhooks/${name}/999/deliveries`)
+    assert.include(unknown.read, "there is no subscription 999")
+  })
 
-    test("counts only the events of the chosen company by hour", function* () {
-      yield* put("alone-1", "t1", { state: "done" })
-      yield* put("alone-2", "t2", { state: "skipped" })
-      const both = [unconnected("alone-1"), unconnected("alone-2")]
-      const { read } = yield* ask(routes, both, "/webhooks?company=alone-1")
-      assert.match(read, /Events received in the last 24 hours: 1 done\./)
-      assert.match((yield* ask(routes, both, "/webhooks")).read, /in the last 24 hours: \d+ done, [^.]*skipped/)
-    })
+  test("counts only the events of the chosen company by hour", function* () {
+    yield* put("alone-1", "t1", { state: "done" })
+    yield* put("alone-2", "t2", { state: "skipped" })
+    const both = [unconnected("alone-1"), unconnected("alone-2")]
+    const { read } = yield* ask(routes, both, "/webhooks?company=alone-1")
+    assert.match(read, /Events received in the last 24 hours: 1 done\./)
+    assert.match((yield* ask(routes, both, "/webhooks")).read, /in the last 24 hours: \d+ done, [^.]*skipped/)
   })
 })

@@ -8,11 +8,11 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
-import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import type { Database } from "../../src/postgres/Database.ts"
 import { writeTimes } from "../../src/web/Times.ts"
 import { clientOf, networkOf } from "../client/ServerHttp.ts"
 import { server } from "../reference-server/support.ts"
+import { shownCompany } from "../support/pages.ts"
 import { layerPages } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
 
@@ -56,33 +56,21 @@ export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
   return { ...running, requests: network.requests, state, company }
 }
 
-/** How refused rows of a push are sent again. */
-export const pushDefault: ShownCompany["push"] = {
-  batchRecordsMax: 200,
-  useBatch: true,
-  keyAgeMax: Duration.hours(20),
-  concurrency: 2
-}
+const unexpected = () => Effect.die("unexpected request")
 
 /** A company whose source gets no requests. */
 export const unconnected = (name: string, more: Partial<ShownCompany> = {}): ShownCompany => ({
-  name,
-  fingerprint: "0".repeat(64),
-  receivesAt: null,
-  push: pushDefault,
+  ...shownCompany(name, 0n),
   connector: {
     catalogue: serviceV2,
-    identify: Effect.die("unexpected request"),
-    page: () => Effect.die("unexpected request"),
-    rawPage: () => Effect.die("unexpected request"),
-    get: () => Effect.die("unexpected request"),
-    write: () => Effect.die("unexpected request"),
+    identify: unexpected(),
+    page: unexpected,
+    rawPage: unexpected,
+    get: unexpected,
+    write: unexpected,
     usage: Effect.succeed({ requests: 0, retries: 0, rateLimited: 0, bytes: 0 })
   },
-  tables: Effect.succeed(new Map()),
-  engine: engineDefault,
   batchRecordsMax: 2_500,
-  events: [],
   ...more
 })
 

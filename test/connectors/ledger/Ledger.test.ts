@@ -16,6 +16,7 @@ import { flowing } from "../../support/until.ts"
 import { entries } from "./catalogue.ts"
 import { makeLedger } from "./LedgerConnector.ts"
 import { LedgerServer } from "./LedgerServer.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const table = tableOf(entries)
 
@@ -149,10 +150,7 @@ describe("a second connector", () => {
         assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
 
         const updated = yield* world.push("update", { reference: "n1", amount: "2.0000" })
-        assert.deepStrictEqual(
-          updated.map(({ outcome }) => outcome),
-          ["updated"]
-        )
+        assert.deepStrictEqual(valuesOf(updated, "outcome"), ["updated"])
         assert.strictEqual(server.entries.get(8)?.amount, "2.0000")
         assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
       })

@@ -7,6 +7,7 @@ import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
 import { certificate } from "../../../support/certificate.ts"
 import { rejection, thrownBy, useReference } from "./support.ts"
+import { cellsOf, valuesOf } from "../../../support/rows.ts"
 
 const sdk = useReference()
 
@@ -220,10 +221,7 @@ describe("a retry", () => {
     assert.strictEqual(failure.isOutcomeUnknown, true)
     const later = await sdk.client({ token })
     const made = await later.shiptos.create(input, { idempotencyKey: failure.idempotencyKey! })
-    assert.deepStrictEqual(
-      (await later.shiptos.list().toArray()).map(({ id }) => id),
-      [made.id]
-    )
+    assert.deepStrictEqual(valuesOf(await later.shiptos.list().toArray(), "id"), [made.id])
     const reused = await failureOf(
       later.shiptos.create({ ...input, name: "x" }, { idempotencyKey: failure.idempotencyKey! })
     )
@@ -243,25 +241,19 @@ describe("a batch", () => {
     ]
     const { items, failures, idempotencyKey } = await client.customers.batch(inputs, { idempotencyKey: "import-1" })
     assert.strictEqual(idempotencyKey, "import-1")
-    assert.deepStrictEqual(
-      items.map(({ index, status }) => [index, status]),
-      [
-        [0, "created"],
-        [1, "rejected"],
-        [2, "rejected"],
-        [3, "created"]
-      ]
-    )
+    assert.deepStrictEqual(cellsOf(items, "index", "status"), [
+      [0, "created"],
+      [1, "rejected"],
+      [2, "rejected"],
+      [3, "created"]
+    ])
     assert.deepStrictEqual(
       failures.map((one) => (one.status === "rejected" ? one.error.code : one.status)),
       ["duplicate", "invalid_type"]
     )
     // The same call again: the first answer.
     const again = await client.customers.batch(inputs, { idempotencyKey: "import-1" })
-    assert.deepStrictEqual(
-      again.items.map(({ status }) => status),
-      items.map(({ status }) => status)
-    )
+    assert.deepStrictEqual(valuesOf(again.items, "status"), valuesOf(items, "status"))
     assert.strictEqual((await client.customers.list().toArray()).length, 3)
   })
 

@@ -7,6 +7,7 @@ import { stripTypeScriptTypes } from "node:module"
 import { promisify } from "node:util"
 import { afterAll, assert, describe, it } from "vitest"
 import { useReference } from "./support.ts"
+import { valuesOf } from "../../../support/rows.ts"
 
 const sdk = useReference()
 const root = fileURLToPath(new URL("../../../..", import.meta.url))
@@ -47,10 +48,7 @@ describe("the page of the client", () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it("has programs that compile, and print what they show", { timeout: 120_000 }, async () => {
-    assert.deepStrictEqual(
-      programs.map(({ name }) => name),
-      ["invoices", "changes", "errors", "webhooks"]
-    )
+    assert.deepStrictEqual(valuesOf(programs, "name"), ["invoices", "changes", "errors", "webhooks"])
     write()
     const compiler = join(root, "node_modules/typescript/bin/tsc")
     const compiled = await run(process.execPath, [compiler, "-p", folder]).catch((error: { stdout?: string }) => error)

@@ -4,6 +4,7 @@ import { inspect } from "node:util"
 import { assert, describe, it } from "vitest"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
 import { rejection, thrownBy, useReference } from "./support.ts"
+import { valuesOf } from "../../../support/rows.ts"
 
 const sdk = useReference()
 
@@ -118,10 +119,7 @@ describe("subscriptions", () => {
     const url = "https://receiver.example.com/hooks"
     const { subscription, secret: shown } = await client.webhooks.create({ url, events: ["orders.created"] })
     assert.isAbove(shown.length, 10)
-    assert.deepStrictEqual(
-      (await client.webhooks.list()).map(({ id }) => id),
-      [subscription.id]
-    )
+    assert.deepStrictEqual(valuesOf(await client.webhooks.list(), "id"), [subscription.id])
     const changed = await client.webhooks.update(subscription.id, { paused: true, events: ["orders.updated"] })
     assert.deepStrictEqual([changed.paused, changed.events], [true, ["orders.updated"]])
     const rotated = await client.webhooks.rotateSecret(subscription.id, "whsec_a-new-secret-of-mine-0123456789")
@@ -141,10 +139,7 @@ describe("subscriptions", () => {
     const fault = { kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 }
     await sdk.control("POST", "/faults", { rules: [fault] })
     const { subscription } = await client.webhooks.create(webhook)
-    assert.deepStrictEqual(
-      (await client.webhooks.list()).map(({ id }) => id),
-      [subscription.id]
-    )
+    assert.deepStrictEqual(valuesOf(await client.webhooks.list(), "id"), [subscription.id])
     const hasty = await sdk.client({ maxAttempts: 1 })
     await sdk.control("POST", "/faults", { rules: [fault] })
     const lost = await rejection(hasty.webhooks.create(webhook))
