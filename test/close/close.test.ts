@@ -4,7 +4,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { inspect } from "node:util"
 import { join } from "node:path"
-import { inflateSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
 import * as Chain from "../../src/close/Chain.ts"
 import { findingsOf } from "../../src/close/Close.ts"
@@ -13,6 +12,7 @@ import * as Files from "../../src/close/Files.ts"
 import * as Pdf from "../../src/close/Pdf.ts"
 import * as Period from "../../src/close/Period.ts"
 import * as Signature from "../../src/close/Signature.ts"
+import { pagesOf } from "../support/pdf.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-close-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -215,31 +215,11 @@ describe("the chain of closes", () => {
 })
 
 describe("the pages", () => {
-  /** The texts of each page, from the streams of the file. */
-  const textOf = (pdf: Uint8Array): ReadonlyArray<string> => {
-    const bytes = Buffer.from(pdf)
-    const pages: Array<string> = []
-    for (
-      let at = bytes.indexOf("stream\n");
-      at >= 0;
-      at = bytes.indexOf("stream\n", bytes.indexOf("endstream", at) + 9)
-    ) {
-      const inflated = inflateSync(bytes.subarray(at + 7, bytes.indexOf("endstream", at))).toString("latin1")
-      const text = [...inflated.matchAll(/\[(.*?)\] TJ/g)]
-        .map(([, parts]) =>
-          [...parts!.matchAll(/<([0-9a-f]+)>/g)].map(([, hex]) => Buffer.from(hex!, "hex").toString("latin1")).join("")
-        )
-        .join("\n")
-      if (text !== "") pages.push(text)
-    }
-    return pages
-  }
-
   it("repeat the head of a table, and show the state, the sums and the key", async () => {
     const key = Signature.loadKey(join(folder, "pages.pem"))
     const resources = Array.from({ length: 120 }, (_, index) => resourceOf(`things${index}`))
     const document = Signature.sign({ ...content, resources, state: "differences", findings: ["2 things differ"] }, key)
-    const pages = textOf(await Pdf.render(document))
+    const pages = pagesOf(await Pdf.render(document))
     assert.isAbove(pages.length, 2)
     const all = pages.join("\n")
     for (const text of [

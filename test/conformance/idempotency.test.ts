@@ -47,8 +47,7 @@ describe("a repeated request with one key", () => {
       const key = randomUUID()
       const first = await c.post(`/${path}`, payload, keyed(key))
       succeeded(first, 201)
-      replayed(await c.post(`/${path}`, payload, keyed(key)), first)
-      replayed(await c.post(`/${path}`, payload, keyed(key)), first)
+      for (const _ of [1, 2]) replayed(await c.post(`/${path}`, payload, keyed(key)), first)
       assert.lengthOf(await c.list(`/${path}?externalid=${payload.externalid}`), 1)
     })
   }
@@ -240,22 +239,11 @@ describe("the store of responses (B-08)", () => {
 
   it("[B-12][EP-02][B-08] returns by its key a response that was lost on the way", async (c) => {
     await control("POST", "/faults", { rules: [{ method: "POST", kind: "dropResponse", times: 1 }] })
-    let lost = false
-    try {
-      await c.send({
-        method: "POST",
-        path: "/rmareturns",
-        body: { externalid: "once" },
-        headers: keyed("k"),
-        faulty: true,
-        timeoutMs: 5000
-      })
-    } catch {
-      lost = true
-    }
-    assert.isTrue(lost, "no answer arrived")
+    const body = { externalid: "once" }
+    const sent = { method: "POST", path: "/rmareturns", body, headers: keyed("k"), faulty: true, timeoutMs: 5000 }
+    assert.isNull(await c.send(sent).catch(() => null), "no answer arrived")
     assert.lengthOf(await c.list("/rmareturns"), 1)
-    const again = await c.post("/rmareturns", { externalid: "once" }, keyed("k"))
+    const again = await c.post("/rmareturns", body, keyed("k"))
     assert.strictEqual(succeeded(again, 201)["externalid"], "once")
     assert.strictEqual(again.headers["idempotent-replayed"], "true")
     assert.lengthOf(await c.list("/rmareturns"), 1)

@@ -17,18 +17,12 @@ import {
   succeeded,
   thaw,
   useServer,
-  type Company,
-  type Row
+  type Company
 } from "./harness.ts"
-import { RESOURCES, shownRecord, target } from "./resources.ts"
-import { makeSalesman } from "./world.ts"
+import { putRows, RESOURCES, shownRecord, target } from "./resources.ts"
+import { makeSalesman, putSalesmen } from "./world.ts"
 
 useServer()
-
-async function salesmen(c: Company, count: number): Promise<number[]> {
-  const records = Array.from({ length: count }, (_, i) => ({ name: `Person ${i}` }))
-  return ids(await c.put("salesmen", records))
-}
 
 describe("a list", () => {
   for (const each of RESOURCES) {
@@ -96,7 +90,7 @@ describe("a list", () => {
 
 describe("the pages of a list", () => {
   it("[A-03][A-10][LIM-13] have a limit from 1 to 250, by default 100, as the envelope states", async (c) => {
-    const made = await salesmen(c, 251)
+    const made = await putSalesmen(c, 251)
     for (const [search, limit] of [
       ["", 100],
       ["?limit=1", 1],
@@ -117,7 +111,7 @@ describe("the pages of a list", () => {
   })
 
   it("[A-01][A-02][A-04] return every record once by cursor, for any page size, and end with the last record", async (c) => {
-    const made = await salesmen(c, 23)
+    const made = await putSalesmen(c, 23)
     for (const limit of [1, 2, 7, 11, 22, 23, 24]) {
       const pages = await c.pages(`/salesmen?limit=${limit}`)
       assert.deepEqual(ids(pages.flatMap(({ data }) => data)), made, `limit ${limit}`)
@@ -135,10 +129,10 @@ describe("the pages of a list", () => {
   })
 
   it("[A-02][A-04] neither skip nor repeat a record while others appear or disappear", async (c) => {
-    const made = await salesmen(c, 10)
+    const made = await putSalesmen(c, 10)
     const first = page(await c.get("/salesmen?limit=3"))
     for (const id of made.slice(1, 3)) await control("POST", "/remove", { company: c.id, resource: "salesmen", id })
-    const added = await salesmen(c, 1)
+    const added = await putSalesmen(c, 1)
     const seen = ids((await c.pages("/salesmen?limit=3", first)).flatMap(({ data }) => data))
     assert.deepEqual(
       seen.filter((id) => !added.includes(id)),
@@ -168,7 +162,7 @@ describe("the pages of a list", () => {
   })
 
   it("[A-02] reject a cursor that the server did not issue", async (c) => {
-    await salesmen(c, 3)
+    await putSalesmen(c, 3)
     for (const cursor of ["garbage", "0", "-1", "null", "{}", "x".repeat(5000)]) {
       const answer = await c.get(`/salesmen?limit=1&cursor=${encodeURIComponent(cursor)}`)
       assert.strictEqual(answer.status, 400, `cursor ${cursor.slice(0, 40)}: ${answer.text}`)
@@ -176,8 +170,8 @@ describe("the pages of a list", () => {
   })
 
   it("[GEN-06] never show another company's records through its cursor", async (a, b) => {
-    await salesmen(a, 3)
-    const ofB = await salesmen(b, 3)
+    await putSalesmen(a, 3)
+    const ofB = await putSalesmen(b, 3)
     const { next } = page(await a.get("/salesmen?limit=1"))
     const answer = await b.get(`/salesmen?limit=250&cursor=${encodeURIComponent(String(next))}`)
     if (answer.status === 200) assert.isTrue(ids(page(answer).data).every((id) => ofB.includes(id)))
@@ -209,12 +203,6 @@ async function listIds(c: Company, path: string, params: Record<string, string |
   return ids(await c.list(`/${path}${query({ limit: 250, ...params })}`))
 }
 
-/** Inserts rows directly into the store. The shared terms need keys of their own. */
-async function put(c: Company, path: string, records: readonly Row[]): Promise<number[]> {
-  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("flt"), ...each })) : records
-  return ids(await c.put(path, named))
-}
-
 /** The documented filters, each with its field. */
 const FILTERS = RESOURCES.flatMap(({ path, filters, fields, facts }) =>
   filters.map(({ name, match }) => {
@@ -229,7 +217,7 @@ describe("a filter on an id", () => {
     it(`[EP-17][A-10][A-16][${fact}] matches the id exactly: ${path}, ${filter}`, async (c) => {
       const [one, two] =
         field.pair === undefined ? [11, 111] : [(await target(c, field)).id, (await target(c, field)).id]
-      const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
+      const [a, b, , d] = await putRows(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
       assert.deepEqual(await listIds(c, path, { [filter]: one }), [a, d])
       assert.deepEqual(await listIds(c, path, { [filter]: two }), [b])
       assert.deepEqual(await listIds(c, path, { [filter]: 999_999_999 }), [])
@@ -239,7 +227,7 @@ describe("a filter on an id", () => {
   }
 
   it("[EP-17] combines with other filters", async (c) => {
-    const [, b] = await put(c, "shipments", [
+    const [, b] = await putRows(c, "shipments", [
       { orderid: 1, locationid: null },
       { orderid: 1, externalid: "x" },
       { orderid: 2, externalid: "x" }
@@ -252,7 +240,7 @@ describe("a partial filter", () => {
   for (const { path, filter, fact } of FILTERS.filter((each) => each.match === "partial")) {
     it(`[EP-17][${fact}] matches a part in any case: ${path}, ${filter}`, async (c) => {
       const tag = fresh("t")
-      const [start, middle, end, other] = await put(c, path, [
+      const [start, middle, end, other] = await putRows(c, path, [
         { [filter]: `${tag}Blue one` },
         { [filter]: `a ${tag}BLUE b` },
         { [filter]: `in ${tag}blue` },
@@ -267,7 +255,7 @@ describe("a partial filter", () => {
     it(`[EP-17][A-16] matches each special character literally, letters beyond ASCII in any case, and no wildcard: ${path}, ${filter}`, async (c) => {
       const tag = fresh("s")
       const signs = ["10%", "a_b", "c*", "(d", "e\\f", "g.h", "[i]", "j'k", 'l"m', "n+o", "ö", " Zoë Ärger"]
-      const made = await put(c, path, [
+      const made = await putRows(c, path, [
         ...signs.map((sign) => ({ [filter]: `${tag}${sign}z` })),
         ...["10xz", "axbz", "cccz", "dz", "efz", "gxhz", "iz", "jkz"].map((decoy) => ({ [filter]: tag + decoy }))
       ])
@@ -284,7 +272,7 @@ describe("an exact text filter", () => {
   for (const { path, filter: name, fact } of exact) {
     it(`[A-17][A-18][${fact}] is case-sensitive on ${path}.${name}`, async (c) => {
       const codes = ["GND", "gnd", "GND2", ""].map((value) => ({ [name]: value }))
-      const [upper, , , blank] = await put(c, path, codes)
+      const [upper, , , blank] = await putRows(c, path, codes)
       assert.deepEqual(await listIds(c, path, { [name]: "GND" }), [upper])
       assert.deepEqual(await listIds(c, path, { [name]: "GN" }), [])
       assert.deepEqual(await listIds(c, path, { [name]: "" }), [blank])
@@ -292,7 +280,7 @@ describe("an exact text filter", () => {
   }
 
   it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] accepts true or false on teamprojectreminders.status", async (c) => {
-    const [pending, done] = await put(c, "teamprojectreminders", [{ status: false }, { status: true }])
+    const [pending, done] = await putRows(c, "teamprojectreminders", [{ status: false }, { status: true }])
     assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "false" }), [pending])
     assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "true" }), [done])
     for (const value of ["1", "yes", "", "TRUE", "done"]) {
@@ -311,7 +299,7 @@ describe("an exact text filter", () => {
         `${tag} ключ/键?&=%+#`,
         `${tag}\ttab\nline`
       ]
-      const made = await put(
+      const made = await putRows(
         c,
         path,
         keys.map((externalid) => ({ externalid }))
@@ -333,7 +321,7 @@ describe("the cancel filter", () => {
       : "[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21]"
     it(`${facts}[A-10][A-16] ${cancel ? "hides cancelled rows by default" : "is accepted without effect"}: ${path}`, async (c) => {
       const externalid = fresh("cx")
-      const [live, dead] = await put(c, path, [{ externalid }, { externalid, ...(cancel ? { cancel } : {}) }])
+      const [live, dead] = await putRows(c, path, [{ externalid }, { externalid, ...(cancel ? { cancel } : {}) }])
       const shown = cancel ? [live] : [live, dead]
       assert.deepEqual(await listIds(c, path, { externalid }), shown)
       assert.deepEqual(await listIds(c, path, { externalid, cancel: "false" }), shown)
@@ -349,7 +337,7 @@ describe("the cancel filter", () => {
 
   it("[FIELD-13][GEN-09] does not prevent the retrieve of a cancelled row", async (c) => {
     for (const path of ["shipments", "payments", "rmareturns", "salesmen", "invoiceterms"]) {
-      const [id] = await put(c, path, [{ cancel: true }])
+      const [id] = await putRows(c, path, [{ cancel: true }])
       const record = await c.read(path, id as number)
       assert.strictEqual(record["cancel"], true)
     }

@@ -25,19 +25,13 @@ import {
   type Company,
   type Row
 } from "./harness.ts"
-import { CHANGE, RESOURCES, shownRecord } from "./resources.ts"
+import { CHANGE, putRows, RESOURCES, shownRecord } from "./resources.ts"
 import { makeDraft, makeOrder, type Order } from "./world.ts"
 
 useServer()
 afterAll(thaw)
 
 const polled = RESOURCES.filter((each) => each.modifiedsince)
-
-/** Inserts rows directly into the store at this instant. The shared terms need keys of their own. */
-async function put(c: Company, path: string, records: readonly Row[], at: string): Promise<number[]> {
-  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("ms"), ...each })) : records
-  return ids(await c.put(path, named, at))
-}
 
 /** Reads every page since an instant, and returns the rows of this test only. */
 async function since(
@@ -70,9 +64,9 @@ for (const each of polled) {
   describe(`polling ${path} with modifiedsince`, () => {
     it("[EP-16][A-04][A-06] includes the given instant, to the microsecond, ordered by lastchangedate, then id", async (c) => {
       const base = await ago(3)
-      const [late] = await put(c, path, [{}], stamp(base + 3n))
-      const [early] = await put(c, path, [{}], stamp(base + 1n))
-      const [tieA, tieB] = await put(c, path, [{}, {}], stamp(base + 2n))
+      const [late] = await putRows(c, path, [{}], stamp(base + 3n))
+      const [early] = await putRows(c, path, [{}], stamp(base + 1n))
+      const [tieA, tieB] = await putRows(c, path, [{}, {}], stamp(base + 2n))
       const mine = [early, tieA, tieB, late] as number[]
       assert.deepEqual(await since(c, path, stamp(base), mine), mine)
       assert.deepEqual(await since(c, path, stamp(base), mine, { limit: 1 }), mine)
@@ -82,7 +76,7 @@ for (const each of polled) {
 
     it("[A-04][A-05] returns ties across page boundaries once each", async (c) => {
       const base = await ago(3)
-      const mine = await put(
+      const mine = await putRows(
         c,
         path,
         Array.from({ length: 7 }, () => ({})),
@@ -97,7 +91,7 @@ for (const each of polled) {
       if (!each.cancel) return
       const c = await newCompany()
       const base = await ago(3)
-      const [live, dead] = await put(c, path, [{ cancel: false }, { cancel: true }], stamp(base))
+      const [live, dead] = await putRows(c, path, [{ cancel: false }, { cancel: true }], stamp(base))
       const mine = [live, dead] as number[]
       assert.deepEqual(await since(c, path, stamp(base), mine), mine)
       assert.deepEqual(await since(c, path, stamp(base), mine, { cancel: "any" }), mine)
@@ -107,7 +101,7 @@ for (const each of polled) {
 
     it("[A-05] keeps the synced_through of the first page for the whole scan", async (c) => {
       const base = await ago(3)
-      await put(c, path, [{}, {}, {}, {}], stamp(base))
+      await putRows(c, path, [{}, {}, {}, {}], stamp(base))
       await freeze()
       const url = `/${path}${query({ modifiedsince: stamp(base), limit: 1 })}`
       const first = page(await c.get(url))
@@ -131,10 +125,10 @@ for (const each of polled) {
       const base = await ago(3)
       const externalid = fresh("both")
       const [old, match] = [
-        ...(await put(c, path, [{ externalid }], stamp(base))),
-        ...(await put(c, path, [{ externalid }], stamp(base + 10n)))
+        ...(await putRows(c, path, [{ externalid }], stamp(base))),
+        ...(await putRows(c, path, [{ externalid }], stamp(base + 10n)))
       ]
-      await put(c, path, [{ externalid: fresh("other") }], stamp(base + 10n))
+      await putRows(c, path, [{ externalid: fresh("other") }], stamp(base + 10n))
       assert.deepEqual(ids(await c.list(`/${path}${query({ modifiedsince: stamp(base + 5n), externalid })}`)), [match])
       assert.deepEqual(ids(await c.list(`/${path}${query({ modifiedsince: stamp(base), externalid })}`)), [old, match])
     })
@@ -237,7 +231,7 @@ describe("a poller that stores synced_through", () => {
   it("[A-05][EP-16] receives a row that changes between two pages by the next poll", async (c) => {
     const base = await ago(3)
     const records = Array.from({ length: 6 }, (_, i) => ({ name: `p${i}` }))
-    const made = await put(c, "salesmen", records, stamp(base))
+    const made = await putRows(c, "salesmen", records, stamp(base))
     const url = `/salesmen${query({ modifiedsince: stamp(base), limit: 2 })}`
     const first = page(await c.get(url))
     succeeded(await c.patch(`/salesmen/${made[0]}`, { email1: "read-already" }))

@@ -7,7 +7,7 @@ import https from "node:https"
 import type { AddressInfo } from "node:net"
 import { assert } from "vitest"
 import { certificate } from "../support/certificate.ts"
-import { control, idOf, integer, row, rows, text, type Answer, type Company, type Row } from "./harness.ts"
+import { control, idOf, integer, row, rows, succeeded, text, type Answer, type Company, type Row } from "./harness.ts"
 
 // --- receivers ------------------------------------------------------------------------------------------------------
 
@@ -114,6 +114,8 @@ export interface Hook {
   readonly created: Row
   readonly box: Mailbox
   readonly show: () => Promise<Row>
+  /** The result of a test call. */
+  readonly test: () => Promise<Row>
   readonly log: (query?: string) => Promise<Row[]>
 }
 
@@ -134,6 +136,7 @@ export async function subscribe(
     created,
     box,
     show: () => c.read("webhooks", id),
+    test: async () => succeeded(await c.post(`/webhooks/${id}/test`)),
     log: (query = "") => c.list(`/webhooks/${id}/deliveries${query}`)
   }
 }

@@ -1,7 +1,7 @@
 /** The 25 detailed resources of `facts.ts`, each with what a test needs to write one of its records. */
 import { DESCRIBED, type Described, type Field } from "./facts.ts"
-import { fresh, idOf, row, type Company, type Row } from "./harness.ts"
-import { makeBill, makeDraft, makeGlAccount, makeOrder, makePosted } from "./world.ts"
+import { fresh, idOf, ids, row, type Company, type Row } from "./harness.ts"
+import { makeBill, makeDraft, makeGlAccount, makeOrder, makePosted, putOne } from "./world.ts"
 
 export interface Resource extends Described {
   /** Whether a write has the names of the object; otherwise it has a shape of its own. */
@@ -72,6 +72,12 @@ export async function shownRecord(c: Company, each: Resource, id: number): Promi
   )
 }
 
+/** Inserts rows directly into the store. The shared terms need keys of their own. */
+export async function putRows(c: Company, path: string, records: readonly Row[], at?: string): Promise<number[]> {
+  const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("row"), ...each })) : records
+  return ids(await c.put(path, named, at))
+}
+
 /** A record that this pair can point to. */
 export async function target(
   c: Company,
@@ -79,6 +85,5 @@ export async function target(
 ): Promise<{ readonly id: number; readonly code: string }> {
   if (pair === undefined) throw new Error(`${name} is no pair`)
   const code = fresh("").slice(-10)
-  const [stored] = await c.put(pair.table, [{ [pair.key]: code }])
-  return { id: idOf(row(stored)), code }
+  return { id: await putOne(c, pair.table, { [pair.key]: code }), code }
 }

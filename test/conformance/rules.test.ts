@@ -34,10 +34,13 @@ import {
   makeShipment,
   makeVendor,
   orderLines,
-  purchaseOrderLines
+  purchaseOrderLines,
+  putOne
 } from "./world.ts"
 
 useServer()
+
+const simpleLine = { description: "x", qtyorder: "1", priceach: "1" }
 
 describe("a journal set", () => {
   interface Books {
@@ -120,7 +123,7 @@ describe("a purchase order", () => {
   it("[CODE-22][STATE-14][X-20] rejects changes and lines while complete, until complete is false again", async (c) => {
     const id = idOf(await makePurchaseOrder(c))
     const url = `/purchaseorders/${id}`
-    const line = { purchaseorderid: id, description: "more", qtyorder: "1", priceach: "1" }
+    const line = { purchaseorderid: id, ...simpleLine }
     assert.strictEqual(succeeded(await c.patch(url, { complete: true }))["complete"], true)
     refused(await c.patch(url, { externalid: "x" }), "po_complete")
     refused(await c.patch(url, { complete: false, externalid: "x" }), "po_complete")
@@ -144,11 +147,7 @@ describe("a purchase order", () => {
     isDecimal((await purchaseOrderLines(c, id))[0]?.["qtyreceived"], "4", 6)
     refused(await c.del(`/purchaseorderlines/${lineId}`), "line_has_receipts")
     refused(await c.patch(`/purchaseorderlines/${lineId}`, { qtyorder: "3.999999" }), "line_has_receipts")
-    await c.refuses(
-      "/purchaseorderlines",
-      { purchaseorderid: id, description: "x", qtyorder: "1", priceach: "1" },
-      "line_has_receipts"
-    )
+    await c.refuses("/purchaseorderlines", { purchaseorderid: id, ...simpleLine }, "line_has_receipts")
     isDecimal(succeeded(await c.patch(`/purchaseorderlines/${lineId}`, { qtyorder: "4" }))["qtyorder"], "4", 6)
     assert.lengthOf(await purchaseOrderLines(c, id), 1)
   })
@@ -229,8 +228,7 @@ describe("an entry of hours", () => {
 
   it("[CODE-20][STATE-15][J-08] of status 2, which the server sets, is neither changed nor cancelled, unlike others", async (c) => {
     const order = await makeServiceOrder(c)
-    const [billed] = await c.put("serviceordertimes", [{ orderid: order.id, hours: "1.000000", status: 2 }])
-    const id = idOf(row(billed))
+    const id = await putOne(c, "serviceordertimes", { orderid: order.id, hours: "1.000000", status: 2 })
     refused(await c.patch(`/serviceordertimes/${id}`, { note: "x" }), "hours_already_billed")
     refused(await c.del(`/serviceordertimes/${id}`), "hours_already_billed")
     assert.deepInclude(await c.read("serviceordertimes", id), { status: 2, cancel: false })
@@ -244,12 +242,9 @@ describe("an entry of hours", () => {
 
   it("[SPECIAL-09][C-09][SCOPE-08] requires the scope of orders", async (c) => {
     const order = await makeServiceOrder(c)
-    const writer = await c.with("orders:write")
-    succeeded(await writer.post("/serviceordertimes", { orderid: order.id, hours: "1" }), 201)
-    refused(
-      await (await c.with("projects:write")).post("/serviceordertimes", { orderid: order.id, hours: "1" }),
-      "insufficient_scope"
-    )
+    const hours = { orderid: order.id, hours: "1" }
+    await (await c.with("orders:write")).create("serviceordertimes", hours)
+    await (await c.with("projects:write")).refuses("/serviceordertimes", hours, "insufficient_scope")
   })
 })
 
@@ -283,11 +278,7 @@ describe("an order", () => {
     isDecimal(await committed(), "0", 6)
     succeeded(await c.patch(`/orders/${quote.id}`, { status: "open" }))
     isDecimal(await committed(), "10", 6)
-    const [line] = await orderLines(c, quote.id)
-    succeeded(
-      await c.post("/shipments", { orderid: quote.id, lines: [{ orderlineid: line?.["id"], quantity: "4" }] }),
-      201
-    )
+    await makeShipment(c, quote, "4")
     isDecimal(await committed(), "6", 6)
   })
 
@@ -330,7 +321,7 @@ describe("an order", () => {
     const answer = await c.post("/orders", {
       ordertype: "service",
       customerid: idOf(await makeCustomer(c)),
-      lines: [{ description: "x", qtyorder: "1", priceach: "1" }],
+      lines: [simpleLine],
       hours: [{ hours: "1.5", note: "nested" }]
     })
     const order = idOf(succeeded(answer, 201))
@@ -344,11 +335,7 @@ describe("an order", () => {
     const line = `/orderlines/${order.lineIds[0] ?? 0}`
     refused(await c.del(line), "line_has_shipped")
     refused(await c.patch(line, { qtyorder: "3.999999" }), "line_has_shipped")
-    await c.refuses(
-      "/orderlines",
-      { orderid: order.id, description: "x", qtyorder: "1", priceach: "1" },
-      "line_has_shipped"
-    )
+    await c.refuses("/orderlines", { orderid: order.id, ...simpleLine }, "line_has_shipped")
     succeeded(await c.patch(line, { qtyorder: "4" }))
   })
 })

@@ -1,6 +1,6 @@
 /** The documents that tests need first, created through the API where the API offers it. */
 import { assert } from "vitest"
-import { fresh, idOf, isRow, row, rows, succeeded, type Company, type Row } from "./harness.ts"
+import { fresh, idOf, ids, isRow, row, rows, succeeded, type Company, type Row } from "./harness.ts"
 
 export async function makeCustomer(c: Company, over: Row = {}): Promise<Row> {
   return c.create("customers", { customercode: fresh("cust"), name: "A customer", ...over })
@@ -84,6 +84,16 @@ export async function makeReturn(c: Company, over: Row = {}): Promise<Row> {
 
 export async function makeSalesman(c: Company, over: Row = {}): Promise<Row> {
   return c.create("salesmen", { name: fresh("sm"), ...over })
+}
+
+/** Inserts this many salesmen directly into the store. */
+export async function putSalesmen(c: Company, count: number): Promise<number[]> {
+  return ids(
+    await c.put(
+      "salesmen",
+      Array.from({ length: count }, (_, i) => ({ name: `Person ${i}` }))
+    )
+  )
 }
 
 export async function makeTerm(c: Company, over: Row = {}): Promise<Row> {

@@ -155,21 +155,13 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
   const began = performance.now()
 
   const disturb = () => {
-    const company = { company: chance.pick(["/companies/1", "/companies/2"]) }.company
+    const company = chance.pick(["/companies/1", "/companies/2"])
+    const set = (settings: object) => control(served, "PUT", company, settings)
     chance.pick<() => unknown>([
-      () =>
-        control(served, "PUT", company, {
-          closedThrough: chance.pick(["2025-12-31", "2026-03-15", "2026-03-31", null])
-        }),
-      () => control(served, "PUT", company, { closedThrough: null }),
-      () =>
-        control(served, "PUT", company, {
-          features: { [chance.pick(world.store.catalogue.features)]: chance.is(0.8) }
-        }),
-      () =>
-        control(served, "PUT", company, {
-          recordLimits: { [chance.pick(["customers", "items"])]: chance.pick([1, null]) }
-        }),
+      () => set({ closedThrough: chance.pick(["2025-12-31", "2026-03-15", "2026-03-31", null]) }),
+      () => set({ closedThrough: null }),
+      () => set({ features: { [chance.pick(world.store.catalogue.features)]: chance.is(0.8) } }),
+      () => set({ recordLimits: { [chance.pick(["customers", "items"])]: chance.pick([1, null]) } }),
       () => control(served, "POST", "/clock", { advanceSeconds: chance.pick([1, 60, 3600, 86_400]) }),
       () => control(served, "PUT", "/limits", { requestsPerMinute: chance.pick([null, null, 3]) })
     ])()

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { dataOf, idsOf, linesOf, order, readAll, server } from "./support.ts"
+import { dataOf, idsOf, linesOf, order, readAll, server, ship } from "./support.ts"
 import type { Json } from "./support.ts"
 
 describe("the control plane", () => {
@@ -76,13 +76,11 @@ describe("the control plane", () => {
 
   it("returns every committed version in commit order, and none of a rejected write", () => {
     const { call, control } = server()
-    const { id, lines } = order(call)
-    const ship = (quantity: string) =>
-      call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity }] })
+    const made = order(call)
     const before = linesOf(control("GET", "/history").text).length
-    assert.strictEqual(ship("11").status, 422)
+    assert.strictEqual(ship(call, made, "11").status, 422)
     assert.strictEqual(linesOf(control("GET", "/history").text).length, before)
-    assert.strictEqual(ship("10").status, 201)
+    assert.strictEqual(ship(call, made, "10").status, 201)
     const history = linesOf(control("GET", "/history").text)
     const seqs = history.map(({ seq }) => Number(seq))
     assert.deepStrictEqual(

@@ -3,12 +3,12 @@ import { Stripe } from "stripe"
 import { assert, describe, it } from "vitest"
 import { signature } from "../../connectors/service-v2/reference-server/events/signature.ts"
 import { eventServer, subscribe } from "./eventsSupport.ts"
-import { codeOf, dataOf, order, postedInvoice, type Json } from "./support.ts"
+import { codeOf, dataOf, order, postedInvoice, ship, type Json } from "./support.ts"
 
 describe("events of the reference server", () => {
   it("are fired for changed parents, and posted in addition to updated", async () => {
     const { call, cycle, types } = eventServer()
-    const { id, lines } = order(call)
+    const made = order(call)
     subscribe(call, [
       "orders.updated",
       "shipments.created",
@@ -16,10 +16,7 @@ describe("events of the reference server", () => {
       "invoices.updated",
       "invoices.posted"
     ])
-    const shipped = call("POST", "/shipments", {
-      orderid: id,
-      lines: [{ orderlineid: lines[0]!["id"], quantity: "1" }]
-    })
+    const shipped = ship(call, made, "1")
     assert.strictEqual(shipped.status, 201, shipped.text)
     await cycle()
     assert.sameMembers(types(), ["shipments.created", "orders.updated"])

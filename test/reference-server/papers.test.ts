@@ -1,27 +1,8 @@
-import { inflateSync } from "node:zlib"
 import { assert, describe, it } from "vitest"
 import { basePath } from "../../connectors/service-v2/reference-server/http/serve.ts"
-import { codeOf, order, postedInvoice, server } from "./support.ts"
+import { pagesOf } from "../support/pdf.ts"
+import { order, postedInvoice, server, ship } from "./support.ts"
 import type { Server } from "./support.ts"
-
-/** The text on the pages of a PDF. */
-const textOf = (pdf: Uint8Array): string => {
-  const bytes = Buffer.from(pdf)
-  let text = ""
-  for (let at = bytes.indexOf("stream\n"); at >= 0; at = bytes.indexOf("stream\n", at + 1)) {
-    if (bytes.subarray(at - 3, at).toString() === "end") continue
-    try {
-      const drawn = inflateSync(bytes.subarray(at + 7)).toString("latin1")
-      for (const [, shown] of drawn.matchAll(/\[(.*?)\] TJ/g)) {
-        for (const [, hex] of shown!.matchAll(/<([0-9a-f]+)>/g)) text += Buffer.from(hex!, "hex").toString("latin1")
-        text += "\n"
-      }
-    } catch {
-      // The stream is not a compressed page.
-    }
-  }
-  return text
-}
 
 const file = async ({ served, token }: Server, path: string) => {
   const authorization = `Bearer ${token()}`
@@ -31,18 +12,10 @@ const file = async ({ served, token }: Server, path: string) => {
   assert.strictEqual(answer.headers["Content-Type"], "application/pdf")
   assert.isDefined(answer.headers["Svc-Request-Id"])
   assert.strictEqual(Buffer.from(answer.bytes!.subarray(0, 5)).toString(), "%PDF-")
-  return { bytes: answer.bytes!, text: textOf(answer.bytes!) }
+  return { bytes: answer.bytes!, text: pagesOf(answer.bytes!).join("\n") }
 }
 
-const shipped = (world: Server) => {
-  const { id, lines } = order(world.call)
-  const response = world.call("POST", "/shipments", {
-    orderid: id,
-    lines: [{ orderlineid: lines[0]!["id"], quantity: "7" }]
-  })
-  assert.strictEqual(response.status, 201, response.text)
-  return String(response.body["id"])
-}
+const shipped = ({ call }: Server) => String(ship(call, order(call), "7").body["id"])
 
 describe("PDF files of the reference server", () => {
   it("include a packing slip with the shipped quantities and no price", async () => {
@@ -61,13 +34,11 @@ describe("PDF files of the reference server", () => {
     assert.include(text, `Shipment: ${id}`)
   })
 
-  it("include an invoice with its lines and total, once it is posted", async () => {
+  it("include an invoice with its lines and total", async () => {
     const world = server()
     const { id, invoicenumber } = postedInvoice(world.call, "123.45")
     const { text } = await file(world, `/invoices/${String(id)}/pdf`)
     for (const shown of [String(invoicenumber), "Work", "123.4500"]) assert.include(text, shown)
-    const draft = world.call("POST", "/invoices", { customer: "CUST1" }).body
-    assert.strictEqual(codeOf(world.call("GET", `/invoices/${String(draft["id"])}/pdf`)), "not_posted")
   })
 
   it("are the same bytes for the same record", async () => {

@@ -1,6 +1,6 @@
 /** Records of the reference server, where no fact of the documents states the detail. */
 import { assert, describe, it } from "vitest"
-import { codeOf, dataOf, order, server } from "./support.ts"
+import { codeOf, dataOf, order, server, ship } from "./support.ts"
 import type { Json, Server } from "./support.ts"
 
 describe("references", () => {
@@ -34,12 +34,9 @@ describe("lists below a record", () => {
       resource: "carrierservices",
       records: [{ code: "G", box1_charge: "8.5", box_addl: "4.25" }]
     })
-    const { id, lines } = order(call)
-    call("PATCH", `/orderlines/${String(lines[0]!["id"])}`, { qtyorder: "100" })
-    const shipment = call("POST", "/shipments", {
-      orderid: id,
-      lines: [{ orderlineid: lines[0]!["id"], quantity: "90" }]
-    }).body
+    const made = order(call)
+    call("PATCH", `/orderlines/${String(made.lines[0]!["id"])}`, { qtyorder: "100" })
+    const shipment = ship(call, made, "90").body
     const service = dataOf(call("GET", "/carrierservices?code=G"))[0]!["id"]
     call("PATCH", `/shipments/${String(shipment["id"])}`, { carrierserviceid: service })
     const packages = dataOf(call("GET", `/shipments/${String(shipment["id"])}/packages`))
@@ -54,14 +51,6 @@ describe("lists below a record", () => {
   })
 })
 
-const vendor = (call: Server["call"]) => {
-  if (dataOf(call("GET", "/vendors")).length === 0) call("POST", "/vendors", { vendorcode: "V1", name: "Vendor" })
-  return { vendor: "V1" }
-}
-
-const receive = (call: Server["call"], id: number, line: number, quantity: string) =>
-  call("POST", "/purchaseorderreceipts", { purchaseorderid: id, lines: [{ purchaseorderlineid: line, quantity }] })
-
 describe("stock of the reference server", () => {
   const stock = (call: Server["call"], item: unknown) => {
     const { locations } = call("GET", `/items/${String(item)}/stock`).body
@@ -71,14 +60,19 @@ describe("stock of the reference server", () => {
 
   it("follows receipts, shipments, orders, counts and transfers", () => {
     const { call, caller, token, control } = server()
-    const { id, lines, bolts, panel } = order(call)
+    const made = order(call)
+    const { bolts, panel } = made
     assert.deepStrictEqual(stock(call, bolts["id"]), ["0", "10", "-10"])
+    call("POST", "/vendors", { vendorcode: "V1", name: "Vendor" })
     const { body } = call("POST", "/purchaseorders", {
-      ...vendor(call),
+      vendor: "V1",
       lines: [{ itemid: bolts["id"], qtyorder: "30" }]
     })
-    receive(call, body["id"] as number, (body["lines"] as readonly [Json])[0]["id"] as number, "30")
-    call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity: "4" }] })
+    call("POST", "/purchaseorderreceipts", {
+      purchaseorderid: body["id"],
+      lines: [{ purchaseorderlineid: (body["lines"] as readonly [Json])[0]["id"], quantity: "30" }]
+    })
+    ship(call, made, "4")
     assert.deepStrictEqual(stock(call, bolts["id"]), ["26", "6", "20"])
     call("POST", "/inventorycounts", {
       inventorylocation: "MAIN",

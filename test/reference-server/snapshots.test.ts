@@ -21,6 +21,8 @@ const copy = (text: string) => {
   return { other, text: textOf(other, "copy") }
 }
 
+const cycle = ({ served }: Server) => served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending
+
 /** A server with something of every kind. */
 const busy = async () => {
   const secret: Array<string> = []
@@ -72,7 +74,7 @@ const busy = async () => {
   }
   call("PATCH", "/webhooks/1", { description: "first" })
   call("POST", "/customers", { customercode: "ONE", name: "One" }, { "idempotency-key": "key 1" })
-  await (world.served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending ?? Promise.resolve())
+  await cycle(world)
   call("POST", "/customers", { customercode: "TWO", name: "Two" })
   call("POST", "/customers", {}, { "idempotency-key": "key 2" })
   const revoked = token({ scopes: ["orders:read"], expires: "2027-01-01T00:00:00Z", user: "other" })
@@ -160,7 +162,7 @@ describe("a snapshot", () => {
       }
     })
     other.control("POST", "/restore", text)
-    await other.served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending
+    await cycle(other)
     assert.sameMembers(sent, [
       "https://receiver.test/up customers.created 1",
       "https://receiver.test/down customers.created 2",
@@ -175,17 +177,13 @@ describe("a snapshot", () => {
     const own = world.caller(world.token({ expires }))
     const shown = own("GET", "/me")
     assert.match(String(shown.body["expires"]), /^9999-12-31T23:59:59\.9999\d\dZ$/)
-    const records = [{ id: 9_000_000_000_000_000, name: "last" }]
-    assert.strictEqual(world.control("POST", "/records", { company: 1, resource: "salesmen", records }).status, 200)
+    const put = (id: number) =>
+      world.control("POST", "/records", { company: 1, resource: "salesmen", records: [{ id, name: "last" }] }).status
+    assert.strictEqual(put(9_000_000_000_000_000), 200)
     assert.strictEqual(own("POST", "/customers", { customercode: "LATE" }).status, 201)
     save(world, "late")
     assert.strictEqual(copy(textOf(world, "late")).text, textOf(world, "late"))
-    const above = world.control("POST", "/records", {
-      company: 1,
-      resource: "salesmen",
-      records: [{ id: Number.MAX_SAFE_INTEGER }]
-    })
-    assert.strictEqual(above.status, 400, "the ids after it would not be exact")
+    assert.strictEqual(put(Number.MAX_SAFE_INTEGER), 400, "the ids after it would not be exact")
     assert.deepStrictEqual(world.defects, [])
   })
 
@@ -207,7 +205,7 @@ describe("a snapshot", () => {
     call("POST", "/customers", { customercode: "QUEUED" })
     save(world, "before")
     const later = [
-      served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending,
+      cycle(world),
       served.control({ method: "POST", url: "/clock", headers: {}, body: Buffer.from('{"advanceSeconds":90000}') })
         .pending,
       served.handle({

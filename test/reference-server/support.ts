@@ -119,6 +119,10 @@ export const order = (call: Server["call"], more: Json = {}) => {
   return { id: response.body["id"] as number, record: response.body, lines, customer, shipto, bolts, panel }
 }
 
+/** The answer to a shipment of this quantity of the first line of an order. */
+export const ship = (call: Server["call"], { id, lines }: ReturnType<typeof order>, quantity: string) =>
+  call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity }] })
+
 /** A posted invoice with one line of this amount. */
 export const postedInvoice = (call: Server["call"], amount: string) => {
   const { customer } = order(call)

@@ -17,6 +17,9 @@ const pathsOf = (text: string): ReadonlyArray<string> =>
 const notice = ({ headers }: { readonly headers: Readonly<Record<string, string>> }) =>
   decodeURIComponent(/reference_server_said=([^;]*)/.exec(headers["set-cookie"] ?? "")?.[1] ?? "")
 
+/** What the pages say after an action. */
+const said = async (action: string, form: Readonly<Record<string, string>>) => notice(await site.submit(action, form))
+
 const journal = () => site.control("GET", "/requests").body["requests"] as ReadonlyArray<Json>
 
 /** The page of the newest request with this status and path. */
@@ -89,10 +92,8 @@ describe("every page", () => {
     assert.strictEqual(browser.status, 302)
     assert.strictEqual(browser.headers["Location"], "/ui/")
     assert.strictEqual((await site.ask("GET", "/", { host })).status, 404)
-    assert.strictEqual(
-      (await site.ask("GET", "/clock", { host, accept: "text/html" })).headers["Content-Type"],
-      "application/json"
-    )
+    const clock = await site.ask("GET", "/clock", { host, accept: "text/html" })
+    assert.strictEqual(clock.headers["Content-Type"], "application/json")
   })
 })
 
@@ -234,15 +235,8 @@ describe("an action", () => {
   })
 
   it("adds a fault beside the armed ones, and clears all after a confirmation", async () => {
-    const added = await site.submit("add-fault", {
-      kind: "status",
-      code: "rate_limited",
-      status: "429",
-      path: "/zones",
-      times: "1",
-      rate: "1"
-    })
-    assert.strictEqual(notice(added), "The fault is armed; there are 2 now.")
+    const fault = { kind: "status", code: "rate_limited", status: "429", path: "/zones", times: "1", rate: "1" }
+    assert.strictEqual(await said("add-fault", fault), "The fault is armed; there are 2 now.")
     assert.include((await site.look("/faults")).text, "/zones")
     assert.strictEqual(site.call("GET", "/zones").status, 429)
     assert.strictEqual(site.call("GET", "/zones").status, 200)
@@ -270,15 +264,9 @@ describe("an action", () => {
   })
 
   it("keeps a snapshot, makes a world of it, whose pages are its own, and restores it", async () => {
-    assert.match(
-      notice(await site.submit("save-snapshot", { name: "before" })),
-      /^The snapshot before has \d+ records\.$/
-    )
+    assert.match(await said("save-snapshot", { name: "before" }), /^The snapshot before has \d+ records\.$/)
     assert.strictEqual((await site.submit("save-snapshot", { name: "before" })).status, 400)
-    assert.match(
-      notice(await site.submit("make-world", { name: "other", from: "before" })),
-      /^The world other is at http/
-    )
+    assert.match(await said("make-world", { name: "other", from: "before" }), /^The world other is at http/)
     const scenarios = await site.look("/scenarios")
     for (const part of ["/worlds/other/ui/", "Restore", "stopped at"]) assert.include(scenarios.text, part)
 
@@ -314,10 +302,8 @@ describe("an action", () => {
     const { text } = await site.look("/scenarios")
     for (const part of ["late-rows", "closed-period", "webhook-outage"]) assert.include(text, part)
     const before = site.served.world.store.table(1, "customers").size
-    assert.match(
-      notice(await site.submit("run-scenario", { name: "late-rows", company: "1", count: "3" })),
-      /^late-rows changed .*customers/
-    )
+    const form = { name: "late-rows", company: "1", count: "3" }
+    assert.match(await said("run-scenario", form), /^late-rows changed .*customers/)
     assert.strictEqual(site.served.world.store.table(1, "customers").size, before + 3)
     assert.strictEqual((await site.submit("run-scenario", { name: "late-rows", count: "many" })).status, 400)
     assert.strictEqual((await site.submit("run-scenario", { name: "none" })).status, 404)
@@ -325,10 +311,7 @@ describe("an action", () => {
 
   it("resets the server after a confirmation", async () => {
     assert.include((await site.look("/confirm/reset?data=empty")).text, "cannot be undone")
-    assert.strictEqual(
-      notice(await site.submit("reset", { data: "empty" })),
-      "The server was reset; its data is empty."
-    )
+    assert.strictEqual(await said("reset", { data: "empty" }), "The server was reset; its data is empty.")
     assert.include((await site.look("/")).text, "No request to the API was received yet")
     assert.deepStrictEqual(site.defects, [])
   })
