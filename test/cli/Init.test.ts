@@ -30,6 +30,7 @@ import * as ControlPlane from "../../connectors/service-v2/demo/ControlPlane.ts"
 import * as ReferenceServer from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { ConfigurationError } from "../../src/configuration/ConfigurationError.ts"
+import { test } from "../support/suite.ts"
 import { flowing } from "../support/until.ts"
 
 describe("the source address in tributary init", () => {
@@ -213,87 +214,81 @@ const inFolder = Effect.acquireRelease(
 )
 
 describe("the prompts of tributary init", () => {
-  it.effect(
-    "repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted",
-    () =>
-      flowing(
-        Effect.gen(function* () {
-          const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
-          const { folder } = yield* inFolder
-          const body = JSON.stringify({ company: 1, scopes: ["customers:read", "orders:read"] })
-          const answer = yield* ControlPlane.call(reference, "POST", "/tokens", body)
-          const { token } = JSON.parse(answer) as { readonly token: string }
-          const host = new URL(reference.baseUrl).host
-          const url = [...typed(host), enter]
+  test("repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted", function* () {
+    const prompting = Effect.gen(function* () {
+      const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
+      const { folder } = yield* inFolder
+      const body = JSON.stringify({ company: 1, scopes: ["customers:read", "orders:read"] })
+      const answer = yield* ControlPlane.call(reference, "POST", "/tokens", body)
+      const { token } = JSON.parse(answer) as { readonly token: string }
+      const host = new URL(reference.baseUrl).host
+      const url = [...typed(host), enter]
 
-          const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
-          const stopped = yield* Effect.exit(initialise(nothing, {}).pipe(at(broken)))
-          assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
-          assert.deepStrictEqual(readdirSync(folder), [])
+      const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
+      const stopped = yield* Effect.exit(initialise(nothing, {}).pipe(at(broken)))
+      assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
+      assert.deepStrictEqual(readdirSync(folder), [])
 
-          writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
-          writeFileSync(".gitignore", "node_modules\n")
-          const open = typed("http://hooks.example.com")
-          const good = terminalOf([
-            url,
-            [...Array.from({ length: 4 }, () => back), ...typed("north-x"), enter],
-            [...typed("wrong-token-0123456789"), enter],
-            [...typed(token), enter],
-            [enter], // no other company
-            [enter], // the embedded Postgres
-            [down, enter], // a selection of areas
-            [down, down, down, space, enter], // after "all" and "inverse": the second readable area
-            [back, back, ...typed("45"), enter],
-            [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
-            [...typed("a long password"), enter]
-          ])
-          const done = yield* initialise(nothing, {}).pipe(at(good))
-          assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
-          assert.include(good.shown(), "is not https")
-          for (const secret of [token, "wrong-token", "a long password"]) {
-            assert.notInclude(good.shown(), secret)
-            assert.notInclude(
-              JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
-              secret
-            )
-          }
-          assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
-          assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
-          assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
-          assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
+      writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
+      writeFileSync(".gitignore", "node_modules\n")
+      const open = typed("http://hooks.example.com")
+      const good = terminalOf([
+        url,
+        [...Array.from({ length: 4 }, () => back), ...typed("north-x"), enter],
+        [...typed("wrong-token-0123456789"), enter],
+        [...typed(token), enter],
+        [enter], // no other company
+        [enter], // the embedded Postgres
+        [down, enter], // a selection of areas
+        [down, down, down, space, enter], // after "all" and "inverse": the second readable area
+        [back, back, ...typed("45"), enter],
+        [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
+        [...typed("a long password"), enter]
+      ])
+      const done = yield* initialise(nothing, {}).pipe(at(good))
+      assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
+      assert.include(good.shown(), "is not https")
+      for (const secret of [token, "wrong-token", "a long password"]) {
+        assert.notInclude(good.shown(), secret)
+        assert.notInclude(
+          JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
+          secret
+        )
+      }
+      assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
+      assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
+      assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
+      assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
 
-          assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
-          assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
-            KEPT: "1",
-            NORTH_X_TOKEN: token,
-            TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
-          })
-          const yaml = readFileSync("config/tributary.yaml", "utf8")
-          assert.notInclude(yaml, token)
-          assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
-          assert.isTrue(existsSync("config/tributary.schema.json"))
+      assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
+      assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
+        KEPT: "1",
+        NORTH_X_TOKEN: token,
+        TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
+      })
+      const yaml = readFileSync("config/tributary.yaml", "utf8")
+      assert.notInclude(yaml, token)
+      assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
+      assert.isTrue(existsSync("config/tributary.schema.json"))
 
-          const settings = yield* Configuration.load({}, {})
-          const [company] = settings.companies
-          assert.deepStrictEqual(
-            { ...company, token: Redacted.value(company!.token) },
-            {
-              name: "north-x",
-              url: reference.baseUrl,
-              token,
-              companyId: null,
-              resources: [...serviceV2.resources.values()]
-                .filter(({ area }) => area === "orders")
-                .map(({ path }) => path),
-              webhookSecrets: [],
-              webhookEvents: null,
-              paused: null
-            }
-          )
-          assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
-          assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
-        })
-      ).pipe(Effect.scoped),
-    { timeout: 60_000 }
-  )
+      const settings = yield* Configuration.load({}, {})
+      const [company] = settings.companies
+      assert.deepStrictEqual(
+        { ...company, token: Redacted.value(company!.token) },
+        {
+          name: "north-x",
+          url: reference.baseUrl,
+          token,
+          companyId: null,
+          resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+          webhookSecrets: [],
+          webhookEvents: null,
+          paused: null
+        }
+      )
+      assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
+      assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
+    })
+    yield* flowing(prompting)
+  })
 })

@@ -4,7 +4,7 @@ import { connect as connectTcp } from "node:net"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, layer } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -34,7 +34,10 @@ import {
 import { suite, test } from "../support/suite.ts"
 
 const companies = [shownCompany("north", 1n)]
-const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(Layer.provideMerge(layerPages))
+const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(
+  Layer.provideMerge(layerPages),
+  Layer.merge(SecureRandom.layerWebCrypto)
+)
 
 /** Logs in as a browser does. Returns the cookie. */
 const logIn = Effect.fnUntraced(function* (url: string, word: string = password) {
@@ -43,7 +46,7 @@ const logIn = Effect.fnUntraced(function* (url: string, word: string = password)
   return { reply, cookie: cookieOf(reply, "tributary_session") }
 })
 
-const addToken = (name: string) => AccessTokens.add(name, "a test").pipe(Effect.provide(SecureRandom.layerWebCrypto))
+const addToken = (name: string) => AccessTokens.add(name, "a test")
 
 /** A new token of a program. */
 const newToken = (name: string) => Effect.map(addToken(name), (token) => token ?? assert.fail(`${name} is in use`))
@@ -63,7 +66,7 @@ const syncForm = Effect.fnUntraced(function* (url: string, cookie?: string) {
   return { form_token: tokenOf(page.text), company: "north", resource: "things" }
 })
 
-suite("dashboard access", warehouse, (test, it) => {
+suite("dashboard access", warehouse, (test) => {
   describe("without a password", () => {
     test("is granted on this machine under its own names, and for a link from another site", function* () {
       const url = yield* showing(companies)
@@ -315,28 +318,24 @@ suite("dashboard access", warehouse, (test, it) => {
       assert.strictEqual((yield* ask(url, { headers: bearer })).status, 401)
     })
 
-    it.effect("accepts a link of the machine while strangers guess passwords", () =>
-      Effect.gen(function* () {
-        const url = yield* showing(companies, withPassword)
-        const form = yield* ask(`${url}/login`)
-        const guess = post(`${url}/login`, { form_token: tokenOf(form.text), password: "guess", next: "/" })
-        for (let count = 0; count < 10; count += 1) assert.strictEqual((yield* guess).status, 401)
-        assert.strictEqual((yield* logIn(url)).reply.status, 429)
-        const context = yield* Effect.context<SqlClient.SqlClient>()
-        const sessions = makeSessions((effect) =>
-          effect.pipe(Effect.provide(SecureRandom.layerWebCrypto), Effect.provideContext(context))
-        )
-        const cookies = yield* SessionCookies.make(withPassword.password, sessions)
-        const token = yield* Effect.flatMap(SessionCookies.loadKeys(cookies), SessionCookies.linkToken)
-        const opened = yield* ask(`${url}/open?token=${token}`)
-        const cookie = cookieOf(opened, "tributary_session") ?? ""
-        assert.strictEqual((yield* ask(url, { headers: { cookie } })).status, 200)
-        // A link of another password is refused.
-        const other = yield* SessionCookies.make(null, sessions)
-        const foreign = yield* Effect.flatMap(SessionCookies.loadKeys(other), SessionCookies.linkToken)
-        assert.strictEqual((yield* ask(`${url}/open?token=${foreign}`)).status, 403)
-      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
-    )
+    test("accepts a link of the machine while strangers guess passwords", function* () {
+      const url = yield* showing(companies, withPassword)
+      const form = yield* ask(`${url}/login`)
+      const guess = post(`${url}/login`, { form_token: tokenOf(form.text), password: "guess", next: "/" })
+      for (let count = 0; count < 10; count += 1) assert.strictEqual((yield* guess).status, 401)
+      assert.strictEqual((yield* logIn(url)).reply.status, 429)
+      const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()
+      const sessions = makeSessions(Effect.provideContext(context))
+      const cookies = yield* SessionCookies.make(withPassword.password, sessions)
+      const token = yield* Effect.flatMap(SessionCookies.loadKeys(cookies), SessionCookies.linkToken)
+      const opened = yield* ask(`${url}/open?token=${token}`)
+      const cookie = cookieOf(opened, "tributary_session") ?? ""
+      assert.strictEqual((yield* ask(url, { headers: { cookie } })).status, 200)
+      // A link of another password is refused.
+      const other = yield* SessionCookies.make(null, sessions)
+      const foreign = yield* Effect.flatMap(SessionCookies.loadKeys(other), SessionCookies.linkToken)
+      assert.strictEqual((yield* ask(`${url}/open?token=${foreign}`)).status, 403)
+    })
 
     test("accepts a change only from a page of the same session", function* () {
       const url = yield* showing(companies, withPassword)
@@ -502,33 +501,31 @@ describe("the dashboard password", () => {
   })
 })
 
-layer(layerWarehouse, { timeout: "60 seconds" })("a session in the warehouse", (it) => {
-  it.effect("is open until its end, and ends with its password", () =>
-    Effect.gen(function* () {
-      const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()
-      const sessions = makeSessions(Effect.provideContext(context))
-      const [first, second] = yield* Effect.all([sessions.generation("one"), sessions.generation("one")], {
-        concurrency: 2
-      })
-      assert.strictEqual(first, second, "two processes agree on one generation")
-      yield* sessions.begin("a", first, Duration.minutes(1))
-      yield* sessions.begin("b", first, Duration.minutes(1))
-      yield* sessions.begin("past", first, Duration.millis(-1))
-      const areOpen = (generation: string) =>
-        Effect.forEach(["a", "b", "past", "none"], (session) => sessions.isOpen(session, generation))
-      assert.deepStrictEqual(yield* areOpen(first), [true, true, false, false])
-      assert.deepStrictEqual(yield* areOpen("another"), [false, false, false, false])
-      yield* sessions.end("b")
-      assert.deepStrictEqual(yield* areOpen(first), [true, false, false, false])
-      const changed = yield* sessions.generation("two")
-      assert.notStrictEqual(changed, first)
-      assert.strictEqual(yield* sessions.generation("two"), changed)
-      assert.deepStrictEqual(yield* areOpen(first), [false, false, false, false])
-      yield* sessions.begin("a", changed, Duration.minutes(1))
-      yield* sessions.endAll
-      assert.deepStrictEqual(yield* areOpen(changed), [false, false, false, false])
-      assert.strictEqual((yield* sessions.key).length, 32)
-      assert.deepStrictEqual(yield* sessions.key, yield* sessions.key)
-    }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
-  )
+suite("a session in the warehouse", Layer.merge(layerWarehouse, SecureRandom.layerWebCrypto), (test) => {
+  test("is open until its end, and ends with its password", function* () {
+    const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()
+    const sessions = makeSessions(Effect.provideContext(context))
+    const [first, second] = yield* Effect.all([sessions.generation("one"), sessions.generation("one")], {
+      concurrency: 2
+    })
+    assert.strictEqual(first, second, "two processes agree on one generation")
+    yield* sessions.begin("a", first, Duration.minutes(1))
+    yield* sessions.begin("b", first, Duration.minutes(1))
+    yield* sessions.begin("past", first, Duration.millis(-1))
+    const areOpen = (generation: string) =>
+      Effect.forEach(["a", "b", "past", "none"], (session) => sessions.isOpen(session, generation))
+    assert.deepStrictEqual(yield* areOpen(first), [true, true, false, false])
+    assert.deepStrictEqual(yield* areOpen("another"), [false, false, false, false])
+    yield* sessions.end("b")
+    assert.deepStrictEqual(yield* areOpen(first), [true, false, false, false])
+    const changed = yield* sessions.generation("two")
+    assert.notStrictEqual(changed, first)
+    assert.strictEqual(yield* sessions.generation("two"), changed)
+    assert.deepStrictEqual(yield* areOpen(first), [false, false, false, false])
+    yield* sessions.begin("a", changed, Duration.minutes(1))
+    yield* sessions.endAll
+    assert.deepStrictEqual(yield* areOpen(changed), [false, false, false, false])
+    assert.strictEqual((yield* sessions.key).length, 32)
+    assert.deepStrictEqual(yield* sessions.key, yield* sessions.key)
+  })
 })

@@ -2,7 +2,7 @@
  * The figures of every chart, against SQL on the base tables that shares no statement with the pages.
  *
  * The warehouse has a fixed time and a day of runs, events, rows and samples. A case reads the texts of the bars of one
- * chart, and compares them with the texts that its query makes. A chart with a table of its own shows the same figures there.
+ * chart, and compares them with the texts that its query makes. A trend has a table with the same figures.
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -133,8 +133,6 @@ interface Case {
   readonly id: string
   /** The texts of the bars in any order. */
   readonly sql: string
-  /** The first word of the table with the same figures. */
-  readonly hasTable?: boolean
   /** The total of the sentence, where it is not the sum of the numbers in the texts: durations are rounded there. */
   readonly total?: string
 }
@@ -215,7 +213,6 @@ const cases: ReadonlyArray<Case> = [
     chart,
     page,
     id: "trend",
-    hasTable: true,
     sql: trend(table, at, kinds, amount)
   })),
   {
@@ -230,7 +227,6 @@ const cases: ReadonlyArray<Case> = [
     chart: "budget: pauses",
     page: "/budget",
     id: "trend",
-    hasTable: true,
     sql: `select clock(at) || ': ' || length(15000 * n) || ' paused' as text
        from (select hour(at) as at, count(*) as n from tributary.budget_usage where is_paused group by 1) x
       where at > hour(timestamptz '${now}') - interval '24 hours'`,
@@ -244,7 +240,6 @@ const cases: ReadonlyArray<Case> = [
     chart: `runs by hour: ${page}`,
     page,
     id: "trend",
-    hasTable: true,
     sql: ["done", "quarantined", "abandoned", "failed"]
       .map((status) => hourly("count(*)", `number(n) || ' ${status}'`, `status = '${status}' and ${where}`))
       .join(" union all ")
@@ -399,7 +394,7 @@ suite("the figures of the charts", warehouse, (test) => {
     // The same figures, when they are written again.
     yield* write
     const wrong: Array<string> = []
-    for (const { chart, page, id, sql, hasTable = false, total } of cases) {
+    for (const { chart, page, id, sql, total } of cases) {
       const { text } = yield* ask(routes, companies, page)
       const drawn = chartOf(text, id)
       const expected = (yield* run<{ text: string }>(sql)).map((row) => row.text).toSorted()
@@ -411,7 +406,7 @@ suite("the figures of the charts", warehouse, (test) => {
         wrong.push(
           `${chart}: ${bars.length} of ${expected.length}; missing ${missing.slice(0, 4).join("; ")}; further ${further.slice(0, 4).join("; ")}`
         )
-      if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
+      if (id === "trend" && tableOf(drawn).toSorted().join() !== bars.join())
         wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
       if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
       const [whole] = total === undefined ? [] : yield* run<{ text: string }>(total)

@@ -105,6 +105,7 @@ const leads: ReadonlyArray<readonly [view: string, to: RegExp]> = [
   ["record-order", /^\/records\?company=north&resource=payments&id=500$/]
 ]
 
+const count = (from: string) => `select count(*) as n from tributary.${from}`
 /** A number of a view, with the words after or before it, and its value by plain SQL. */
 const numbers: ReadonlyArray<readonly [path: string, words: (n: string) => string, sql: string]> = [
   [
@@ -112,23 +113,15 @@ const numbers: ReadonlyArray<readonly [path: string, words: (n: string) => strin
     (n) => ` ${n} failing `,
     "select count(distinct resource) as n from tributary.tasks where status = 'failed' and company <> 'north'"
   ],
-  ["/", (n) => ` ${n} dead letter`, "select count(*) as n from tributary.inbox where state = 'dead_letter'"],
-  ["/", (n) => ` ${n} refused row`, "select count(*) as n from tributary.outbox where state = 'rejected'"],
-  ["/", (n) => ` ${n} in quarantine`, "select count(*) as n from tributary.quarantine where resolved_at is null"],
-  ["/", (n) => ` ${n} open gap`, "select count(*) as n from tributary.delivery_gaps where closed_at is null"],
+  ["/", (n) => ` ${n} dead letter`, count("inbox where state = 'dead_letter'")],
+  ["/", (n) => ` ${n} refused row`, count("outbox where state = 'rejected'")],
+  ["/", (n) => ` ${n} in quarantine`, count("quarantine where resolved_at is null")],
+  ["/", (n) => ` ${n} open gap`, count("delivery_gaps where closed_at is null")],
   ["/", (n) => ` ${n} violation`, "select sum(open_violations) as n from tributary.invariant_states"],
-  [
-    "/runs",
-    (n) => `Invariants ${n} ${n} violated`,
-    "select count(*) as n from tributary.invariant_states where open_violations > 0"
-  ],
-  [
-    "/runs",
-    (n) => `Quarantine ${n} ${n} open`,
-    "select count(*) as n from tributary.quarantine where resolved_at is null"
-  ],
-  ["/outbox", (n) => `${n} refused`, "select count(*) as n from tributary.outbox where state = 'rejected'"],
-  ["/processes", (n) => `${n} process running`, "select count(*) as n from tributary.processes_alive"],
+  ["/runs", (n) => `Invariants ${n} ${n} violated`, count("invariant_states where open_violations > 0")],
+  ["/runs", (n) => `Quarantine ${n} ${n} open`, count("quarantine where resolved_at is null")],
+  ["/outbox", (n) => `${n} refused`, count("outbox where state = 'rejected'")],
+  ["/processes", (n) => `${n} process running`, count("processes_alive")],
   [
     "/records?company=north&resource=customers&id=1",
     (n) => `${n} versions`,

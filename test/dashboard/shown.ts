@@ -191,7 +191,11 @@ export interface View {
   readonly status?: number
 }
 
-const runOf = (where: string) => `select max(id)::text as id from tributary.runs where ${where}`
+const runOf = (name: string, where: string): View => ({
+  name,
+  path: "/runs/$",
+  id: `select max(id)::text as id from tributary.runs where ${where}`
+})
 const openEntry = "select min(id)::text as id from tributary.quarantine where resolved_at is null"
 const subscription = "select subscription_id as id from tributary.subscriptions where company = 'north'"
 const rowOf = (where: string) => `select min(id)::text as id from tributary.outbox where ${where}`
@@ -218,19 +222,11 @@ export const views: ReadonlyArray<View> = [
   { name: "resource-blocked", path: "/companies/north/invoices" },
   { name: "runs", path: "/runs" },
   { name: "runs-of-hour", path: "/runs?company=north&hour=2026-11-28T09:00Z" },
-  {
-    name: "run",
-    path: "/runs/$",
-    id: runOf("company_id = 1 and resource = 'customers' and lane = 'live' and status <> 'running'")
-  },
-  { name: "run-with-retry", path: "/runs/$", id: runOf("company_id = 1 and retries > 0") },
-  { name: "run-running", path: "/runs/$", id: runOf("status = 'running'") },
-  { name: "run-failed", path: "/runs/$", id: runOf("company_id = 2 and status = 'failed'") },
-  {
-    name: "run-dead-letter",
-    path: "/runs/$",
-    id: "select max(run_id)::text as id from tributary.inbox where state = 'dead_letter'"
-  },
+  runOf("run", "company_id = 1 and resource = 'customers' and lane = 'live' and status <> 'running'"),
+  runOf("run-with-retry", "company_id = 1 and retries > 0"),
+  runOf("run-running", "status = 'running'"),
+  runOf("run-failed", "company_id = 2 and status = 'failed'"),
+  runOf("run-dead-letter", "id in (select run_id from tributary.inbox where state = 'dead_letter')"),
   { name: "budget", path: "/budget" },
   { name: "budget-company", path: "/budget?company=north" },
   { name: "webhooks", path: "/webhooks" },

@@ -1,5 +1,5 @@
 /** A second source with the same engine: sync, verify, repair and push. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -12,6 +12,7 @@ import { sync } from "../../../src/sync/Sync.ts"
 import { verifyResource } from "../../../src/verify/Verify.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 import { flowing } from "../../support/until.ts"
 import { entries } from "./catalogue.ts"
 import { makeLedger } from "./LedgerConnector.ts"
@@ -82,78 +83,72 @@ const briefly = Effect.map((rows: ReadonlyArray<{ id: bigint; amount: string; ve
   rows.map(({ id, amount, version, deleted }) => `${id} ${amount} v${version}${deleted ? " deleted" : ""}`)
 )
 
-describe("a second connector", () => {
-  layer(layerWarehouse)((it) => {
-    it.effect("is synced, verified and written to by the same engine", () =>
-      Effect.gen(function* () {
-        const world = yield* makeWorld
-        const { server } = world
+suite("a second connector", layerWarehouse, (test) => {
+  test("is synced, verified and written to by the same engine", function* () {
+    const world = yield* makeWorld
+    const { server } = world
 
-        // A full scan by page number, with a fault and a removal that moves records between pages.
-        let faults = 1
-        server.intercept = (request) => {
-          if (request.includes("page=2") && server.entries.has(1)) server.remove(1)
-          return request.includes("page=2") && faults-- > 0 ? { status: 503, body: "busy" } : null
-        }
-        assert.deepInclude(yield* world.sync(), { status: "done", kind: "full" })
-        server.intercept = () => null
-        assert.deepStrictEqual(yield* briefly(world.rows), [
-          "1 1.5000 v2 deleted",
-          ...[2, 3, 4, 5, 6, 7].map((id) => `${id} ${id}.5000 v1`)
-        ])
+    // A full scan by page number, with a fault and a removal that moves records between pages.
+    let faults = 1
+    server.intercept = (request) => {
+      if (request.includes("page=2") && server.entries.has(1)) server.remove(1)
+      return request.includes("page=2") && faults-- > 0 ? { status: 503, body: "busy" } : null
+    }
+    assert.deepInclude(yield* world.sync(), { status: "done", kind: "full" })
+    server.intercept = () => null
+    assert.deepStrictEqual(yield* briefly(world.rows), [
+      "1 1.5000 v2 deleted",
+      ...[2, 3, 4, 5, 6, 7].map((id) => `${id} ${id}.5000 v1`)
+    ])
 
-        // An incremental sync reads only the changed record.
-        server.put({ entryno: 2, reference: "r2", amount: "20.0000" })
-        assert.deepInclude(yield* world.sync(), { status: "done", kind: "incremental" })
-        assert.isTrue(server.requests.at(-1)!.includes("since="))
-        assert.strictEqual((yield* briefly(world.rows))[1], "2 20.0000 v2")
+    // An incremental sync reads only the changed record.
+    server.put({ entryno: 2, reference: "r2", amount: "20.0000" })
+    assert.deepInclude(yield* world.sync(), { status: "done", kind: "incremental" })
+    assert.isTrue(server.requests.at(-1)!.includes("since="))
+    assert.strictEqual((yield* briefly(world.rows))[1], "2 20.0000 v2")
 
-        // Verify and a full scan detect a removed record.
-        server.remove(3)
-        assert.deepInclude(yield* world.verify, { status: "unequal", surplus: 1 })
-        yield* world.sync(true)
-        assert.strictEqual((yield* briefly(world.rows))[2], "3 3.5000 v2 deleted")
-        assert.deepInclude(yield* world.verify, { status: "equal", source: 5, warehouse: 5 })
+    // Verify and a full scan detect a removed record.
+    server.remove(3)
+    assert.deepInclude(yield* world.verify, { status: "unequal", surplus: 1 })
+    yield* world.sync(true)
+    assert.strictEqual((yield* briefly(world.rows))[2], "3 3.5000 v2 deleted")
+    assert.deepInclude(yield* world.verify, { status: "equal", source: 5, warehouse: 5 })
 
-        // A record that does not fit is quarantined, and the others land.
-        server.put({ entryno: 8, reference: "r8", amount: "a lot" })
-        assert.deepInclude(yield* world.sync(), { status: "quarantined" })
-        server.put({ entryno: 8, reference: "r8", amount: "8.0000" })
-        assert.deepInclude(yield* world.sync(), { status: "done" })
-        assert.deepInclude(yield* world.verify, { status: "equal", source: 6, quarantined: 0 })
-      })
-    )
+    // A record that does not fit is quarantined, and the others land.
+    server.put({ entryno: 8, reference: "r8", amount: "a lot" })
+    assert.deepInclude(yield* world.sync(), { status: "quarantined" })
+    server.put({ entryno: 8, reference: "r8", amount: "8.0000" })
+    assert.deepInclude(yield* world.sync(), { status: "done" })
+    assert.deepInclude(yield* world.verify, { status: "equal", source: 6, quarantined: 0 })
   })
+})
 
-  layer(layerWarehouse)((it) => {
-    it.effect("creates a record once after a lost response, and the warehouse has it", () =>
-      Effect.gen(function* () {
-        const world = yield* makeWorld
-        const { server } = world
-        yield* world.sync()
-        // The response to the first request is lost. The idempotency key prevents a second write.
-        server.answersToLose = 1
-        const created = yield* world.push(
-          "create",
-          { reference: "n1", amount: "1.2500" },
-          { reference: "r4", amount: "4.5000" },
-          { reference: "n2", amount: "-1.0000" }
-        )
-        assert.deepStrictEqual(
-          created.map(({ outcome, reason }) => outcome ?? reason),
-          ["created", "adopted", "an amount is never negative"]
-        )
-        assert.lengthOf(
-          [...server.entries.values()].filter(({ reference }) => reference === "n1"),
-          1
-        )
-        assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
-
-        const updated = yield* world.push("update", { reference: "n1", amount: "2.0000" })
-        assert.deepStrictEqual(valuesOf(updated, "outcome"), ["updated"])
-        assert.strictEqual(server.entries.get(8)?.amount, "2.0000")
-        assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
-      })
+suite("a write to a second connector", layerWarehouse, (test) => {
+  test("creates a record once after a lost response, and the warehouse has it", function* () {
+    const world = yield* makeWorld
+    const { server } = world
+    yield* world.sync()
+    // The response to the first request is lost. The idempotency key prevents a second write.
+    server.answersToLose = 1
+    const created = yield* world.push(
+      "create",
+      { reference: "n1", amount: "1.2500" },
+      { reference: "r4", amount: "4.5000" },
+      { reference: "n2", amount: "-1.0000" }
     )
+    assert.deepStrictEqual(
+      created.map(({ outcome, reason }) => outcome ?? reason),
+      ["created", "adopted", "an amount is never negative"]
+    )
+    assert.lengthOf(
+      [...server.entries.values()].filter(({ reference }) => reference === "n1"),
+      1
+    )
+    assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
+
+    const updated = yield* world.push("update", { reference: "n1", amount: "2.0000" })
+    assert.deepStrictEqual(valuesOf(updated, "outcome"), ["updated"])
+    assert.strictEqual(server.entries.get(8)?.amount, "2.0000")
+    assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
   })
 })

@@ -2,7 +2,7 @@
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { inspect } from "node:util"
-import { afterEach, assert, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
 import { certificate } from "../../../support/certificate.ts"
@@ -10,16 +10,7 @@ import { rejection, thrownBy, useReference } from "./support.ts"
 import { cellsOf, valuesOf } from "../../../support/rows.ts"
 
 const sdk = useReference()
-
-const faults = (...rules: ReadonlyArray<Record<string, unknown>>) => sdk.control("POST", "/faults", { rules })
-const noFaults = () => sdk.control("DELETE", "/faults")
-afterEach(() => noFaults().then(() => undefined))
-
-let companies = 100
-const company = async (options: Partial<Sdk.ClientOptions> = {}) => {
-  const token = await sdk.token({ company: (companies += 1) })
-  return { token, client: await sdk.client({ ...options, token }) }
-}
+const { company, faults } = sdk
 
 const failureOf = async (promise: Promise<unknown>): Promise<Sdk.ServiceApiError> => {
   const error = await rejection(promise)
@@ -202,7 +193,7 @@ describe("a retry", () => {
     )
     const after = await failureOf(client.customers.create({ customercode: "AFTER" }))
     assert.deepStrictEqual([after.code, after.isOutcomeUnknown], ["rate_limited", true])
-    await noFaults()
+    await sdk.control("DELETE", "/faults")
     const { client: other } = await company({ maxRetryWaitMs: 100 })
     await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" }, times: 1 })
     const first = await failureOf(other.customers.create({ customercode: "FIRST" }))
@@ -278,7 +269,7 @@ describe("a batch", () => {
     const count = (status: string) => failure.results.filter((one) => one.status === status).length
     assert.deepStrictEqual([count("created"), count("unknown"), count("notSent")], [250, 250, 100])
     assert(failure.cause instanceof Sdk.ConnectionError)
-    await noFaults()
+    await sdk.control("DELETE", "/faults")
     const { failures } = await client.customers.batch(many(600), { idempotencyKey: "load-1" })
     assert.deepStrictEqual(failures, [])
     assert.strictEqual((await client.customers.list().toArray()).length, 600)

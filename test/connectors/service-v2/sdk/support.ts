@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import { afterAll, assert, beforeAll } from "vitest"
+import { afterAll, afterEach, assert, beforeAll } from "vitest"
 import * as ReferenceServer from "../../../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { type ClientOptions, createClient, type ServiceClient } from "../../../../connectors/service-v2/sdk/index.ts"
 
@@ -11,8 +11,14 @@ export interface Sdk {
   /** Calls the control plane and returns its JSON. */
   readonly control: (method: string, path: string, body?: unknown) => Promise<Record<string, unknown>>
   readonly token: (options?: Record<string, unknown>) => Promise<string>
+  /** Sets the faults of the server until the end of the test. */
+  readonly faults: (...rules: ReadonlyArray<Record<string, unknown>>) => Promise<unknown>
   /** A client of a new token; it is closed after the tests. */
   readonly client: (options?: Partial<ClientOptions>) => Promise<ServiceClient>
+  /** A company of its own, with a token and a client. */
+  readonly company: (
+    options?: Partial<ClientOptions>
+  ) => Promise<{ readonly id: number; readonly token: string; readonly client: ServiceClient }>
 }
 
 /** Starts a server before the tests of a file, and stops it afterwards. */
@@ -37,14 +43,30 @@ export const useReference = (): Sdk => {
   }
   const token: Sdk["token"] = async (options = {}) =>
     String((await control("POST", "/tokens", { company: 1, scopes: ["*"], ...options }))["token"])
+  let isFaulty = false
+  afterEach(async () => {
+    if (isFaulty) await control("DELETE", "/faults")
+    isFaulty = false
+  })
+  const client: Sdk["client"] = async (options = {}) => {
+    const made = createClient({ baseUrl: server.baseUrl, token: options.token ?? (await token()), ...options })
+    clients.push(made)
+    return made
+  }
+  let companies = 10
   return {
     baseUrl: () => server.baseUrl,
     control,
     token,
-    client: async (options = {}) => {
-      const made = createClient({ baseUrl: server.baseUrl, token: options.token ?? (await token()), ...options })
-      clients.push(made)
-      return made
+    faults: (...rules) => {
+      isFaulty = true
+      return control("POST", "/faults", { rules })
+    },
+    client,
+    company: async (options = {}) => {
+      const id = (companies += 1)
+      const own = await token({ company: id })
+      return { id, token: own, client: await client({ ...options, token: own }) }
     }
   }
 }

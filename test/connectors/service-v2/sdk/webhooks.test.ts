@@ -137,14 +137,13 @@ describe("subscriptions", () => {
     const webhook = { url: "https://receiver.example.com/once", events: ["orders.created"] as const }
     const client = await sdk.client()
     const fault = { kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 }
-    await sdk.control("POST", "/faults", { rules: [fault] })
+    await sdk.faults(fault)
     const { subscription } = await client.webhooks.create(webhook)
     assert.deepStrictEqual(valuesOf(await client.webhooks.list(), "id"), [subscription.id])
     const hasty = await sdk.client({ maxAttempts: 1 })
-    await sdk.control("POST", "/faults", { rules: [fault] })
+    await sdk.faults(fault)
     const lost = await rejection(hasty.webhooks.create(webhook))
     assert(lost instanceof Sdk.ConnectionError)
     assert.deepStrictEqual([lost.isOutcomeUnknown, lost.idempotencyKey], [true, null])
-    await sdk.control("DELETE", "/faults")
   })
 })
