@@ -6,6 +6,7 @@ import { codeOf } from "../../src/cli/Exit.ts"
 import type { Definition } from "../../src/delivery/Endpoint.ts"
 import { sync } from "../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
+import { passMinute } from "./postgres.ts"
 import { recording } from "./recording.ts"
 import { record, scripted, things, tiny } from "./tiny.ts"
 
@@ -43,6 +44,15 @@ export const makeCompany = (companyId: bigint) => {
       })
       assert.strictEqual(codeOf(report), 0, String(report.companies[0]!.outcomes[0]!.failure?.message))
     })
+  }
+}
+
+/** The same, where each sync is a minute after everything before it. */
+export const makeTimedCompany = (companyId: bigint) => {
+  const company = makeCompany(companyId)
+  return {
+    ...company,
+    sync: (...mode: Parameters<typeof company.sync>) => Effect.andThen(passMinute, company.sync(...mode))
   }
 }
 

@@ -116,6 +116,16 @@ export const stopClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   )
 )
 
+/** Sets the warehouse's clock forward by a minute; its time. What follows is later, also if the machine's clock is set back. */
+export const passMinute = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ minutes: number }>`
+    select round(extract(epoch from tributary.now() - clock_timestamp()) / 60)::int as minutes`
+  yield* sql.unsafe(clockIs(`clock_timestamp() + interval ''${row!.minutes + 1} minutes''`))
+  const [now] = yield* sql<{ time: string }>`select tributary.now()::text as time`
+  return now!.time
+})
+
 /** Runs a statement in the warehouse of the test. */
 export const execute = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))

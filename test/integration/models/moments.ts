@@ -17,6 +17,7 @@ import { scripted } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
 import { check, resourcesOf } from "./compare.ts"
 import type { Json } from "./figures.ts"
+import { passMinute } from "../../support/postgres.ts"
 
 const models = readModels()
 export const resources = resourcesOf(models)
@@ -73,6 +74,7 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
 
   /** Reads every record of the resources that changed, as a full scan does, and answers the moment after that. */
   const synced = Effect.fnUntraced(function* (title: string) {
+    yield* passMinute
     const sql = yield* SqlClient.SqlClient
     const companies = companyNumbers.map((company) => {
       const changed = resources.filter((path) => {
@@ -111,9 +113,9 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
     for (const table of new Set(tables.flatMap((table) => [table.current, table.superseded])))
       yield* sql.unsafe(`analyze ${table}`)
     yield* ChangeFeed.order
-    const [now] = yield* sql<{ time: string }>`select clock_timestamp()::text as time`
+    const time = yield* passMinute
     const position = ChangeFeed.textOf(yield* ChangeFeed.end)
-    return { title, time: now!.time, position, companies: books() } satisfies Moment
+    return { title, time, position, companies: books() } satisfies Moment
   })
 
   return { books, call, put, remove, all, one, synced }

@@ -7,9 +7,9 @@ import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { makeCompany } from "../../support/feeding.ts"
+import { makeCompany, makeTimedCompany } from "../../support/feeding.ts"
 import { numbers } from "../../support/numbers.ts"
-import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse, passMinute } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { companyReader, namesModel, readAsOf } from "./readers.ts"
 import { suite } from "../../support/suite.ts"
@@ -23,10 +23,10 @@ const rowsOf = (dataset: string, companyId: bigint) =>
 
 let companies = 100n
 
-suite("a query as of a moment", layerWarehouse, (test) => {
+suite("a query as of each moment", layerWarehouse, (test) => {
   test("shows the rows of that time, with deletions, records that came back, and backfills", function* () {
-    const company = makeCompany((companies += 1n))
-    const other = makeCompany((companies += 1n))
+    const company = makeTimedCompany((companies += 1n))
+    const other = makeTimedCompany((companies += 1n))
     const next = numbers(20_261_031)
     const moments: Array<{
       readonly time: string
@@ -49,9 +49,9 @@ suite("a query as of a moment", layerWarehouse, (test) => {
       other.put(next(3) + 1, `other ${step}`)
       if (next(2) === 0) yield* other.sync()
       yield* ChangeFeed.order
-      const [now] = yield* execute<{ time: string }>("select clock_timestamp()::text as time")
+      const time = yield* passMinute
       const position = ChangeFeed.textOf(yield* ChangeFeed.end)
-      moments.push({ time: now!.time, position, rows: yield* execute(rowsOf("erp", company.companyId)) })
+      moments.push({ time, position, rows: yield* execute(rowsOf("erp", company.companyId)) })
     }
     assert.isAbove((yield* execute("select from erp_history.things where _op = 'delete'")).length, 3)
     for (const { time, position, rows } of moments) {
@@ -82,8 +82,11 @@ suite("a query as of a moment", layerWarehouse, (test) => {
     const last = yield* readAsOf(moments.at(-1)!.time, rowsOf("erp_asof", company.companyId), { mode: "source" })
     assert.deepStrictEqual(last, moments.at(-1)!.rows)
   })
+})
 
+suite("a query as of a moment", layerWarehouse, (test) => {
   test("shows one version of a record whose newer version came with an older read", function* () {
+    yield* makeCompany((companies += 1n)).sync()
     const companyId = (companies += 1n)
     const version = (number: number, from: number, until: number | null) =>
       execute(
@@ -117,6 +120,7 @@ suite("a query as of a moment", layerWarehouse, (test) => {
   })
 
   test("shows what had landed at a position, also of reads that began before it and landed after it", function* () {
+    yield* makeCompany((companies += 1n)).sync()
     const companyId = (companies += 1n)
     const read = (id: number, version: number, began: number, landed: number) =>
       execute(
@@ -187,6 +191,27 @@ suite("a query as of a moment", layerWarehouse, (test) => {
     assert.match(DatabaseError.from("")(yield* Effect.flip(read("now", "erp_asof"))).message, /permission denied/)
   })
 
+  test("reads views that are made again when they were dropped, and follow new columns of the table", function* () {
+    const own = { current: "made", history: "made_history", asOf: "made_asof" }
+    const table = tableOf(things, own)
+    yield* TablePlan.apply([table])
+    assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+    yield* execute("drop view made_asof.things")
+    yield* execute("drop index made_history.things__overtaken")
+    yield* TablePlan.apply([table])
+    const more = tableOf({ ...things, fields: [...things.fields, { ...things.fields[1]!, name: "label" }] }, own)
+    yield* TablePlan.apply([more])
+    assert.deepStrictEqual(yield* TablePlan.planFor([more]), [])
+    const columns = (dataset: string) =>
+      execute(
+        `select attname, format_type(atttypid, atttypmod) as type from pg_attribute where attrelid = '${dataset}.things'::regclass and attnum > 0 order by attnum`
+      )
+    assert.deepStrictEqual(yield* columns("made_asof"), yield* columns("made"))
+    yield* execute("drop schema made, made_history, made_asof cascade")
+  })
+})
+
+suite("a query as of a moment whose history was removed", layerWarehouse, (test) => {
   test("says what to do without a moment, for an impossible one, and for one without its history", function* () {
     const company = makeCompany((companies += 1n))
     company.put(1, "one")
@@ -221,24 +246,5 @@ suite("a query as of a moment", layerWarehouse, (test) => {
     assert.match((yield* failure("2026-01-01")).message, /removed with the history \(Choose a later moment/)
     assert.match((yield* failure("position 1")).message, /removed with the history \(Choose a later position/)
     assert.isAbove((yield* readAsOf("now", "select from erp_asof.things")).length, 0)
-  })
-
-  test("reads views that are made again when they were dropped, and follow new columns of the table", function* () {
-    const own = { current: "made", history: "made_history", asOf: "made_asof" }
-    const table = tableOf(things, own)
-    yield* TablePlan.apply([table])
-    assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
-    yield* execute("drop view made_asof.things")
-    yield* execute("drop index made_history.things__overtaken")
-    yield* TablePlan.apply([table])
-    const more = tableOf({ ...things, fields: [...things.fields, { ...things.fields[1]!, name: "label" }] }, own)
-    yield* TablePlan.apply([more])
-    assert.deepStrictEqual(yield* TablePlan.planFor([more]), [])
-    const columns = (dataset: string) =>
-      execute(
-        `select attname, format_type(atttypid, atttypmod) as type from pg_attribute where attrelid = '${dataset}.things'::regclass and attnum > 0 order by attnum`
-      )
-    assert.deepStrictEqual(yield* columns("made_asof"), yield* columns("made"))
-    yield* execute("drop schema made, made_history, made_asof cascade")
   })
 })

@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
-import { makeCompany } from "../../support/feeding.ts"
-import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { makeTimedCompany } from "../../support/feeding.ts"
+import { execute, layerWarehouse, passMinute } from "../../support/postgres.ts"
 import { companyReader, readAsOf } from "./readers.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -32,8 +32,8 @@ const refusal = (moment: string, mode = "") =>
 /** A moment and a position, with the rows of that time. */
 const moment = Effect.gen(function* () {
   yield* ChangeFeed.order
-  const [now] = yield* execute<{ time: string }>("select clock_timestamp()::text as time")
-  return { time: now!.time, position: `position ${ChangeFeed.textOf(yield* ChangeFeed.end)}`, rows: yield* rowsNow }
+  const time = yield* passMinute
+  return { time, position: `position ${ChangeFeed.textOf(yield* ChangeFeed.end)}`, rows: yield* rowsNow }
 })
 type Moment = Effect.Success<typeof moment>
 
@@ -67,7 +67,7 @@ const versioned = Effect.gen(function* () {
   yield* execute(
     "truncate tributary.checkpoints, tributary.companies, tributary.sources, tributary.change_batches, tributary.runs cascade"
   )
-  const company = makeCompany(1n)
+  const company = makeTimedCompany(1n)
   company.put(1, "first")
   company.put(2, "other")
   yield* company.sync(true)
@@ -243,7 +243,7 @@ suite("the past", layerWarehouse, (test, it) => {
 
   test("of one company does not hinder the reader of another one", function* () {
     const { company, first } = yield* versioned
-    const other = makeCompany(2n)
+    const other = makeTimedCompany(2n)
     other.put(7, "of the other company")
     yield* other.sync(true)
     yield* company.sync()
