@@ -26,10 +26,13 @@ export const flowing = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<
 const textOf = (answer: unknown) =>
   JSON.stringify(answer, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))
 
+/** A question to a peer, or to a variable. */
+type Question<A, E, R> = Effect.Effect<A, E, R> | (() => A)
+
 /** Asks until the answer is as expected, and pauses before it asks again. The failure contains the last answer. */
 const ask = <A, E, R>(
   what: string,
-  question: Effect.Effect<A, E, R>,
+  question: Question<A, E, R>,
   isExpected: (answer: A) => boolean,
   pause: Effect.Effect<void>,
   attemptsMax: number
@@ -37,7 +40,7 @@ const ask = <A, E, R>(
   let last: A | undefined
   return Effect.gen(function* () {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
-      last = yield* question
+      last = yield* Effect.isEffect(question) ? question : Effect.sync(question)
       if (isExpected(last)) return last
       yield* pause
     }
@@ -48,7 +51,7 @@ const ask = <A, E, R>(
 /** Repeats a question until the answer is as expected. `seconds` limits the wait under the machine's clock. */
 export const until = <A, E = never, R = never>(
   what: string,
-  question: Effect.Effect<A, E, R>,
+  question: Question<A, E, R>,
   isExpected: (answer: A) => boolean,
   seconds = 30
 ): Effect.Effect<A, E, R> =>
@@ -61,6 +64,6 @@ export const until = <A, E = never, R = never>(
 /** Repeats a question until the answer is as expected. The clock does not move. */
 export const settled = <A, E = never, R = never>(
   what: string,
-  question: Effect.Effect<A, E, R>,
+  question: Question<A, E, R>,
   isExpected: (answer: A) => boolean
 ): Effect.Effect<A, E, R> => ask(what, question, isExpected, turn, Infinity)

@@ -189,7 +189,7 @@ describe("a process that ends", () => {
     yield* Effect.forkScoped(lost!.send)
     yield* until(
       "requests of the lost process",
-      Effect.sync(() => webhook.requests.length + slack.requests.length),
+      () => webhook.requests.length + slack.requests.length,
       (count) => count === 2
     )
     yield* round(processes)

@@ -1,14 +1,13 @@
 /** A warehouse with one company, what makes each kind of condition hold in it, and rounds of three processes. */
-import { it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
 import type { DiskProblem } from "../../../src/alerts/Observations.ts"
 import type { Route } from "../../../src/alerts/Route.ts"
-import type { Database } from "../../../src/postgres/Database.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import { type Alerting, alertingProcess, alertsTo } from "../../support/alerting.ts"
 import { clockIs, databaseUrl, layerWarehouse } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
 
 export const run = <Row extends object>(text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)).pipe(Effect.orDie)
@@ -69,10 +68,7 @@ export const minutes = Effect.fnUntraced(function* (count: number, processes: Re
 })
 
 /** A test with a warehouse of its own. */
-export const test = <A>(
-  name: string,
-  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
-) => it.effect(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 120_000 })
+export const test = testWith(layerWarehouse, 120_000)
 
 interface Posted {
   readonly id: string

@@ -1,5 +1,5 @@
 /** The change feed: a reader of it has the records of the warehouse, and gets every change once and in order. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type pg from "pg"
@@ -81,124 +81,120 @@ const operations = (changes: ReadonlyArray<ChangeFeed.Change>) =>
 
 const nameOf = (text: string | null) => (text === null ? null : (JSON.parse(text) as { readonly name: string }).name)
 
-describe("the change feed", () => {
-  suite("against Postgres", layerWarehouse, (test) => {
-    test("has each version once, with the record before and after it, and where it came from", function* () {
-      const company = makeCompany()
-      const reader = makeReader(company.companyId)
-      company.put(1, "one")
-      company.put(2, "two")
-      yield* company.run()
-      assert.deepStrictEqual(operations(yield* reader.read()), ["insert 1", "insert 2"])
-      company.put(2, "second")
-      yield* company.run()
-      const [updated, ...others] = yield* reader.read()
-      assert.deepStrictEqual(others, [])
-      assert.strictEqual(updated!.op, "update")
-      assert.deepStrictEqual(updated!.changed, ["lastchangedate", "name"])
-      assert.deepStrictEqual([nameOf(updated!.before), nameOf(updated!.after)], ["two", "second"])
-      assert.deepStrictEqual([updated!.origin, updated!.version], ["scan", 2n])
-      assert.isNotNull(updated!.source)
-      company.rows.delete(1)
-      yield* company.run(true)
-      const [deleted] = yield* reader.read()
-      assert.deepStrictEqual(operations([deleted!]), ["delete 1"])
-      assert.deepStrictEqual([nameOf(deleted!.before), deleted!.after], ["one", null])
-      company.put(1, "again")
-      yield* company.run()
-      const [again] = yield* reader.read()
-      assert.deepStrictEqual([again!.op, again!.before, nameOf(again!.after)], ["insert", null, "again"])
-      yield* reader.assertEqual
-      yield* company.run()
-      assert.deepStrictEqual(yield* reader.read(), [])
-      // From the beginning, in parts that end within a batch.
-      const second = makeReader(company.companyId)
-      yield* second.read(1)
-      assert.deepStrictEqual(second.seen, reader.seen)
-      yield* second.assertEqual
-    })
+suite("the change feed", layerWarehouse, (test) => {
+  test("has each version once, with the record before and after it, and where it came from", function* () {
+    const company = makeCompany()
+    const reader = makeReader(company.companyId)
+    company.put(1, "one")
+    company.put(2, "two")
+    yield* company.run()
+    assert.deepStrictEqual(operations(yield* reader.read()), ["insert 1", "insert 2"])
+    company.put(2, "second")
+    yield* company.run()
+    const [updated, ...others] = yield* reader.read()
+    assert.deepStrictEqual(others, [])
+    assert.strictEqual(updated!.op, "update")
+    assert.deepStrictEqual(updated!.changed, ["lastchangedate", "name"])
+    assert.deepStrictEqual([nameOf(updated!.before), nameOf(updated!.after)], ["two", "second"])
+    assert.deepStrictEqual([updated!.origin, updated!.version], ["scan", 2n])
+    assert.isNotNull(updated!.source)
+    company.rows.delete(1)
+    yield* company.run(true)
+    const [deleted] = yield* reader.read()
+    assert.deepStrictEqual(operations([deleted!]), ["delete 1"])
+    assert.deepStrictEqual([nameOf(deleted!.before), deleted!.after], ["one", null])
+    company.put(1, "again")
+    yield* company.run()
+    const [again] = yield* reader.read()
+    assert.deepStrictEqual([again!.op, again!.before, nameOf(again!.after)], ["insert", null, "again"])
+    yield* reader.assertEqual
+    yield* company.run()
+    assert.deepStrictEqual(yield* reader.read(), [])
+    // From the beginning, in parts that end within a batch.
+    const second = makeReader(company.companyId)
+    yield* second.read(1)
+    assert.deepStrictEqual(second.seen, reader.seen)
+    yield* second.assertEqual
+  })
 
-    test("orders by commit and without a gap, whichever landing began first", function* () {
-      yield* ChangeFeed.order
-      const { number: end } = yield* ChangeFeed.end
-      const { connect } = yield* Database
-      const [first, second] = [yield* connect, yield* connect]
-      const add = (client: pg.Client, id: number) =>
-        query(
-          client,
-          "add a batch",
-          `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+  test("orders by commit and without a gap, whichever landing began first", function* () {
+    yield* ChangeFeed.order
+    const { number: end } = yield* ChangeFeed.end
+    const { connect } = yield* Database
+    const [first, second] = [yield* connect, yield* connect]
+    const add = (client: pg.Client, id: number) =>
+      query(
+        client,
+        "add a batch",
+        `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
              values (900, 'things', 'erp_history.things', '{${id},${id + 1}}', 2, now())`
-        )
-      yield* query(first, "begin", "begin")
-      yield* add(first, 10)
-      yield* add(second, 20)
-      yield* ChangeFeed.order
-      yield* query(first, "commit", "commit")
-      yield* Effect.all([ChangeFeed.order, ChangeFeed.order, ChangeFeed.order], { concurrency: "unbounded" })
-      const rows = yield* execute<{ position: bigint; id: bigint }>(
-        `select position, id from tributary.changes where company_id = 900 order by position`
       )
-      assert.deepStrictEqual(
-        rows.map(({ position, id }) => `${position - end}: ${id}`),
-        ["1: 20", "2: 21", "3: 10", "4: 11"]
-      )
-    })
+    yield* query(first, "begin", "begin")
+    yield* add(first, 10)
+    yield* add(second, 20)
+    yield* ChangeFeed.order
+    yield* query(first, "commit", "commit")
+    yield* Effect.all([ChangeFeed.order, ChangeFeed.order, ChangeFeed.order], { concurrency: "unbounded" })
+    const rows = yield* execute<{ position: bigint; id: bigint }>(
+      `select position, id from tributary.changes where company_id = 900 order by position`
+    )
+    assert.deepStrictEqual(
+      rows.map(({ position, id }) => `${position - end}: ${id}`),
+      ["1: 20", "2: 21", "3: 10", "4: 11"]
+    )
+  })
 
-    test("begins a table again that was dropped, truncated, or filled by a program without the feed", function* () {
-      const company = makeCompany()
-      const reader = makeReader(company.companyId)
-      for (let id = 1; id <= 3; id += 1) company.put(id, `thing ${id}`)
-      yield* company.run()
-      yield* reader.read()
-      yield* execute("truncate erp.things")
-      company.rows.delete(3)
-      yield* company.run()
-      const afterTruncate = yield* reader.read()
-      assert.strictEqual(afterTruncate[0]!.op, "truncate")
-      yield* reader.assertEqual
-      assert.deepStrictEqual(new Set(reader.known.keys()), new Set([1n, 2n]))
-      // An earlier release landed a version.
-      yield* execute(
-        `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = ${company.companyId}`
-      )
-      yield* execute(
-        `update erp.things set name = 'unseen', _version = _version + 1 where _company_id = ${company.companyId} and id = 1`
-      )
-      yield* company.run()
-      assert.deepStrictEqual(operations(yield* reader.read()), ["truncate", "insert 1", "insert 2"])
-      yield* reader.assertEqual
-      yield* company.run()
-      assert.deepStrictEqual(yield* reader.read(), [])
-      // Checkpoints of a time before the first sync were restored, and the rows were not.
-      yield* execute(`delete from tributary.checkpoints where company_id = ${company.companyId}`)
-      yield* company.run()
-      assert.strictEqual((yield* reader.read())[0]!.op, "truncate")
-      yield* reader.assertEqual
-    })
+  test("begins a table again that was dropped, truncated, or filled by a program without the feed", function* () {
+    const company = makeCompany()
+    const reader = makeReader(company.companyId)
+    for (let id = 1; id <= 3; id += 1) company.put(id, `thing ${id}`)
+    yield* company.run()
+    yield* reader.read()
+    yield* execute("truncate erp.things")
+    company.rows.delete(3)
+    yield* company.run()
+    const afterTruncate = yield* reader.read()
+    assert.strictEqual(afterTruncate[0]!.op, "truncate")
+    yield* reader.assertEqual
+    assert.deepStrictEqual(new Set(reader.known.keys()), new Set([1n, 2n]))
+    // An earlier release landed a version.
+    yield* execute(
+      `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = ${company.companyId}`
+    )
+    yield* execute(
+      `update erp.things set name = 'unseen', _version = _version + 1 where _company_id = ${company.companyId} and id = 1`
+    )
+    yield* company.run()
+    assert.deepStrictEqual(operations(yield* reader.read()), ["truncate", "insert 1", "insert 2"])
+    yield* reader.assertEqual
+    yield* company.run()
+    assert.deepStrictEqual(yield* reader.read(), [])
+    // Checkpoints of a time before the first sync were restored, and the rows were not.
+    yield* execute(`delete from tributary.checkpoints where company_id = ${company.companyId}`)
+    yield* company.run()
+    assert.strictEqual((yield* reader.read())[0]!.op, "truncate")
+    yield* reader.assertEqual
+  })
 
-    test("says what to do where a position is of another feed or was removed", function* () {
-      const company = makeCompany()
-      const reader = makeReader(company.companyId)
-      company.put(1, "one")
-      yield* company.run()
-      company.put(1, "two")
-      yield* company.run()
-      yield* reader.read()
-      const position = reader.position()
-      const other = { ...position, token: position.token === "1" ? "2" : "1" }
-      assert.instanceOf(yield* Effect.flip(ChangeFeed.confirm(other)), PositionLost)
-      const selection = { companyId: null, resources: null }
-      const late = yield* Effect.flip(
-        ChangeFeed.readAfter({ number: position.number + 1n, token: null }, selection, 10)
-      )
-      assert.match(late.message, /restored.*export/s)
-      yield* HistoryRetention.remove("erp_history", Duration.zero)
-      const gone = yield* Effect.flip(ChangeFeed.readAfter({ number: 1n, token: null }, selection, 10))
-      assert.match(gone.message, /removed with the history/)
-      // The end of the feed, and its beginning, can be read on from.
-      assert.deepStrictEqual(yield* reader.read(), [])
-      assert.deepStrictEqual(yield* ChangeFeed.readAfter(ChangeFeed.beginning, selection, 10), [])
-    })
+  test("says what to do where a position is of another feed or was removed", function* () {
+    const company = makeCompany()
+    const reader = makeReader(company.companyId)
+    company.put(1, "one")
+    yield* company.run()
+    company.put(1, "two")
+    yield* company.run()
+    yield* reader.read()
+    const position = reader.position()
+    const other = { ...position, token: position.token === "1" ? "2" : "1" }
+    assert.instanceOf(yield* Effect.flip(ChangeFeed.confirm(other)), PositionLost)
+    const selection = { companyId: null, resources: null }
+    const late = yield* Effect.flip(ChangeFeed.readAfter({ number: position.number + 1n, token: null }, selection, 10))
+    assert.match(late.message, /restored.*export/s)
+    yield* HistoryRetention.remove("erp_history", Duration.zero)
+    const gone = yield* Effect.flip(ChangeFeed.readAfter({ number: 1n, token: null }, selection, 10))
+    assert.match(gone.message, /removed with the history/)
+    // The end of the feed, and its beginning, can be read on from.
+    assert.deepStrictEqual(yield* reader.read(), [])
+    assert.deepStrictEqual(yield* ChangeFeed.readAfter(ChangeFeed.beginning, selection, 10), [])
   })
 })

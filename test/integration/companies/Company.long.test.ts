@@ -39,7 +39,7 @@ dashboard: { listen: off }
       command.child.stderr!.on("data", (chunk: Buffer) => (output.errors += chunk.toString()))
       yield* until(
         "serve is ready",
-        Effect.sync(() => ({ ...output })),
+        () => ({ ...output }),
         ({ text }) => text.includes("\n"),
         60
       )

@@ -1,5 +1,5 @@
 /** Rows of companies: sealed tokens, the revision, and the removal of every row of one company. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -7,6 +7,9 @@ import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
 import * as StoredCompanies from "../../../src/companies/StoredCompanies.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
+
+const test = testWith(layerWarehouse)
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
 const otherKey = Redacted.make("another key, with more than thirty-two characters too")
@@ -24,119 +27,105 @@ const tokensOf = ({ companies }: StoredCompanies.StoredCompanies) =>
   Object.fromEntries(companies.map((one) => [one.name, Redacted.value(one.token)]))
 
 describe("the companies of the warehouse", () => {
-  it.effect("are read with their tokens, which no column shows", () =>
-    Effect.gen(function* () {
-      assert.isTrue(yield* CompanyStore.add(key, south, token))
-      assert.isFalse(yield* CompanyStore.add(key, south, Redacted.make("another token")))
-      assert.deepStrictEqual(tokensOf(yield* StoredCompanies.read(settings)), { south: "token-of-south" })
-      const [row] = yield* execute<{ text: string }>("select s::text as text from tributary.company_settings s")
-      assert.notInclude(row!.text, "token-of-south")
-      assert.notInclude(row!.text, Buffer.from("token-of-south").toString("hex"))
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+  test("are read with their tokens, which no column shows", function* () {
+    assert.isTrue(yield* CompanyStore.add(key, south, token))
+    assert.isFalse(yield* CompanyStore.add(key, south, Redacted.make("another token")))
+    assert.deepStrictEqual(tokensOf(yield* StoredCompanies.read(settings)), { south: "token-of-south" })
+    const [row] = yield* execute<{ text: string }>("select s::text as text from tributary.company_settings s")
+    assert.notInclude(row!.text, "token-of-south")
+    assert.notInclude(row!.text, Buffer.from("token-of-south").toString("hex"))
+  })
 
-  it.effect("raise the revision with each change, also of another program, and with none that is rolled back", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const revisions = [yield* CompanyStore.readRevision]
-      const record = Effect.map(CompanyStore.readRevision, (revision) => revisions.push(revision))
-      yield* CompanyStore.add(key, south, token)
-      yield* record
-      yield* CompanyStore.pause("south", "a person")
-      yield* record
-      yield* execute("update tributary.company_settings set resources = array['a']")
-      yield* record
-      yield* Effect.ignore(sql.withTransaction(Effect.andThen(CompanyStore.remove("south"), Effect.fail("no"))))
-      assert.strictEqual(yield* CompanyStore.readRevision, revisions.at(-1))
-      yield* CompanyStore.remove("south")
-      yield* record
-      assert.strictEqual(new Set(revisions).size, 5)
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+  test("raise the revision with each change, also of another program, and with none that is rolled back", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const revisions = [yield* CompanyStore.readRevision]
+    const record = Effect.map(CompanyStore.readRevision, (revision) => revisions.push(revision))
+    yield* CompanyStore.add(key, south, token)
+    yield* record
+    yield* CompanyStore.pause("south", "a person")
+    yield* record
+    yield* execute("update tributary.company_settings set resources = array['a']")
+    yield* record
+    yield* Effect.ignore(sql.withTransaction(Effect.andThen(CompanyStore.remove("south"), Effect.fail("no"))))
+    assert.strictEqual(yield* CompanyStore.readRevision, revisions.at(-1))
+    yield* CompanyStore.remove("south")
+    yield* record
+    assert.strictEqual(new Set(revisions).size, 5)
+  })
 
-  it.effect("seal the token that another program inserted", () =>
-    Effect.gen(function* () {
-      yield* execute(
-        "insert into tributary.company_settings (company, url, token) values ('east', 'https://east.example', 'plain')"
-      )
-      assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
-      yield* StoredCompanies.read(settings)
-      const [row] = yield* execute<{ token: string | null }>("select token from tributary.company_settings")
-      assert.isNull(row!.token)
-      assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+  test("seal the token that another program inserted", function* () {
+    yield* execute(
+      "insert into tributary.company_settings (company, url, token) values ('east', 'https://east.example', 'plain')"
+    )
+    assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
+    yield* StoredCompanies.read(settings)
+    const [row] = yield* execute<{ token: string | null }>("select token from tributary.company_settings")
+    assert.isNull(row!.token)
+    assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
+  })
 
-  it.effect("cannot be used with another key, another address, or a name of the file; other companies can", () =>
-    Effect.gen(function* () {
-      yield* CompanyStore.add(key, south, token)
-      yield* CompanyStore.add(key, { ...south, company: "moved" }, token)
-      yield* execute("update tributary.company_settings set url = 'https://thief.example' where company = 'moved'")
-      yield* CompanyStore.add(key, { ...south, company: "north" }, token)
-      const [usable] = (yield* StoredCompanies.read(settings)).companies
-      const inFile = { ...settings, companies: [{ ...usable!, name: "north" }] }
-      const read = yield* StoredCompanies.read(inFile)
-      assert.deepStrictEqual(Object.keys(tokensOf(read)), ["south"])
-      assert.deepStrictEqual(
-        read.unusable.map(({ name, problem }) => `${name} ${/does not open|configuration file/.exec(problem)?.[0]}`),
-        ["moved does not open", "north configuration file"]
-      )
-      const wrong = yield* StoredCompanies.read({ ...settings, companiesKey: otherKey })
-      assert.deepStrictEqual([wrong.companies.length, wrong.unusable.length], [0, 3])
-      const missing = yield* StoredCompanies.read({ ...settings, companiesKey: null })
-      assert.isTrue(missing.unusable.every(({ problem }) => problem.includes("TRIBUTARY_COMPANIES_KEY is not set")))
-      yield* execute(
-        "update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'"
-      )
-      const [invalid] = (yield* StoredCompanies.read(inFile)).unusable.filter(({ name }) => name === "south")
-      assert.include(invalid!.problem, "webhook_events")
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+  test("cannot be used with another key, another address, or a name of the file; other companies can", function* () {
+    yield* CompanyStore.add(key, south, token)
+    yield* CompanyStore.add(key, { ...south, company: "moved" }, token)
+    yield* execute("update tributary.company_settings set url = 'https://thief.example' where company = 'moved'")
+    yield* CompanyStore.add(key, { ...south, company: "north" }, token)
+    const [usable] = (yield* StoredCompanies.read(settings)).companies
+    const inFile = { ...settings, companies: [{ ...usable!, name: "north" }] }
+    const read = yield* StoredCompanies.read(inFile)
+    assert.deepStrictEqual(Object.keys(tokensOf(read)), ["south"])
+    assert.deepStrictEqual(
+      read.unusable.map(({ name, problem }) => `${name} ${/does not open|configuration file/.exec(problem)?.[0]}`),
+      ["moved does not open", "north configuration file"]
+    )
+    const wrong = yield* StoredCompanies.read({ ...settings, companiesKey: otherKey })
+    assert.deepStrictEqual([wrong.companies.length, wrong.unusable.length], [0, 3])
+    const missing = yield* StoredCompanies.read({ ...settings, companiesKey: null })
+    assert.isTrue(missing.unusable.every(({ problem }) => problem.includes("TRIBUTARY_COMPANIES_KEY is not set")))
+    yield* execute("update tributary.company_settings set webhook_events = array['no event!'] where company = 'south'")
+    const [invalid] = (yield* StoredCompanies.read(inFile)).unusable.filter(({ name }) => name === "south")
+    assert.include(invalid!.problem, "webhook_events")
+  })
 
-  it.effect("stay the same object while their row does not change", () =>
-    Effect.gen(function* () {
-      yield* CompanyStore.add(key, south, token)
-      yield* CompanyStore.add(key, { ...south, company: "north" }, token)
-      const read = Effect.map(StoredCompanies.read(settings), ({ companies }) => companies)
-      const again = StoredCompanies.read(settings).pipe(Effect.map(({ companies }) => companies))
-      assert.notStrictEqual((yield* read)[0], (yield* again)[0], "another reader decodes for itself")
-      const [north, before] = yield* read
-      yield* CompanyStore.pause("south", "Ann")
-      const [same, after] = yield* read
-      assert.strictEqual(same, north)
-      assert.isNull(before!.paused)
-      assert.strictEqual(after!.paused!.by, "Ann")
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+  test("stay the same object while their row does not change", function* () {
+    yield* CompanyStore.add(key, south, token)
+    yield* CompanyStore.add(key, { ...south, company: "north" }, token)
+    const read = Effect.map(StoredCompanies.read(settings), ({ companies }) => companies)
+    const again = StoredCompanies.read(settings).pipe(Effect.map(({ companies }) => companies))
+    assert.notStrictEqual((yield* read)[0], (yield* again)[0], "another reader decodes for itself")
+    const [north, before] = yield* read
+    yield* CompanyStore.pause("south", "Ann")
+    const [same, after] = yield* read
+    assert.strictEqual(same, north)
+    assert.isNull(before!.paused)
+    assert.strictEqual(after!.paused!.by, "Ann")
+  })
 
-  it.effect("leave no row behind when they are erased, and no other company loses one", () =>
-    Effect.gen(function* () {
-      yield* execute("create schema if not exists kept")
-      yield* execute("create table kept.things (_company_id bigint, id bigint)")
-      yield* execute("insert into kept.things values (1, 1), (2, 1), (2, 2)")
-      yield* execute("insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)")
-      yield* execute(
-        "insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', now()), (2, 'things', now())"
-      )
-      yield* execute("insert into tributary.outbox (company, resource) values ('north', 'things'), ('south', 'things')")
-      yield* CompanyStore.add(key, south, token)
-      const receipt = yield* Removal.erase("south", 2n, "a person", ["kept"])
-      assert.deepStrictEqual(receipt.rows, {
-        "tributary.checkpoints": 1,
-        "kept.things": 2,
-        "tributary.companies": 1,
-        "tributary.outbox": 1
-      })
-      const [left] = yield* execute<{ things: number; names: string; outbox: number }>(
-        `select (select count(*)::int from kept.things) as things, (select count(*)::int from tributary.outbox) as outbox,
+  test("leave no row behind when they are erased, and no other company loses one", function* () {
+    yield* execute("create schema if not exists kept")
+    yield* execute("create table kept.things (_company_id bigint, id bigint)")
+    yield* execute("insert into kept.things values (1, 1), (2, 1), (2, 2)")
+    yield* execute("insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)")
+    yield* execute(
+      "insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', now()), (2, 'things', now())"
+    )
+    yield* execute("insert into tributary.outbox (company, resource) values ('north', 'things'), ('south', 'things')")
+    yield* CompanyStore.add(key, south, token)
+    const receipt = yield* Removal.erase("south", 2n, "a person", ["kept"])
+    assert.deepStrictEqual(receipt.rows, {
+      "tributary.checkpoints": 1,
+      "kept.things": 2,
+      "tributary.companies": 1,
+      "tributary.outbox": 1
+    })
+    const [left] = yield* execute<{ things: number; names: string; outbox: number }>(
+      `select (select count(*)::int from kept.things) as things, (select count(*)::int from tributary.outbox) as outbox,
                 (select string_agg(company, ' ') from tributary.companies) as names`
-      )
-      assert.deepStrictEqual({ ...left }, { things: 1, outbox: 1, names: "north" })
-      const [written] = yield* execute<{ by: string; action: string; rows: unknown }>(
-        "select performed_by as by, action, row_counts as rows from tributary.company_receipts"
-      )
-      assert.deepStrictEqual({ ...written }, { by: "a person", action: "erase", rows: receipt.rows })
-      assert.deepStrictEqual((yield* CompanyStore.read).length, 0)
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+    )
+    assert.deepStrictEqual({ ...left }, { things: 1, outbox: 1, names: "north" })
+    const [written] = yield* execute<{ by: string; action: string; rows: unknown }>(
+      "select performed_by as by, action, row_counts as rows from tributary.company_receipts"
+    )
+    assert.deepStrictEqual({ ...written }, { by: "a person", action: "erase", rows: receipt.rows })
+    assert.deepStrictEqual((yield* CompanyStore.read).length, 0)
+  })
 })

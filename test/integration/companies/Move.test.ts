@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync, chmodSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -28,7 +28,10 @@ import * as WriteActivity from "../../../src/tasks/WriteActivity.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
 import { flowing, until } from "../../support/until.ts"
+
+const test = testWith(layerWarehouse)
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
 /** The key of the target. */
@@ -154,6 +157,17 @@ const makeWarehouses = Effect.gen(function* () {
   }
 })
 
+/** Waits until a session of the source waits for a lock. */
+const lockAwaited = until(
+  "a statement waits for a lock",
+  Effect.orDie(
+    execute<{ n: number }>(
+      "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+  ),
+  ([row]) => row!.n > 0
+)
+
 /** Gives the company away, while this happens before its copy is committed. */
 const giveWhile = <R>(
   target: Move.Target,
@@ -202,132 +216,117 @@ const derivedRows = execute<{ rows: number }>(
 )
 
 describe("the tables with rows of companies", () => {
-  it.effect("are all in the list that decides what moves and what is deleted", () =>
-    Effect.gen(function* () {
-      const tables = yield* execute<{ name: string; column: string }>(
-        `select 'tributary.' || c.relname as name, a.attname as column from pg_class c join pg_attribute a on a.attrelid = c.oid
+  test("are all in the list that decides what moves and what is deleted", function* () {
+    const tables = yield* execute<{ name: string; column: string }>(
+      `select 'tributary.' || c.relname as name, a.attname as column from pg_class c join pg_attribute a on a.attrelid = c.oid
           where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'p') and a.attname ~ 'company'
             and not a.attisdropped and a.attname <> 'company_revision' and c.relname <> 'company_revision' order by 1, 2`
-      )
-      assert.sameMembers(Object.keys(companyTables), [...new Set(tables.map(({ name }) => name))])
-      // Another name of such a column is that of a setting.
-      assert.deepStrictEqual(
-        tables
-          .filter(({ column }) => !companyColumns.includes(column as "company"))
-          .map(({ name, column }) => [name, column]),
-        [
-          ["tributary.alert_silences", "only_company"],
-          ["tributary.change_endpoints", "only_company"]
-        ]
-      )
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+    )
+    assert.sameMembers(Object.keys(companyTables), [...new Set(tables.map(({ name }) => name))])
+    // Another name of such a column is that of a setting.
+    assert.deepStrictEqual(
+      tables
+        .filter(({ column }) => !companyColumns.includes(column as "company"))
+        .map(({ name, column }) => [name, column]),
+      [
+        ["tributary.alert_silences", "only_company"],
+        ["tributary.change_endpoints", "only_company"]
+      ]
+    )
+  })
 })
 
 describe("the rows of a company that serve writes", () => {
-  it.effect("are all deleted when it moves, also those that are being written, and its feed is readable there", () =>
-    Effect.gen(function* () {
-      const { target, begin, inTarget } = yield* makeWarehouses
-      yield* insertDerived
-      const move = yield* begin
-      yield* Move.give(move, target)
-      // A process of serve writes again before the move is complete, and commits while the rows are being deleted.
-      const client = yield* (yield* Database).connect
-      yield* ask(client, "write", "begin; select from tributary.activity_watermarks for update")
-      yield* ask(
-        client,
-        "write",
-        "insert into tributary.activity_watermarks (resolution, through) values ('hour', now()) on conflict do nothing"
-      )
-      yield* ask(client, "write", "commit; begin; select from tributary.activity_watermarks for update")
-      yield* ask(
-        client,
-        "write",
-        `insert into tributary.activity (resolution, at, company, resource, runs)
+  test("are all deleted when it moves, also those that are being written, and its feed is readable there", function* () {
+    const { target, begin, inTarget } = yield* makeWarehouses
+    yield* insertDerived
+    const move = yield* begin
+    yield* Move.give(move, target)
+    // A process of serve writes again before the move is complete, and commits while the rows are being deleted.
+    const client = yield* (yield* Database).connect
+    yield* ask(client, "write", "begin; select from tributary.activity_watermarks for update")
+    yield* ask(
+      client,
+      "write",
+      "insert into tributary.activity_watermarks (resolution, through) values ('hour', now()) on conflict do nothing"
+    )
+    yield* ask(client, "write", "commit; begin; select from tributary.activity_watermarks for update")
+    yield* ask(
+      client,
+      "write",
+      `insert into tributary.activity (resolution, at, company, resource, runs)
          values ('hour', date_trunc('hour', now()) - interval '1 hour', 'south', 'customers', 1)`
-      )
-      const completing = yield* Effect.forkScoped(Move.complete(south2, move.row.moveId!, target))
-      yield* until(
-        "the deletion waits for the writer",
-        Effect.orDie(
-          execute<{ n: number }>(
-            "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-          )
-        ),
-        ([row]) => row!.n > 0
-      )
-      yield* ask(client, "write", "commit")
-      assert.isTrue(yield* Fiber.join(completing))
-      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
-      yield* Statement.run(CountCompanies.countStatement, [["south"]])
-      yield* Effect.forEach([1, 2], () => WriteActivity.writeActivity(() => [{ company: "south", fingerprint }]))
-      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
-      // No program has read the feed of the target yet.
-      const changes = yield* inTarget<{ position: bigint; id: bigint }>(
-        'select "position", id from tributary.changes_after(0, 1000, 2)'
-      )
-      assert.deepStrictEqual(
-        changes.map(({ id }) => id),
-        [1n]
-      )
-      assert.isTrue(changes[0]!.position > 0n)
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+    )
+    const completing = yield* Effect.forkScoped(Move.complete(south2, move.row.moveId!, target))
+    yield* lockAwaited
+    yield* ask(client, "write", "commit")
+    assert.isTrue(yield* Fiber.join(completing))
+    assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+    yield* Statement.run(CountCompanies.countStatement, [["south"]])
+    yield* Effect.forEach([1, 2], () => WriteActivity.writeActivity(() => [{ company: "south", fingerprint }]))
+    assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+    // No program has read the feed of the target yet.
+    const changes = yield* inTarget<{ position: bigint; id: bigint }>(
+      'select "position", id from tributary.changes_after(0, 1000, 2)'
+    )
+    assert.deepStrictEqual(
+      changes.map(({ id }) => id),
+      [1n]
+    )
+    assert.isTrue(changes[0]!.position > 0n)
+  })
 
-  it.effect("are all deleted when it is erased", () =>
-    Effect.gen(function* () {
-      yield* makeWarehouses
-      yield* insertDerived
-      yield* execute(
-        `insert into tributary.change_endpoints (name, url, origin, last_position, secret) values ('a', 'https://a.example', 'command', 0, '\\x00')`
-      )
-      yield* execute(
-        `insert into tributary.change_retries (endpoint, position, company_number, resource, record_id, next_attempt_at)
+  test("are all deleted when it is erased", function* () {
+    yield* makeWarehouses
+    yield* insertDerived
+    yield* execute(
+      `insert into tributary.change_endpoints (name, url, origin, last_position, secret) values ('a', 'https://a.example', 'command', 0, '\\x00')`
+    )
+    yield* execute(
+      `insert into tributary.change_retries (endpoint, position, company_number, resource, record_id, next_attempt_at)
          values ('a', 1, 2, 'customers', 1, now())`
-      )
-      const receipt = yield* Removal.erase("south", 2n, "a person", ["erp", "erp_history"])
-      assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
-      assert.strictEqual(receipt.rows["tributary.change_retries"], 1)
-      assert.strictEqual(receipt.rows["tributary.company_states"], 1)
-      assert.deepStrictEqual(yield* execute("select from tributary.change_retries"), [])
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+    )
+    const receipt = yield* Removal.erase("south", 2n, "a person", ["erp", "erp_history"])
+    assert.deepStrictEqual(yield* derivedRows, [{ rows: 0 }])
+    assert.strictEqual(receipt.rows["tributary.change_retries"], 1)
+    assert.strictEqual(receipt.rows["tributary.company_states"], 1)
+    assert.deepStrictEqual(yield* execute("select from tributary.change_retries"), [])
+  })
 })
 
 describe("the rows of a company that moves", () => {
-  it.effect("are all copied, with ids that are free in the target, and every reference", () =>
-    Effect.gen(function* () {
-      const { target, begin, inTarget } = yield* makeWarehouses
-      const relations = (yield* execute<{ name: string }>(
-        Removal.relationsStatement.text.replace("$1", "array['tributary', 'erp', 'erp_history']")
-      )).map(({ name }) => name)
-      assert.sameMembers(
-        Object.keys(rowsOf("south", 2)),
-        relations.filter((name) => !tablesThat("deleted").includes(name))
-      )
-      // Every column that may have an id of Postgres is known; `record_id` is the source's.
-      const columns = yield* execute<{ column: string }>(
-        `select attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid
+  test("are all copied, with ids that are free in the target, and every reference", function* () {
+    const { target, begin, inTarget } = yield* makeWarehouses
+    const relations = (yield* execute<{ name: string }>(
+      Removal.relationsStatement.text.replace("$1", "array['tributary', 'erp', 'erp_history']")
+    )).map(({ name }) => name)
+    assert.sameMembers(
+      Object.keys(rowsOf("south", 2)),
+      relations.filter((name) => !tablesThat("deleted").includes(name))
+    )
+    // Every column that may have an id of Postgres is known; `record_id` is the source's.
+    const columns = yield* execute<{ column: string }>(
+      `select attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid
           where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and atttypid = 'bigint'::regtype and attnum > 0
             and attidentity = '' and attname ~ '(_id|generation)$' and attname not in ('company_id', 'record_id')`
-      )
-      assert.deepStrictEqual(
-        columns.map(({ column }) => column).filter((column) => CompanyRows.references[column] === undefined),
-        []
-      )
+    )
+    assert.deepStrictEqual(
+      columns.map(({ column }) => column).filter((column) => CompanyRows.references[column] === undefined),
+      []
+    )
 
-      const move = yield* begin
-      const receipt = yield* Move.give(move, target)
-      assert.isTrue(yield* Move.complete(south2, move.row.moveId!, target))
-      assert.strictEqual(receipt.rows["tributary.runs"], 2)
-      assert.sameMembers(Object.keys(receipt.rows), Object.keys(rowsOf("south", 2)))
-      const [runs] = yield* inTarget<{ first: bigint; last: bigint; north: bigint }>(
-        `select min(id) filter (where company_id = 2) as first, max(id) filter (where company_id = 2) as last,
+    const move = yield* begin
+    const receipt = yield* Move.give(move, target)
+    assert.isTrue(yield* Move.complete(south2, move.row.moveId!, target))
+    assert.strictEqual(receipt.rows["tributary.runs"], 2)
+    assert.sameMembers(Object.keys(receipt.rows), Object.keys(rowsOf("south", 2)))
+    const [runs] = yield* inTarget<{ first: bigint; last: bigint; north: bigint }>(
+      `select min(id) filter (where company_id = 2) as first, max(id) filter (where company_id = 2) as last,
                 max(id) filter (where company_id = 1) as north from tributary.runs`
-      )
-      assert.isTrue(runs!.first > runs!.north)
-      const found = yield* inTarget<{ id: bigint }>(
-        `select scan_run_id as id from tributary.checkpoints where company_id = 2 and resource = 'customers'
+    )
+    assert.isTrue(runs!.first > runs!.north)
+    const found = yield* inTarget<{ id: bigint }>(
+      `select scan_run_id as id from tributary.checkpoints where company_id = 2 and resource = 'customers'
          union all select run_id from tributary.quarantine where company_id = 2
          union all select run_id from tributary.row_counts where company_id = 2 and resource = 'customers'
          union all select first_run_id from tributary.field_findings where company_id = 2
@@ -338,14 +337,14 @@ describe("the rows of a company that moves", () => {
          union all select substr(closed_by, 5)::bigint from tributary.delivery_gaps where company = 'south'
          union all select _run_id from erp.customers where _company_id = 2
          union all select _run_id + 1 from erp_history.customers__superseded where _company_id = 2`
-      )
-      assert.deepStrictEqual(
-        found.map(({ id }) => id),
-        found.map(() => runs!.last)
-      )
-      assert.deepStrictEqual(
-        (yield* inTarget<{ other: string }>(
-          `select o.record::text as record, p.company as pushed, r.idempotency_key as key, i.body, q.bytes,
+    )
+    assert.deepStrictEqual(
+      found.map(({ id }) => id),
+      found.map(() => runs!.last)
+    )
+    assert.deepStrictEqual(
+      (yield* inTarget<{ other: string }>(
+        `select o.record::text as record, p.company as pushed, r.idempotency_key as key, i.body, q.bytes,
                   (select run_id::int from tributary.row_counts where company_id = 2 and resource = 'items') as none,
                   (select generation = scan_refetch_generation from tributary.refetch_requests f
                      join tributary.checkpoints c using (company_id, resource) where c.company_id = 2) as refetch,
@@ -357,85 +356,76 @@ describe("the rows of a company that moves", () => {
              from tributary.outbox o join tributary.pushes p on p.id = o.push_id
              join tributary.push_requests r on r.id = o.request_id, tributary.inbox i, tributary.quarantine q
             where o.company = 'south' and i.company = 'south' and q.company_id = 2`
-        )).map((one): Record<string, unknown> => ({ ...one, other: one.other.includes("altered=") })),
-        [
-          {
-            record: '{"b": 1.0, "a": "ü"}',
-            pushed: "south",
-            key: "key of south",
-            body: new Uint8Array([0, 255, 92]),
-            bytes: '{"a":"\\u0009\t\n\\N"}',
-            none: 0,
-            refetch: true,
-            identities: [true, false],
-            other: true,
-            pause: true,
-            permits: 5
-          }
-        ]
-      )
-      // Rows that begin now have ids of their own.
-      const [added] = yield* inTarget<{ id: bigint }>(
-        "insert into tributary.runs (company_id, resource, kind, fence, started_at) values (1, 'a', 'full', 1, now()) returning id"
-      )
-      assert.isTrue(added!.id > runs!.last)
-      const [stored] = yield* Effect.provideContext(CompanyStore.read, target)
-      const varying = { updatedAt: null, sealed: null, version: null }
-      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(otherKey, stored!)!), "token-of-south")
-      assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
-      assert.deepStrictEqual(yield* CompanyStore.read, [])
-      const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
-      assert.strictEqual(left.size, 0)
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+      )).map((one): Record<string, unknown> => ({ ...one, other: one.other.includes("altered=") })),
+      [
+        {
+          record: '{"b": 1.0, "a": "ü"}',
+          pushed: "south",
+          key: "key of south",
+          body: new Uint8Array([0, 255, 92]),
+          bytes: '{"a":"\\u0009\t\n\\N"}',
+          none: 0,
+          refetch: true,
+          identities: [true, false],
+          other: true,
+          pause: true,
+          permits: 5
+        }
+      ]
+    )
+    // Rows that begin now have ids of their own.
+    const [added] = yield* inTarget<{ id: bigint }>(
+      "insert into tributary.runs (company_id, resource, kind, fence, started_at) values (1, 'a', 'full', 1, now()) returning id"
+    )
+    assert.isTrue(added!.id > runs!.last)
+    const [stored] = yield* Effect.provideContext(CompanyStore.read, target)
+    const varying = { updatedAt: null, sealed: null, version: null }
+    assert.strictEqual(Redacted.value(CompanyStore.tokenOf(otherKey, stored!)!), "token-of-south")
+    assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
+    assert.deepStrictEqual(yield* CompanyStore.read, [])
+    const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
+    assert.strictEqual(left.size, 0)
+  })
 
-  it.effect("stay where another program adds one during the copy, and are copied again where it changes one", () =>
-    Effect.gen(function* () {
-      const { target, begin, inTarget } = yield* makeWarehouses
-      const move = yield* begin
-      const insert = execute(
-        "insert into tributary.outbox (company, resource, record) values ('south', 'customers', '{}')"
-      )
-      const error = yield* Effect.flip(giveWhile(target, Move.give(move, target), insert))
-      assert.include(error.message, "changed rows of the company while they were copied (tributary.outbox)")
-      assert.deepStrictEqual(yield* inTarget("select company from tributary.company_settings"), [])
-      const update = execute("update tributary.tasks set paused_by = 'a person' where company = 'south'")
-      const receipt = yield* giveWhile(target, Move.give(move, target), update)
-      assert.strictEqual(receipt.rows["tributary.outbox"], 2)
-      assert.isFalse(yield* CompanyStore.resume("south"))
-      yield* Move.complete(south2, move.row.moveId!, target)
-      const tasks = yield* inTarget("select paused_by as by from tributary.tasks where company = 'south'")
-      assert.deepStrictEqual(tasks, [{ by: "a person" }])
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+  test("stay where another program adds one during the copy, and are copied again where it changes one", function* () {
+    const { target, begin, inTarget } = yield* makeWarehouses
+    const move = yield* begin
+    const insert = execute(
+      "insert into tributary.outbox (company, resource, record) values ('south', 'customers', '{}')"
+    )
+    const error = yield* Effect.flip(giveWhile(target, Move.give(move, target), insert))
+    assert.include(error.message, "changed rows of the company while they were copied (tributary.outbox)")
+    assert.deepStrictEqual(yield* inTarget("select company from tributary.company_settings"), [])
+    const update = execute("update tributary.tasks set paused_by = 'a person' where company = 'south'")
+    const receipt = yield* giveWhile(target, Move.give(move, target), update)
+    assert.strictEqual(receipt.rows["tributary.outbox"], 2)
+    assert.isFalse(yield* CompanyStore.resume("south"))
+    yield* Move.complete(south2, move.row.moveId!, target)
+    const tasks = yield* inTarget("select paused_by as by from tributary.tasks where company = 'south'")
+    assert.deepStrictEqual(tasks, [{ by: "a person" }])
+  })
 
-  it.effect("stay where the move is undone, or the company is changed, before it is given away, and not later", () =>
-    Effect.gen(function* () {
-      const { target, begin } = yield* makeWarehouses
-      const move = yield* begin
-      assert.isTrue(yield* CompanyStore.resume("south"))
-      assert.include((yield* Effect.flip(Move.give(move, target))).message, "was undone meanwhile")
-      const again = yield* begin
-      assert.strictEqual(again.row.moveId, move.row.moveId)
-      yield* CompanyStore.rotateToken(key, south, Redacted.make("another token"))
-      assert.include((yield* Effect.flip(Move.give(again, target))).message, "was changed meanwhile")
-      const [row] = yield* CompanyStore.read
-      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, row!)!), "another token")
-      const resumed: Array<boolean> = []
-      const waits = execute<{ n: number }>(
-        "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-      )
-      const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))
-      const waiting = until("the undoing waits", Effect.orDie(waits), ([row]) => row!.n > 0)
-      yield* giveWhile(target, Move.give(yield* begin, target), Effect.andThen(Effect.forkDetach(resume), waiting))
-      yield* until(
-        "it is answered",
-        Effect.sync(() => resumed.length),
-        (answers) => answers === 1
-      )
-      assert.deepStrictEqual(resumed, [false])
-      // No further attempt may delete the copy, which is the only one now.
-      assert.include((yield* Effect.flip(begin)).message, "has moved meanwhile")
-    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
-  )
+  test("stay where the move is undone, or the company is changed, before it is given away, and not later", function* () {
+    const { target, begin } = yield* makeWarehouses
+    const move = yield* begin
+    assert.isTrue(yield* CompanyStore.resume("south"))
+    assert.include((yield* Effect.flip(Move.give(move, target))).message, "was undone meanwhile")
+    const again = yield* begin
+    assert.strictEqual(again.row.moveId, move.row.moveId)
+    yield* CompanyStore.rotateToken(key, south, Redacted.make("another token"))
+    assert.include((yield* Effect.flip(Move.give(again, target))).message, "was changed meanwhile")
+    const [row] = yield* CompanyStore.read
+    assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, row!)!), "another token")
+    const resumed: Array<boolean> = []
+    const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))
+    yield* giveWhile(target, Move.give(yield* begin, target), Effect.andThen(Effect.forkDetach(resume), lockAwaited))
+    yield* until(
+      "it is answered",
+      () => resumed.length,
+      (answers) => answers === 1
+    )
+    assert.deepStrictEqual(resumed, [false])
+    // No further attempt may delete the copy, which is the only one now.
+    assert.include((yield* Effect.flip(begin)).message, "has moved meanwhile")
+  })
 })

@@ -56,8 +56,9 @@ const makeEndpoint = Effect.fnUntraced(function* (
     fence = yield* claim
     state = Round.initial
   })
+  const roundsAnew = Effect.andThen(restart, rounds)
   const status = Effect.map(EndpointStore.find(name), (found) => found!)
-  return { name, secret, transport, round, rounds, restart, status, fence: () => fence }
+  return { name, secret, transport, round, rounds, roundsAnew, status, fence: () => fence }
 })
 
 /** Whether one of the signatures is that of this secret, by the library of the standard. */
@@ -71,13 +72,29 @@ const isSigned = (secret: Redacted.Redacted, { id, headers, body }: Received) =>
 const later = (seconds: number) =>
   execute(clockIs(seconds === 0 ? "clock_timestamp()" : `clock_timestamp() + interval ''${seconds} seconds''`))
 
+/** A company, a receiver and an endpoint for both, while the warehouse's clock is right. */
+const makeStand = Effect.fnUntraced(function* (more: Partial<Definition> = {}) {
+  yield* later(0)
+  const [source, receiver] = [company(), yield* makeReceiver]
+  const endpoint = yield* makeEndpoint(receiver.url, source.companyId, more)
+  /** Gives these records a name at the source, and delivers that. */
+  const deliver = Effect.fnUntraced(function* (name: string, ...ids: ReadonlyArray<number>) {
+    for (const id of ids) source.put(id, name)
+    yield* source.sync()
+    yield* endpoint.rounds
+  })
+  const roundsAt = (seconds: number) => Effect.andThen(later(seconds), endpoint.rounds)
+  return { source, receiver, endpoint, deliver, roundsAt }
+})
+
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
+
 const sequence = (accepted: ReadonlyArray<{ readonly id: number | null; readonly version: number }>, id: number) =>
   accepted.filter((one) => one.id === id).map(({ version }) => version)
 
 suite("a round of an endpoint", layerWarehouse, (test) => {
   test("delivers each change once, signed, with the exact records", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint } = yield* makeStand()
     source.put(1, "one", "1234567890123.10")
     source.put(2, "two")
     yield* source.sync()
@@ -107,15 +124,12 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
   })
 
   test("delivers everything to a receiver that accepts and does not end its answers", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { receiver, endpoint, deliver } = yield* makeStand()
     receiver.answer = () => ({ status: 200, isOpen: true })
     for (const name of ["a", "b"]) {
-      for (let id = 1; id <= 40; id += 1) source.put(id, name)
-      yield* source.sync()
-      yield* endpoint.rounds
+      yield* deliver(name, ...upTo(40))
     }
-    for (let id = 1; id <= 40; id += 1) assert.deepStrictEqual(sequence(receiver.accepted, id), [1, 2])
+    for (const id of upTo(40)) assert.deepStrictEqual(sequence(receiver.accepted, id), [1, 2])
     const { delivered, waiting, failingSince } = yield* endpoint.status
     assert.deepStrictEqual([delivered, waiting, failingSince], [80n, 0n, null])
     const log = yield* EndpointStore.readLog(endpoint.name, 100)
@@ -123,16 +137,13 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
   })
 
   test("sends nothing of a record while an earlier change of it waits, and the others at once", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { receiver, endpoint, deliver, roundsAt } = yield* makeStand()
     let isBad = true
     receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
     // No retry is due, however long this takes.
     yield* stopClock
     for (const name of ["a", "b", "c"]) {
-      for (const id of [1, 2, 3]) source.put(id, name)
-      yield* source.sync()
-      yield* endpoint.rounds
+      yield* deliver(name, ...upTo(3))
     }
     assert.deepStrictEqual(sequence(receiver.accepted, 2), [1, 2, 3])
     assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
@@ -144,16 +155,13 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     isBad = false
     yield* endpoint.rounds
     assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
-    yield* later(10)
-    yield* endpoint.rounds
+    yield* roundsAt(10)
     assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2, 3])
     assert.strictEqual((yield* endpoint.status).waiting, 0n)
-    yield* later(0)
   })
 
   test("repeats the same messages under the same ids after a crash before the results are stored", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint } = yield* makeStand()
     for (let id = 1; id <= 8; id += 1) source.put(id, "a")
     yield* source.sync()
     let isWaiting = true
@@ -162,21 +170,19 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     const round = yield* Effect.forkChild(endpoint.round)
     yield* until(
       "eight messages",
-      Effect.sync(() => receiver.received.length),
+      () => receiver.received.length,
       (count) => count === 8
     )
     yield* Fiber.interrupt(round)
     isWaiting = false
-    yield* endpoint.restart
-    yield* endpoint.rounds
+    yield* endpoint.roundsAnew
     const ids = receiver.received.map(({ id, body }) => `${id} ${body}`)
     assert.lengthOf(ids, 16)
     assert.strictEqual(new Set(ids).size, 8)
   })
 
   test("stores nothing for a process whose lease another one has", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint } = yield* makeStand()
     source.put(1, "a")
     yield* source.sync()
     const earlier = { name: endpoint.name, fence: endpoint.fence(), keys, transport: endpoint.transport }
@@ -189,13 +195,12 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     const late = yield* Effect.forkChild(Effect.exit(Round.run(earlier, Round.initial)))
     yield* until(
       "a message",
-      Effect.sync(() => receiver.received.length),
+      () => receiver.received.length,
       (count) => count === 1
     )
     const stale = release
     receiver.answer = () => ({ status: 200 })
-    yield* endpoint.restart
-    yield* endpoint.rounds
+    yield* endpoint.roundsAnew
     stale()
     const exit = yield* Fiber.join(late)
     assert.strictEqual(exit._tag, "Failure")
@@ -206,8 +211,8 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
   })
 
   test("filters by company, resource, operation and field", function* () {
-    const [source, other, receiver] = [company(), company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId, {
+    const other = company()
+    const { source, receiver, endpoint } = yield* makeStand({
       resources: ["things"],
       operations: ["update", "delete"],
       fields: ["price"]
@@ -235,11 +240,8 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
   })
 
   test("sends batches, and isolates a record that is rejected", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId, { batchMax: 50 })
-    for (let id = 1; id <= 120; id += 1) source.put(id, "a")
-    yield* source.sync()
-    yield* endpoint.rounds
+    const { source, receiver, endpoint, deliver, roundsAt } = yield* makeStand({ batchMax: 50 })
+    yield* deliver("a", ...upTo(120))
     assert.deepStrictEqual(
       receiver.received.map((one) => dataOf(one).length),
       [50, 50, 20]
@@ -249,17 +251,14 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     for (let id = 1; id <= 120; id += 1) source.put(id, "b")
     yield* source.sync()
     for (let attempt = 0; attempt < 8; attempt += 1) {
-      yield* later(attempt * 20_000)
-      yield* endpoint.rounds
+      yield* roundsAt(attempt * 20_000)
     }
     assert.strictEqual((yield* endpoint.status).waiting, 1n)
     assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 239)
-    yield* later(0)
   })
 
   test("a truncate is sent after everything before it, and makes what waits obsolete", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint, roundsAt } = yield* makeStand()
     source.put(1, "a")
     source.put(2, "a")
     receiver.answer = (one) => ({ status: dataOf(one)[0]!.id === 1 ? 500 : 200 })
@@ -279,31 +278,24 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
       1
     )
     isBad = false
-    yield* later(30)
-    yield* endpoint.rounds
+    yield* roundsAt(30)
     assert.deepStrictEqual(
       receiver.accepted.map(({ op, id }) => `${op} ${id}`),
       ["insert 2", "truncate null", "insert 1", "insert 2"]
     )
-    yield* later(0)
   })
 
   test("keeps a dead letter of an endpoint that works otherwise, and replays it in order", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint, deliver } = yield* makeStand()
     let isBad = true
     receiver.answer = (one) => ({ status: isBad && dataOf(one)[0]!.id === 1 ? 500 : 200 })
     source.put(1, "a")
     yield* source.sync()
     source.put(1, "b")
-    source.put(2, "a")
-    yield* source.sync()
-    yield* endpoint.rounds
+    yield* deliver("a", 2)
     for (let hours = 10; hours <= 160; hours += 10) {
       yield* later(hours * 3600)
-      source.put(2, `after ${hours}`)
-      yield* source.sync()
-      yield* endpoint.rounds
+      yield* deliver(`after ${hours}`, 2)
     }
     const { waiting, dead, state } = yield* endpoint.status
     assert.deepStrictEqual([waiting, dead, state], [0n, 2n, "active"])
@@ -311,16 +303,12 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     assert.strictEqual(yield* EndpointStore.replay(endpoint.name, 0n), 2)
     yield* endpoint.rounds
     assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
-    yield* later(0)
   })
 
   test("an endpoint that accepts nothing pauses as a whole, then ends, and loses nothing", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { receiver, endpoint, deliver } = yield* makeStand()
     receiver.answer = () => ({ status: 503 })
-    for (let id = 1; id <= 2000; id += 1) source.put(id, "a")
-    yield* source.sync()
-    yield* endpoint.rounds
+    yield* deliver("a", ...upTo(2000))
     assert.isBelow(receiver.received.length, 30)
     let attempts = 0
     for (let minutes = 1; (yield* endpoint.status).state === "active" && minutes < 100_000; minutes += 240) {
@@ -336,68 +324,52 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     assert.isBelow(Number(ended.waiting), 1_400)
     receiver.answer = () => ({ status: 200 })
     assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
-    yield* endpoint.restart
-    yield* endpoint.rounds
+    yield* endpoint.roundsAnew
     assert.strictEqual(new Set(receiver.accepted.map(({ change }) => change)).size, 2000)
-    yield* later(0)
   })
 
   test("honors Retry-After, and ends at 410", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { receiver, endpoint, deliver, roundsAt } = yield* makeStand()
     receiver.answer = () => ({ status: 429, headers: { "retry-after": "600" } })
-    source.put(1, "a")
-    yield* source.sync()
-    yield* endpoint.rounds
+    yield* deliver("a", 1)
     assert.lengthOf(receiver.received, 1)
-    yield* later(590)
-    yield* endpoint.rounds
+    yield* roundsAt(590)
     assert.lengthOf(receiver.received, 1)
     receiver.answer = () => ({ status: 410 })
     yield* later(630)
     yield* Effect.ignore(endpoint.rounds)
     assert.lengthOf(receiver.received, 2)
     assert.strictEqual((yield* endpoint.status).state, "dead")
-    yield* later(0)
   })
 
   test("signs with both secrets for a day after a rotation", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { receiver, endpoint, deliver } = yield* makeStand()
     const next = yield* EndpointSecrets.generate
     yield* EndpointStore.rotate(endpoint.name, yield* EndpointSecrets.seal(endpoint.name, key, next))
     const verifies = (secret: Redacted.Redacted) => isSigned(secret, receiver.received.at(-1)!)
-    source.put(1, "a")
-    yield* source.sync()
-    yield* endpoint.rounds
+    yield* deliver("a", 1)
     assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [true, true])
     yield* later(25 * 3600)
-    source.put(1, "b")
-    yield* source.sync()
-    yield* endpoint.rounds
+    yield* deliver("b", 1)
     assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [false, true])
-    yield* later(0)
     const [row] = yield* Statement.run(EndpointStore.secretsStatement, [endpoint.name])
     const other = Redacted.make("another key of the installation, 32+")
     assert.deepStrictEqual(EndpointSecrets.secretsOf({ key: other, file: new Map() }, row!), [])
   })
 
   test("sends nothing while it is paused, and everything after it was resumed", function* () {
-    const [source, receiver] = [company(), yield* makeReceiver]
-    const endpoint = yield* makeEndpoint(receiver.url, source.companyId)
+    const { source, receiver, endpoint } = yield* makeStand()
     assert.isTrue(yield* EndpointStore.pause(endpoint.name, "a test"))
     assert.isFalse(yield* EndpointStore.pause(endpoint.name, "a test"))
     source.put(1, "a")
     yield* source.sync()
     assert.instanceOf(yield* Effect.flip(endpoint.round), SenderStore.LeaseLost)
     assert.isTrue(yield* EndpointStore.resume(endpoint.name, null))
-    yield* endpoint.restart
-    yield* endpoint.rounds
+    yield* endpoint.roundsAnew
     assert.lengthOf(receiver.accepted, 1)
     assert.isFalse(yield* EndpointStore.resume(endpoint.name, null))
     assert.isTrue(yield* EndpointStore.resume(endpoint.name, ChangeFeed.beginning))
-    yield* endpoint.restart
-    yield* endpoint.rounds
+    yield* endpoint.roundsAnew
     assert.lengthOf(receiver.accepted, 2)
     assert.isTrue(yield* EndpointStore.remove(endpoint.name))
   })

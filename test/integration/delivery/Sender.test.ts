@@ -26,7 +26,7 @@ const start = (processId: string, file: EndpointSecrets.Keys["file"] = new Map()
 const acceptedBy = (receiver: { readonly accepted: ReadonlyArray<{ readonly change: string }> }, count: number) =>
   until(
     `${count} changes`,
-    Effect.sync(() => new Set(receiver.accepted.map(({ change }) => change)).size),
+    () => new Set(receiver.accepted.map(({ change }) => change)).size,
     (accepted) => accepted >= count
   )
 

@@ -35,7 +35,7 @@ const countOf = Effect.fnUntraced(function* (company: string) {
 })
 
 /** Waits until this holds, while the test clock moves. */
-const shows = (what: string, check: () => boolean) => until(what, Effect.sync(check), (holds) => holds)
+const shows = (what: string, check: () => boolean) => until(what, check, (holds) => holds)
 const untilTaken = (inbox: InboxWriter.InboxWriter) =>
   shows("a writer takes the event", () => inbox.stats().waiting === 0)
 const untilConnected = (inbox: InboxWriter.InboxWriter) =>
@@ -335,7 +335,7 @@ suite("InboxWriter with a faulty warehouse", warehouse, (test) => {
     )
     yield* settled(
       "the probes are waiting",
-      Effect.sync(() => inbox.stats().waiting),
+      () => inbox.stats().waiting,
       (waiting) => waiting > 0
     )
     assert.strictEqual(inbox.stats().waiting, 1)

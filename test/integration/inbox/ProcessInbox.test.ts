@@ -11,17 +11,16 @@ import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { until } from "../../support/until.ts"
-import { makeStand, one, placed, stand, states } from "./working.ts"
+import { makeStand, many, one, placed, stand, states } from "./working.ts"
 import { suite } from "../../support/suite.ts"
 
 suite("the inbox worker", stand, (test) => {
   test("resolves all events of a record with one read, and loads no value from their bodies", function* () {
-    const { put, accept, drain, inbox, requests, rows, sql } = yield* makeStand(["salesmen"])
+    const { put, accept, inbox, requests, rows, sql, handle } = yield* makeStand(["salesmen"])
     yield* put("salesmen", [one(1, "as the source has it"), one(2, "other")])
     yield* requests
     for (let at = 0; at < 5; at += 1) yield* accept("salesmen.updated", one(1, "forged"))
-    yield* accept("salesmen.created", one(2, "forged"))
-    const worked = yield* drain
+    const worked = yield* handle("salesmen.created", one(2, "forged"))
     assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0, stopped: null })
     assert.deepStrictEqual((yield* requests).sort(), ["/salesmen/1", "/salesmen/2"])
     const stored = yield* rows("salesmen")
@@ -37,32 +36,26 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("makes no request when the row is newer than the event, and reads when equally new", function* () {
-    const { put, sync, accept, drain, inbox, requests } = yield* makeStand(["salesmen"])
-    const [stored] = yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
+    const { inbox, requests, putSynced, handle } = yield* makeStand(["salesmen"])
+    const [stored] = yield* putSynced("salesmen", [one(1, "a")])
     yield* requests
-    yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: "2020-01-01T00:00:00Z" })
-    yield* drain
+    yield* handle("salesmen.updated", { ...one(1, "x"), lastchangedate: "2020-01-01T00:00:00Z" })
     assert.deepStrictEqual(yield* requests, [])
     assert.strictEqual((yield* inbox)[0]!.reason, "the warehouse holds a newer version")
-    yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
-    yield* drain
+    yield* handle("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
     assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
     // An invalid timestamp leads to a read.
-    yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: "2020-02-30T00:00:00Z" })
-    yield* drain
+    yield* handle("salesmen.updated", { ...one(1, "x"), lastchangedate: "2020-02-30T00:00:00Z" })
     assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
     assert.deepStrictEqual(states(yield* inbox), ["done", "done", "done"])
   })
 
   test("reads the record of a replayed event again", function* () {
-    const { put, sync, accept, drain, requests, name, inbox } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
+    const { accept, drain, requests, name, inbox, putSynced, handle } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
     const old = { ...one(1, "x"), lastchangedate: "2020-01-01T00:00:00Z" }
     const event = yield* accept("salesmen.updated", old)
-    yield* accept("salesmen.updated", old)
-    yield* drain
+    yield* handle("salesmen.updated", old)
     yield* requests
     assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter" }), 0)
     assert.strictEqual(yield* InboxStore.replay(name, { state: "done", resource: "vendors" }), 0)
@@ -75,14 +68,9 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("resolves many events with one scan", function* () {
-    const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
-    const numbers = Array.from({ length: 80 }, (_, at) => at + 10)
-    const stored = yield* put(
-      "salesmen",
-      numbers.map((number) => one(number, `n${number}`))
-    )
+    const { put, accept, drain, requests, inbox, rows, putSynced } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
+    const stored = yield* put("salesmen", many(10, 89))
     for (const record of stored) yield* accept("salesmen.created", record)
     yield* requests
     const worked = yield* drain
@@ -95,16 +83,10 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("estimates the length of its next scan from scans of other runs", function* () {
-    const { put, sync, accept, drain, requests } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
-    const numbers = Array.from({ length: 300 }, (_, at) => at + 10)
-    yield* put(
-      "salesmen",
-      numbers.map((number) => one(number, `n${number}`))
-    )
-    yield* sync("salesmen")
-    for (const number of numbers.slice(0, 30)) yield* accept("salesmen.updated", one(number, "x"))
+    const { accept, drain, requests, putSynced } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
+    yield* putSynced("salesmen", many(10, 309))
+    for (const record of many(10, 39)) yield* accept("salesmen.updated", record)
     yield* requests
     assert.strictEqual((yield* drain).done, 30)
     const paths = yield* requests
@@ -113,14 +95,9 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("reads records one by one while a full scan is unfinished", function* () {
-    const { put, sync, accept, drain, requests, faults, noFaults, sql, id } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
-    const numbers = Array.from({ length: 150 }, (_, at) => at + 1)
-    yield* put(
-      "salesmen",
-      numbers.map((number) => one(number, `n${number}`))
-    )
+    const { put, sync, accept, drain, requests, faults, noFaults, sql, id, putSynced } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
+    yield* put("salesmen", many(1, 150))
     // A full scan is requested, and it fails after its first page.
     yield* sql`update tributary.checkpoints set full_scan_reason = 'a test' where company_id = ${id}`
     yield* faults({ path: "/salesmen", kind: "status", status: 500, after: 1 })
@@ -128,7 +105,7 @@ suite("the inbox worker", stand, (test) => {
     yield* noFaults
     assert.deepStrictEqual([broken.status, broken.kind, broken.totals.pages], ["failed", "full", 1])
     yield* sql`update tributary.checkpoints set full_scan_reason = null where company_id = ${id}`
-    for (const number of numbers.slice(0, 80)) yield* accept("salesmen.updated", one(number, "x"))
+    for (const record of many(1, 80)) yield* accept("salesmen.updated", record)
     yield* requests
     assert.strictEqual((yield* drain).done, 80)
     assert.isTrue((yield* requests).every((path) => /^\/salesmen\/\d+$/.test(path)))
@@ -163,14 +140,9 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("processes events while another run has the resource lock", function* () {
-    const { id, put, sync, accept, drain, rows } = yield* makeStand(["salesmen"])
-    const numbers = Array.from({ length: 30 }, (_, at) => at + 1)
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
-    const stored = yield* put(
-      "salesmen",
-      numbers.map((number) => one(number, `n${number}`))
-    )
+    const { id, put, accept, drain, rows, putSynced } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
+    const stored = yield* put("salesmen", many(1, 30))
     for (const record of stored) yield* accept("salesmen.updated", record)
     const other = yield* (yield* Database).connect
     yield* execute(other, "hold", "select pg_advisory_lock(hashtextextended($1, 0))", [`tributary:${id}:salesmen`])
@@ -179,9 +151,8 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("scans a resource whose records cannot be read by number", function* () {
-    const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["orderdeposits"])
-    yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
-    yield* sync("orderdeposits")
+    const { put, accept, drain, requests, inbox, rows, putSynced } = yield* makeStand(["orderdeposits"])
+    yield* putSynced("orderdeposits", [{ id: 1, checkid: "a" }])
     const stored = yield* put(
       "orderdeposits",
       [2, 3].map((id) => ({ id, checkid: `n${id}` }))
@@ -204,9 +175,10 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("scans a resource without number and cursor in full at most once a minute", function* () {
-    const { put, sync, accept, requests, inbox, rows, options, drain } = yield* makeStand(["assetcategories"])
-    yield* put("assetcategories", [one(1, "a")])
-    yield* sync("assetcategories")
+    const { put, sync, accept, requests, inbox, rows, options, putSynced, handle } = yield* makeStand([
+      "assetcategories"
+    ])
+    yield* putSynced("assetcategories", [one(1, "a")])
     yield* put("assetcategories", [one(2, "b")])
     yield* requests
     yield* accept("assetcategories.created", one(2, "x"))
@@ -218,14 +190,13 @@ suite("the inbox worker", stand, (test) => {
     assert.lengthOf(yield* requests, 1)
     // A drain, which a person starts, does not wait.
     yield* InboxStore.replay(options.company.name, { state: "done" })
-    yield* accept("assetcategories.updated", one(1, "x"))
-    yield* drain
+    yield* handle("assetcategories.updated", one(1, "x"))
     assert.lengthOf(yield* requests, 1)
     assert.strictEqual((yield* rows("assetcategories")).length, 2)
   })
 
   test("reads only the children of the parent that the event names", function* () {
-    const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["vendors", "vendororderfroms"])
+    const { put, sync, requests, inbox, rows, handle } = yield* makeStand(["vendors", "vendororderfroms"])
     yield* put("vendors", [one(1, "v1"), one(2, "v2")])
     yield* put("vendororderfroms", [
       { ...placed(1, "a"), vendorid: 1 },
@@ -235,8 +206,7 @@ suite("the inbox worker", stand, (test) => {
     yield* sync("vendororderfroms")
     yield* put("vendororderfroms", [{ ...placed(3, "new"), vendorid: 2 }])
     yield* requests
-    yield* accept("vendororderfroms.created", { ...placed(3, "forged"), vendorid: 2 })
-    const worked = yield* drain
+    const worked = yield* handle("vendororderfroms.created", { ...placed(3, "forged"), vendorid: 2 })
     const paths = yield* requests
     assert.lengthOf(paths, 1)
     assert.match(paths[0]!, /^\/vendororderfroms\?.*vendorid=2/)
@@ -245,18 +215,17 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("loads a child resource in full once when it was never synced", function* () {
-    const { put, accept, drain, requests, inbox, rows } = yield* makeStand(["vendors", "vendororderfroms"])
+    const { put, requests, inbox, rows, handle } = yield* makeStand(["vendors", "vendororderfroms"])
     yield* put("vendors", [one(1, "v1")])
     yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 1 }])
     yield* requests
-    yield* accept("vendororderfroms.created", { ...placed(1, "x"), vendorid: 1 })
-    yield* drain
+    yield* handle("vendororderfroms.created", { ...placed(1, "x"), vendorid: 1 })
     assert.lengthOf(yield* requests, 1)
     assert.deepStrictEqual([(yield* rows("vendororderfroms")).length, states(yield* inbox)], [1, ["done"]])
   })
 
   test("reads the children of changed parents", function* () {
-    const { put, sync, accept, drain, requests, rows } = yield* makeStand(["vendors", "vendororderfroms"])
+    const { put, sync, requests, rows, handle } = yield* makeStand(["vendors", "vendororderfroms"])
     yield* put("vendors", [one(1, "v1"), one(2, "v2")])
     yield* put("vendororderfroms", [{ ...placed(1, "a"), vendorid: 1 }])
     yield* sync("vendors")
@@ -264,8 +233,7 @@ suite("the inbox worker", stand, (test) => {
     yield* put("vendororderfroms", [{ ...placed(2, "late"), vendorid: 1 }])
     yield* put("vendors", [one(1, "v1 changed")])
     yield* requests
-    yield* accept("vendors.updated", one(1, "x"))
-    yield* drain
+    yield* handle("vendors.updated", one(1, "x"))
     const paths = yield* requests
     assert.strictEqual(paths[0], "/vendors/1")
     assert.match(paths[1]!, /^\/vendororderfroms\?.*vendorid=1/)
@@ -274,17 +242,15 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("scans the resource for an event without a number, and skips events of unsynced resources", function* () {
-    const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a")])
-    yield* sync("salesmen")
+    const { put, accept, requests, inbox, rows, putSynced, handle } = yield* makeStand(["salesmen"])
+    yield* putSynced("salesmen", [one(1, "a")])
     yield* put("salesmen", [one(2, "b")])
     yield* requests
     yield* accept("salesmen.merged", { something: 2 })
     yield* accept("salesmen.merged", { something: 3 })
     yield* accept("webhooks.test", { webhookid: 1, message: "test" })
     yield* accept("spaceships.created", { id: 1 })
-    yield* accept("vendors.created", { id: 1 })
-    const worked = yield* drain
+    const worked = yield* handle("vendors.created", { id: 1 })
     assert.deepStrictEqual([worked.done, worked.ignored], [2, 3])
     assert.lengthOf(yield* requests, 1)
     assert.lengthOf(yield* rows("salesmen"), 2)
@@ -295,11 +261,11 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("postpones an event of a record that is not visible yet, and soft-deletes a missing record", function* () {
-    const { put, sync, accept, drain, inbox, rows, makeDue, control, id, sql } = yield* makeStand(["salesmen"])
-    yield* put("salesmen", [one(1, "a"), one(2, "b")])
-    yield* sync("salesmen")
-    yield* accept("salesmen.created", one(7, "x"))
-    assert.strictEqual((yield* drain).postponed, 1)
+    const { put, accept, drain, inbox, rows, makeDue, control, id, sql, putSynced, handle } = yield* makeStand([
+      "salesmen"
+    ])
+    yield* putSynced("salesmen", [one(1, "a"), one(2, "b")])
+    assert.strictEqual((yield* handle("salesmen.created", one(7, "x"))).postponed, 1)
     const [early] = yield* inbox
     assert.deepStrictEqual([early!.state, early!.attempts], ["pending", 0])
     assert.isTrue(early!.wait_ms > 3_000 && early!.wait_ms <= 5_000)
@@ -315,8 +281,7 @@ suite("the inbox worker", stand, (test) => {
     yield* sql`update erp.salesmen set _observed_at = _observed_at - interval '1 hour' where _company_id = ${BigInt(id)} and id = 2`
     yield* accept("salesmen.updated", one(1, "x"))
     yield* accept("salesmen.updated", one(2, "x"))
-    yield* accept("salesmen.created", one(9, "x"), { ageSeconds: 400 })
-    yield* drain
+    yield* handle("salesmen.created", one(9, "x"), { ageSeconds: 400 })
     const events = (yield* inbox).slice(1)
     assert.deepStrictEqual(
       events.map(({ state, reason }) => [state, reason]),
@@ -430,7 +395,7 @@ suite("the inbox worker", stand, (test) => {
       headers: { "Content-Type": "application/json" }
     })
     yield* requests
-    for (let number = 1; number <= 25; number += 1) yield* accept("salesmen.updated", one(number, "x"))
+    for (const record of many(1, 25)) yield* accept("salesmen.updated", record)
     yield* drain
     yield* noFaults
     const events = yield* inbox
@@ -443,17 +408,16 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("makes a dead letter of an event of another company", function* () {
-    const { put, accept, drain, inbox, requests } = yield* makeStand(["salesmen"])
+    const { put, inbox, requests, handle } = yield* makeStand(["salesmen"])
     yield* put("salesmen", [one(1, "a")])
     yield* requests
-    yield* accept("salesmen.updated", one(1, "x"), { companyId: 7 })
-    assert.strictEqual((yield* drain).dead, 1)
+    assert.strictEqual((yield* handle("salesmen.updated", one(1, "x"), { companyId: 7 })).dead, 1)
     assert.include((yield* inbox)[0]!.reason!, "the event is of company 7")
     assert.deepStrictEqual(yield* requests, [])
   })
 
   test("quarantines a record that does not fit, and marks its event done", function* () {
-    const { put, accept, drain, inbox, faults, noFaults, sql, id } = yield* makeStand(["salesmen"])
+    const { put, inbox, faults, noFaults, sql, id, handle } = yield* makeStand(["salesmen"])
     yield* put("salesmen", [one(1, "a")])
     yield* faults({
       path: "/salesmen/1",
@@ -462,8 +426,7 @@ suite("the inbox worker", stand, (test) => {
       body: '{"data":{"id":1,"name":"a","commissionrate":"none"}}',
       headers: { "Content-Type": "application/json" }
     })
-    yield* accept("salesmen.updated", one(1, "x"))
-    yield* drain
+    yield* handle("salesmen.updated", one(1, "x"))
     yield* noFaults
     const [event] = yield* inbox
     assert.deepStrictEqual([event!.state, event!.reason], ["done", "the record is in quarantine"])
@@ -474,8 +437,7 @@ suite("the inbox worker", stand, (test) => {
 
   test("processes an inbox while two processes work on it, also when one of them stops", function* () {
     const { id, put, accept, inbox, requests, rows, sql, options } = yield* makeStand(["salesmen", "vendors"])
-    const numbers = Array.from({ length: 20 }, (_, at) => at + 1)
-    const records = numbers.map((number) => one(number, `n${number}`))
+    const records = many(1, 20)
     yield* put("salesmen", records)
     yield* put("vendors", records)
     yield* requests
@@ -497,10 +459,10 @@ suite("the inbox worker", stand, (test) => {
       return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, arrived }) }
     }
     const [first, second] = [makeWorker(), makeWorker()]
-    const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {
-      for (const number of some) {
-        yield* accept("salesmen.updated", one(number, "x"))
-        yield* accept("vendors.updated", one(number, "x"))
+    const acceptAll = Effect.fnUntraced(function* (some: typeof records) {
+      for (const record of some) {
+        yield* accept("salesmen.updated", record)
+        yield* accept("vendors.updated", record)
         for (const { arrived } of [first, second]) arrived.openUnsafe()
       }
     })
@@ -513,12 +475,12 @@ suite("the inbox worker", stand, (test) => {
     }
     const firstFiber = yield* Effect.forkChild(first.run)
     const secondFiber = yield* Effect.forkChild(second.run)
-    yield* acceptAll(numbers.slice(0, 10))
+    yield* acceptAll(records.slice(0, 10))
     yield* allDone
     // The worker with the resource stops, and the other one acquires the resource.
     const isFirst = first.readPaths.includes("salesmen")
     yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
-    yield* acceptAll(numbers.slice(10))
+    yield* acceptAll(records.slice(10))
     yield* allDone
     yield* Effect.forEach([firstFiber, secondFiber], Fiber.interrupt)
 

@@ -53,6 +53,9 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
         { batchRecordsMax: 2_500 }
       )
     )
+  /** Stores records at the source, and syncs them. */
+  const putSynced = (path: string, records: Parameters<typeof one.put>[1]) =>
+    Effect.tap(one.put(path, records), sync(path))
   let events = 0
   /** Inserts an event into the inbox as the receiver would. */
   const accept = Effect.fnUntraced(function* (
@@ -99,9 +102,13 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
   const options = { company, reader: deliveryReader }
   const drain = flowing(ProcessInbox.drain(options))
   const makeDue = sql`update tributary.inbox set next_attempt_at = tributary.now() where company = ${name} and state = 'pending'`
-  return { ...one, options, sync, accept, inbox, requests, rows, drain, makeDue }
+  const handle = (...event: Parameters<typeof accept>) => Effect.andThen(accept(...event), drain)
+  return { ...one, options, sync, putSynced, accept, handle, inbox, requests, rows, drain, makeDue }
 })
 
 export const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }) => state)
 export const one = (number: number, text: string) => ({ id: number, name: text })
 export const placed = (number: number, text: string) => ({ id: number, city: text })
+/** Records from a number to another. */
+export const many = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, at) => one(from + at, `n${from + at}`))

@@ -350,11 +350,7 @@ suite("the webhook HTTP server", warehouse, (test) => {
       const { port } = yield* Scope.provide(listen({ receiver: holding }), scope)
       const idle = yield* Effect.forkChild(exchange(port, ["GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"]))
       const inHand = yield* Effect.forkChild(exchange(port, [good("evt_1")]))
-      yield* settled(
-        "the delivery",
-        Effect.sync(() => release !== null),
-        isTrue
-      )
+      yield* settled("the delivery", () => release !== null, isTrue)
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void))
       const isRefused = Effect.callback<boolean>((resume) => {
         const socket = connect(port, "127.0.0.1", () => {
@@ -399,7 +395,7 @@ suite("the webhook HTTP server", warehouse, (test) => {
       writeFileSync(paths.certificate, second.cert)
       yield* until(
         "the warning",
-        Effect.sync(() => lines.some((line) => line.startsWith("The renewed certificate is not used"))),
+        () => lines.some((line) => line.startsWith("The renewed certificate is not used")),
         isTrue
       )
       assert.strictEqual(yield* post(first.cert, "evt_3"), 204)

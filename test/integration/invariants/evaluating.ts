@@ -1,17 +1,12 @@
 /** A warehouse with a table of things, and rules about them, for tests of their evaluation. */
-import { it } from "@effect/vitest"
-import { Duration, Effect, type Scope } from "effect"
-import type * as SqlClient from "effect/sql/SqlClient"
+import { Duration, Effect } from "effect"
 import { evaluateOnce } from "../../../src/invariants/Evaluate.ts"
 import type { Invariant } from "../../../src/invariants/Invariant.ts"
-import type { Database } from "../../../src/postgres/Database.ts"
 import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
 import { changed, run, scanned } from "./landings.ts"
 
-export const test = <A>(
-  name: string,
-  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
-) => it.effect(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 60_000 })
+export const test = testWith(layerWarehouse, 60_000)
 
 export const ruleOf = (name: string, sql: string, change: Partial<Invariant> = {}): Invariant => ({
   name,

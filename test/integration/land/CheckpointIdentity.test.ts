@@ -2,7 +2,7 @@
  * The identity of a checkpoint: a cursor is valid only for the table that it filled, its source, and the settings that
  * shaped the rows.
  */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, SourceDescription } from "../../../src/connector/Connector.ts"
 import { type Datasets, datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -10,8 +10,8 @@ import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
 import { clockIs, execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
-import { changing, failing, things, tiny } from "../../support/tiny.ts"
-import { disturbed, serverFault } from "../sync/syncing.ts"
+import { changing, failing, type Script, things, tiny } from "../../support/tiny.ts"
+import { disturbed, quarantined, serverFault } from "../sync/syncing.ts"
 import { suite } from "../../support/suite.ts"
 
 let companies = 0n
@@ -106,258 +106,252 @@ const restore = Effect.fnUntraced(function* (table: string, copy: string) {
   yield* execute(`drop table ${copy}`)
 })
 
-describe("a checkpoint", () => {
-  suite("against Postgres", warehouse, (test, it) => {
-    test("is discarded after its table was dropped, and row versions continue from the history", function* () {
-      const { put, checked, readsOnceInFull, versions } = yield* synced()
-      put(3, "second")
-      yield* checked()
-      yield* execute("drop table erp.things cascade")
-      yield* readsOnceInFull(/another table/)
-      assert.deepStrictEqual(yield* versions, ["thing 3", "second", "third"])
-    })
+/** The list, with a page of five records before the others. */
+const inTwoPages =
+  (listed: Script): Script =>
+  (request) => {
+    const all = listed({ ...request, token: null })
+    return request.token === null
+      ? { ...all, records: all.records.slice(0, 5), next: "5" }
+      : { ...all, records: all.records.slice(5) }
+  }
 
-    test("is discarded after its table was truncated, a setting changed, or its identity is missing", function* () {
-      const description = (custom: string) => ({ address: "https://one/api", settings: { custom_fields: custom } })
-      const { companyId, readsOnceInFull } = yield* synced({ description: description("false") })
-      const changed = { description: description("true") }
-      yield* readsOnceInFull(/custom_fields changed from false to true/, changed)
-      yield* execute("truncate erp.things")
-      yield* readsOnceInFull(/truncated/, changed)
-      // As after an upgrade.
-      yield* execute(
-        `update tributary.checkpoints set identity_fence = null, table_identity = null, shape = null where company_id = ${companyId}`
-      )
-      yield* readsOnceInFull(/./, changed)
-    })
+suite("a checkpoint", warehouse, (test, it) => {
+  test("is discarded after its table was dropped, and row versions continue from the history", function* () {
+    const { put, checked, readsOnceInFull, versions } = yield* synced()
+    put(3, "second")
+    yield* checked()
+    yield* execute("drop table erp.things cascade")
+    yield* readsOnceInFull(/another table/)
+    assert.deepStrictEqual(yield* versions, ["thing 3", "second", "third"])
+  })
 
-    test("is valid for one dataset only, and a switch of datasets reads every record", function* () {
-      const { checked, readsOnceInFull } = yield* synced()
-      const datasets = { current: "erp_prod", history: "erp_prod_history", asOf: "erp_prod_asof" }
-      yield* readsOnceInFull(/./, { datasets })
-      assert.strictEqual((yield* checked()).kind, "full")
-    })
+  test("is discarded after its table was truncated, a setting changed, or its identity is missing", function* () {
+    const description = (custom: string) => ({ address: "https://one/api", settings: { custom_fields: custom } })
+    const { companyId, readsOnceInFull } = yield* synced({ description: description("false") })
+    const changed = { description: description("true") }
+    yield* readsOnceInFull(/custom_fields changed from false to true/, changed)
+    yield* execute("truncate erp.things")
+    yield* readsOnceInFull(/truncated/, changed)
+    // As after an upgrade.
+    yield* execute(
+      `update tributary.checkpoints set identity_fence = null, table_identity = null, shape = null where company_id = ${companyId}`
+    )
+    yield* readsOnceInFull(/./, changed)
+  })
 
-    test("restored from an older copy is discarded, and every record is read", function* () {
-      const { put, checked, readsOnceInFull } = yield* synced()
-      yield* copyOf("tributary.checkpoints", "public.older")
-      put(3, "second")
-      yield* checked()
-      yield* restore("tributary.checkpoints", "public.older")
-      yield* readsOnceInFull(/restored or copied/)
-    })
+  test("is valid for one dataset only, and a switch of datasets reads every record", function* () {
+    const { checked, readsOnceInFull } = yield* synced()
+    const datasets = { current: "erp_prod", history: "erp_prod_history", asOf: "erp_prod_asof" }
+    yield* readsOnceInFull(/./, { datasets })
+    assert.strictEqual((yield* checked()).kind, "full")
+  })
 
-    test("reads every record after a write by an older program version in any lane", function* () {
-      const { companyId, readsOnceInFull } = yield* synced()
-      yield* execute(
-        `insert into tributary.checkpoints (company_id, resource, lane, fence, updated_at)
+  test("restored from an older copy is discarded, and every record is read", function* () {
+    const { put, checked, readsOnceInFull } = yield* synced()
+    yield* copyOf("tributary.checkpoints", "public.older")
+    put(3, "second")
+    yield* checked()
+    yield* restore("tributary.checkpoints", "public.older")
+    yield* readsOnceInFull(/restored or copied/)
+  })
+
+  test("reads every record after a write by an older program version in any lane", function* () {
+    const { companyId, readsOnceInFull } = yield* synced()
+    yield* execute(
+      `insert into tributary.checkpoints (company_id, resource, lane, fence, updated_at)
            values (${companyId}, 'things', 'records', 1, tributary.now())`
-      )
-      yield* readsOnceInFull(/an earlier version of this program/)
-      const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
-        `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
-      )
-      assert.isTrue(row!.fence > 1n, "an earlier holder of the lane is fenced off")
-      assert.strictEqual(row!.identity_fence, row!.fence)
-      yield* execute(
-        `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
-      )
-      yield* readsOnceInFull(/./)
-    })
+    )
+    yield* readsOnceInFull(/an earlier version of this program/)
+    const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
+      `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
+    )
+    assert.isTrue(row!.fence > 1n, "an earlier holder of the lane is fenced off")
+    assert.strictEqual(row!.identity_fence, row!.fence)
+    yield* execute(
+      `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
+    )
+    yield* readsOnceInFull(/./)
+  })
 
-    test("fills a dropped column in every row when the first full scan was interrupted", function* () {
-      const { companyId, source, run, checked } = yield* synced()
-      // The state after a first scan that was interrupted after a page of five.
-      yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
-      yield* execute(
-        `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
+  test("fills a dropped column in every row when the first full scan was interrupted", function* () {
+    const { companyId, source, run, checked } = yield* synced()
+    // The state after a first scan that was interrupted after a page of five.
+    yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
+    yield* execute(
+      `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
              scan_token = '5', scan_pages = 1, scan_synced_through = '2026-01-01T03:03:20.000Z', scan_started_at = tributary.now()
             where company_id = ${companyId}`
-      )
-      const listed = source.script
-      source.script = (request) => {
-        const all = listed({ ...request, token: null })
-        return { ...all, records: all.records.slice(Number(request.token ?? 0)) }
-      }
-      yield* execute("alter table erp.things drop column name cascade")
-      yield* run()
-      yield* checked()
-    })
-
-    test("continues from the version in the history for a row that lost its version column", function* () {
-      const { put, checked, versions } = yield* synced()
-      put(3, "second")
-      yield* checked()
-      yield* execute("alter table erp.things drop column _version cascade")
-      yield* checked()
-      put(3, "third")
-      yield* checked()
-      assert.deepStrictEqual(yield* versions, ["thing 3", "second", "third"])
-    })
-
-    test("of a table with rows from an older copy leads to equal rows after a full scan", function* () {
-      const { companyId, put, checked } = yield* synced()
-      yield* copyOf("erp.things", "public.older")
-      put(3, "second")
-      yield* checked()
-      yield* execute(`delete from erp.things where _company_id = ${companyId}`)
-      yield* execute(`insert into erp.things select * from public.older where _company_id = ${companyId}`)
-      yield* execute("drop table public.older")
-      yield* checked({ full: true })
-      put(3, "third")
-      yield* checked()
-    })
-
-    test("reports a clock that was set back, and later reads replace rows with future times", function* () {
-      const { companyId, rows, put, run, checked } = yield* synced()
-      const later = yield* synced()
-      yield* Effect.gen(function* () {
-        yield* nowIs("clock_timestamp() - interval ''1 hour''")
-        // A different value under the same timestamp, so that the time of the reads decides.
-        rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
-        rows.delete(4)
-        put(5, "changed")
-        const refused = codeOf(yield* run({ generation: 0 }))
-        assert.strictEqual(refused, 2, "a run that writes nothing does not hide the change")
-        const outcome = yield* checked()
-        assert.match(outcome.notes.join(), /clock is 3[56]\d\d s behind its last landing/)
-        assert.strictEqual((yield* checked()).kind, "incremental")
-        const [row] = yield* execute<{ future: number }>(
-          `select count(*)::int as future from tributary.checkpoints where company_id = ${companyId} and updated_at > tributary.now()`
-        )
-        assert.strictEqual(row!.future, 0)
-      }).pipe(clockIsRight)
-      // The clock is correct again: rows read meanwhile are older than any read from now on.
-      rows.set(3, { ...rows.get(3)!, name: "after it was set right" })
-      yield* checked({ full: true })
-      yield* later.checked()
-    })
-
-    test("resolves quarantined records that a full scan misses after the clock was set back", function* () {
-      const { companyId, rows, rejected, run, checked } = yield* synced()
-      const open = execute<{ id: string | null }>(
-        `select record_id as id from tributary.quarantine where company_id = ${companyId} and resolved_at is null order by 1`
-      )
-      rejected.push({ id: "11", field: "name", reason: "does not fit", bytes: '{"id":11}' })
-      rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
-      yield* nowIs("clock_timestamp() + interval ''1 hour''")
-      yield* run({ full: true }).pipe(clockIsRight)
-      assert.deepStrictEqual(yield* open, [{ id: "11" }, { id: null }])
-      rejected.length = 0
-      rows.delete(4)
-      assert.strictEqual((yield* checked({ full: true })).totals.deleted, 1)
-      assert.deepStrictEqual(yield* open, [])
-    })
-
-    test("resolves no quarantine of its own run when the clock goes back by under a minute", function* () {
-      const { companyId, rows, rejected, run } = yield* synced()
-      rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
-      rows.delete(4)
-      const [{ now }] = (yield* execute<{ now: string }>("select now()::text as now")) as [{ now: string }]
-      // Each call of the clock returns an earlier time than the previous one.
-      yield* nowIs(`timestamptz ''${now}'' - (clock_timestamp() - timestamptz ''${now}'')`)
-      const report = yield* run({ full: true }).pipe(clockIsRight)
-      const [outcome] = report.companies[0]!.outcomes
-      assert.deepStrictEqual([outcome!.status, outcome!.totals.deleted], ["quarantined", 0])
-      const open = yield* execute(
-        `select 1 from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
-      )
-      assert.lengthOf(open, 1)
-    })
-
-    test("deletes refetch requests from before the clock was set back after a full scan", function* () {
-      const { companyId, checked } = yield* synced()
-      yield* requestRefetch(companyId, "tributary.now() + interval '1 hour'")
-      yield* checked({ full: true })
-      assert.strictEqual(yield* countRefetchRequests(companyId), 0)
-    })
-
-    test("keeps a refetch request that was made while the clock was set back and a full scan was interrupted", function* () {
-      const { companyId, source, run, checked } = yield* synced()
-      const listed = source.script
-      let isInterrupted = true
-      source.script = (request) => {
-        if (request.token !== null && isInterrupted) throw failing(serverFault)
-        const all = listed({ ...request, token: null })
-        return request.token === null
-          ? { ...all, records: all.records.slice(0, 5), next: "5" }
-          : { ...all, records: all.records.slice(5) }
-      }
-      yield* requestRefetch(companyId, "tributary.now()")
-      yield* run({ full: true })
-      yield* requestRefetch(companyId, "tributary.now() - interval '1 hour'", "2")
-      isInterrupted = false
-      assert.isTrue((yield* checked()).resumed)
-      assert.strictEqual(yield* countRefetchRequests(companyId), 1)
-      source.script = listed
-      yield* checked({ full: true })
-      assert.strictEqual(yield* countRefetchRequests(companyId), 0)
-    })
-
-    it.effect.each([
-      { what: "its table is truncated", change: "truncate erp.things" },
-      { what: "the clock is set back", change: clockIs("clock_timestamp() - interval ''1 hour''") },
-      { what: "the clock is set forward", change: clockIs("clock_timestamp() + interval ''1 hour''") }
-    ])("restarts a run during which $what", ({ change }) =>
-      Effect.gen(function* () {
-        const { rows, source, checked } = yield* synced()
-        rows.set(3, { ...rows.get(3)!, name: "changed" })
-        const listed = source.script
-        source.script = (request) => {
-          const all = listed({ ...request, token: null })
-          return request.token === null
-            ? { ...all, records: all.records.slice(0, 5), next: "5" }
-            : { ...all, records: all.records.slice(5) }
-        }
-        source.requests.length = 0
-        const { connector } = yield* disturbed(source, "5", execute(change))
-        yield* checked({ connector, full: true, batchRecordsMax: 1 }).pipe(clockIsRight)
-        assert.lengthOf(
-          source.requests.filter(({ token }) => token === null),
-          2
-        )
-      })
     )
+    const listed = source.script
+    source.script = (request) => {
+      const all = listed({ ...request, token: null })
+      return { ...all, records: all.records.slice(Number(request.token ?? 0)) }
+    }
+    yield* execute("alter table erp.things drop column name cascade")
+    yield* run()
+    yield* checked()
+  })
 
-    test("of a newer catalogue generation is refused, unless a full scan is requested", function* () {
-      const { run, checked } = yield* synced({ generation: 2 })
-      const report = yield* run({ generation: 1 })
-      assert.strictEqual(codeOf(report), 2)
-      const { failure } = report.companies[0]!.outcomes[0]!
-      assert.match(`${failure!.message}; ${failure!.remedy}`, /generation 2.*upgrade this program.*sync things --full/)
-      for (const [options, kind] of [
-        [{ generation: 2 }, "incremental"],
-        [{ generation: 1, full: true }, "full"],
-        [{ generation: 1 }, "incremental"],
-        [{ generation: 2 }, "full"]
-      ] as const)
-        assert.strictEqual((yield* checked(options)).kind, kind)
-    })
+  test("continues from the version in the history for a row that lost its version column", function* () {
+    const { put, checked, versions } = yield* synced()
+    put(3, "second")
+    yield* checked()
+    yield* execute("alter table erp.things drop column _version cascade")
+    yield* checked()
+    put(3, "third")
+    yield* checked()
+    assert.deepStrictEqual(yield* versions, ["thing 3", "second", "third"])
+  })
 
-    test("of another source is refused in every lane before anything is written", function* () {
-      const here = { address: "https://one/api", settings: {} }
-      const there = { address: "https://two/api", settings: {} }
-      const { companyId, run, put, connectorOf, checked } = yield* synced({ description: here })
-      const before = yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`)
-      put(3, "of the other source")
-      const report = yield* run({ description: there })
-      assert.strictEqual(codeOf(report), 2)
-      const { failure } = report.companies[0]!.outcomes[0]!
-      assert.match(failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
-      assert.match(failure!.remedy, /--accept-new-source/)
-      const single = yield* fetchRecords({
-        companyId,
-        connector: { ...connectorOf({ description: there }), get: () => Effect.die("never lands") },
-        table: tableOf(things),
-        ids: [],
-        authority: "source"
-      })
-      assert.strictEqual(single.failure!.kind, "SourceChanged")
-      assert.deepStrictEqual(
-        [...(yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`))],
-        [...before]
+  test("of a table with rows from an older copy leads to equal rows after a full scan", function* () {
+    const { companyId, put, checked } = yield* synced()
+    yield* copyOf("erp.things", "public.older")
+    put(3, "second")
+    yield* checked()
+    yield* execute(`delete from erp.things where _company_id = ${companyId}`)
+    yield* execute(`insert into erp.things select * from public.older where _company_id = ${companyId}`)
+    yield* execute("drop table public.older")
+    yield* checked({ full: true })
+    put(3, "third")
+    yield* checked()
+  })
+
+  test("reports a clock that was set back, and later reads replace rows with future times", function* () {
+    const { companyId, rows, put, run, checked } = yield* synced()
+    const later = yield* synced()
+    yield* Effect.gen(function* () {
+      yield* nowIs("clock_timestamp() - interval ''1 hour''")
+      // A different value under the same timestamp, so that the time of the reads decides.
+      rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
+      rows.delete(4)
+      put(5, "changed")
+      const refused = codeOf(yield* run({ generation: 0 }))
+      assert.strictEqual(refused, 2, "a run that writes nothing does not hide the change")
+      const outcome = yield* checked()
+      assert.match(outcome.notes.join(), /clock is 3[56]\d\d s behind its last landing/)
+      assert.strictEqual((yield* checked()).kind, "incremental")
+      const [row] = yield* execute<{ future: number }>(
+        `select count(*)::int as future from tributary.checkpoints where company_id = ${companyId} and updated_at > tributary.now()`
       )
-      assert.strictEqual((yield* checked({ description: here })).kind, "incremental")
+      assert.strictEqual(row!.future, 0)
+    }).pipe(clockIsRight)
+    // The clock is correct again: rows read meanwhile are older than any read from now on.
+    rows.set(3, { ...rows.get(3)!, name: "after it was set right" })
+    yield* checked({ full: true })
+    yield* later.checked()
+  })
+
+  test("resolves quarantined records that a full scan misses after the clock was set back", function* () {
+    const { companyId, rows, rejected, run, checked } = yield* synced()
+    const open = Effect.map(quarantined(companyId), (all) => all.map(({ id }) => id))
+    rejected.push({ id: "11", field: "name", reason: "does not fit", bytes: '{"id":11}' })
+    rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
+    yield* nowIs("clock_timestamp() + interval ''1 hour''")
+    yield* run({ full: true }).pipe(clockIsRight)
+    assert.deepStrictEqual(yield* open, ["11", null])
+    rejected.length = 0
+    rows.delete(4)
+    assert.strictEqual((yield* checked({ full: true })).totals.deleted, 1)
+    assert.deepStrictEqual(yield* open, [])
+  })
+
+  test("resolves no quarantine of its own run when the clock goes back by under a minute", function* () {
+    const { companyId, rows, rejected, run } = yield* synced()
+    rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
+    rows.delete(4)
+    const [{ now }] = (yield* execute<{ now: string }>("select now()::text as now")) as [{ now: string }]
+    // Each call of the clock returns an earlier time than the previous one.
+    yield* nowIs(`timestamptz ''${now}'' - (clock_timestamp() - timestamptz ''${now}'')`)
+    const report = yield* run({ full: true }).pipe(clockIsRight)
+    const [outcome] = report.companies[0]!.outcomes
+    assert.deepStrictEqual([outcome!.status, outcome!.totals.deleted], ["quarantined", 0])
+    assert.lengthOf(yield* quarantined(companyId), 1)
+  })
+
+  test("deletes refetch requests from before the clock was set back after a full scan", function* () {
+    const { companyId, checked } = yield* synced()
+    yield* requestRefetch(companyId, "tributary.now() + interval '1 hour'")
+    yield* checked({ full: true })
+    assert.strictEqual(yield* countRefetchRequests(companyId), 0)
+  })
+
+  test("keeps a refetch request that was made while the clock was set back and a full scan was interrupted", function* () {
+    const { companyId, source, run, checked } = yield* synced()
+    const listed = source.script
+    let isInterrupted = true
+    source.script = (request) => {
+      if (request.token !== null && isInterrupted) throw failing(serverFault)
+      return inTwoPages(listed)(request)
+    }
+    yield* requestRefetch(companyId, "tributary.now()")
+    yield* run({ full: true })
+    yield* requestRefetch(companyId, "tributary.now() - interval '1 hour'", "2")
+    isInterrupted = false
+    assert.isTrue((yield* checked()).resumed)
+    assert.strictEqual(yield* countRefetchRequests(companyId), 1)
+    source.script = listed
+    yield* checked({ full: true })
+    assert.strictEqual(yield* countRefetchRequests(companyId), 0)
+  })
+
+  it.effect.each([
+    { what: "its table is truncated", change: "truncate erp.things" },
+    { what: "the clock is set back", change: clockIs("clock_timestamp() - interval ''1 hour''") },
+    { what: "the clock is set forward", change: clockIs("clock_timestamp() + interval ''1 hour''") }
+  ])("restarts a run during which $what", ({ change }) =>
+    Effect.gen(function* () {
+      const { rows, source, checked } = yield* synced()
+      rows.set(3, { ...rows.get(3)!, name: "changed" })
+      source.script = inTwoPages(source.script)
+      source.requests.length = 0
+      const { connector } = yield* disturbed(source, "5", execute(change))
+      yield* checked({ connector, full: true, batchRecordsMax: 1 }).pipe(clockIsRight)
+      assert.lengthOf(
+        source.requests.filter(({ token }) => token === null),
+        2
+      )
     })
+  )
+
+  test("of a newer catalogue generation is refused, unless a full scan is requested", function* () {
+    const { run, checked } = yield* synced({ generation: 2 })
+    const report = yield* run({ generation: 1 })
+    assert.strictEqual(codeOf(report), 2)
+    const { failure } = report.companies[0]!.outcomes[0]!
+    assert.match(`${failure!.message}; ${failure!.remedy}`, /generation 2.*upgrade this program.*sync things --full/)
+    for (const [options, kind] of [
+      [{ generation: 2 }, "incremental"],
+      [{ generation: 1, full: true }, "full"],
+      [{ generation: 1 }, "incremental"],
+      [{ generation: 2 }, "full"]
+    ] as const)
+      assert.strictEqual((yield* checked(options)).kind, kind)
+  })
+
+  test("of another source is refused in every lane before anything is written", function* () {
+    const here = { address: "https://one/api", settings: {} }
+    const there = { address: "https://two/api", settings: {} }
+    const { companyId, run, put, connectorOf, checked } = yield* synced({ description: here })
+    const before = yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`)
+    put(3, "of the other source")
+    const report = yield* run({ description: there })
+    assert.strictEqual(codeOf(report), 2)
+    const { failure } = report.companies[0]!.outcomes[0]!
+    assert.match(failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
+    assert.match(failure!.remedy, /--accept-new-source/)
+    const single = yield* fetchRecords({
+      companyId,
+      connector: { ...connectorOf({ description: there }), get: () => Effect.die("never lands") },
+      table: tableOf(things),
+      ids: [],
+      authority: "source"
+    })
+    assert.strictEqual(single.failure!.kind, "SourceChanged")
+    assert.deepStrictEqual(
+      [...(yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`))],
+      [...before]
+    )
+    assert.strictEqual((yield* checked({ description: here })).kind, "incremental")
   })
 })

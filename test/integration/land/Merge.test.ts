@@ -1,5 +1,5 @@
 /** The merge for new and for old Postgres versions: both give the same rows for every pair of a kept and a new row. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import {
   countStaleAnswers,
@@ -63,93 +63,91 @@ const prepared = (table: Table): ReadonlyArray<string> => {
   ]
 }
 
-describe("the merge", () => {
-  suite("against Postgres", warehouse, (test) => {
-    for (const [name, table] of Object.entries(tables)) {
-      for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
-        test(`${name}, ${authority}: gives the same rows with one statement as with two`, function* () {
-          const client = yield* (yield* Database).connect
-          const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
-            query<Row>(client, "merge", text, values)
-          const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
-          if (version!.n < countStaleAnswers) return
-          yield* run(pairs(table))
-          const sql = mergeSql(table, authority)
-          const parameters = [1, "scan", 7, "2026-01-01T00:00:02Z", true]
-          const after = Effect.fnUntraced(function* (merge: Effect.Effect<unknown, unknown>) {
-            yield* run("begin")
-            for (const statement of prepared(table)) yield* run(statement)
-            yield* run(planForKeys)
-            const counts = yield* merge
-            const current = yield* run(`select t::text from ${table.current} t order by id`)
-            const history = yield* run(`select h::text from ${table.superseded} h order by id`)
-            const [early] = yield* run<{ n: number }>(
-              `select count(*)::int as n from ${table.current} t join ${table.superseded} h on h.id = t.id ` +
-                `where t._version <= h._version or t.id % 20 = 0 and t._observed_at < h._valid_to`
-            )
-            assert.strictEqual(early!.n, 0, "a version begins before the one before it ended")
-            yield* run("rollback")
-            return { counts, current, history }
-          })
-          const two = yield* after(
-            Effect.gen(function* () {
-              const superseded = yield* run<{ n: number }>(
-                `with kept as (${sql.supersede} returning 1) select count(*)::int as n from kept`,
-                [1]
-              )
-              const [row] = yield* run(sql.merge, parameters)
-              return { ...row, updated: superseded[0]!.n }
-            })
+suite("the merge", warehouse, (test) => {
+  for (const [name, table] of Object.entries(tables)) {
+    for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
+      test(`${name}, ${authority}: gives the same rows with one statement as with two`, function* () {
+        const client = yield* (yield* Database).connect
+        const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
+          query<Row>(client, "merge", text, values)
+        const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
+        if (version!.n < countStaleAnswers) return
+        yield* run(pairs(table))
+        const sql = mergeSql(table, authority)
+        const parameters = [1, "scan", 7, "2026-01-01T00:00:02Z", true]
+        const after = Effect.fnUntraced(function* (merge: Effect.Effect<unknown, unknown>) {
+          yield* run("begin")
+          for (const statement of prepared(table)) yield* run(statement)
+          yield* run(planForKeys)
+          const counts = yield* merge
+          const current = yield* run(`select t::text from ${table.current} t order by id`)
+          const history = yield* run(`select h::text from ${table.superseded} h order by id`)
+          const [early] = yield* run<{ n: number }>(
+            `select count(*)::int as n from ${table.current} t join ${table.superseded} h on h.id = t.id ` +
+              `where t._version <= h._version or t.id % 20 = 0 and t._observed_at < h._valid_to`
           )
-          const one = yield* after(Effect.map(run(sql.mergeKeeping, parameters), ([row]) => ({ ...row })))
-          assert.deepStrictEqual(one, two)
-          assert.isAbove(two.history.length, 20)
-          assert.isAbove(two.current.length, two.history.length)
+          assert.strictEqual(early!.n, 0, "a version begins before the one before it ended")
+          yield* run("rollback")
+          return { counts, current, history }
         })
-      }
+        const two = yield* after(
+          Effect.gen(function* () {
+            const superseded = yield* run<{ n: number }>(
+              `with kept as (${sql.supersede} returning 1) select count(*)::int as n from kept`,
+              [1]
+            )
+            const [row] = yield* run(sql.merge, parameters)
+            return { ...row, updated: superseded[0]!.n }
+          })
+        )
+        const one = yield* after(Effect.map(run(sql.mergeKeeping, parameters), ([row]) => ({ ...row })))
+        assert.deepStrictEqual(one, two)
+        assert.isAbove(two.history.length, 20)
+        assert.isAbove(two.current.length, two.history.length)
+      })
     }
+  }
 
-    test("runs without JIT compilation and leaves the session setting unchanged", function* () {
-      const client = yield* (yield* Database).connect
-      const jit = Effect.map(
-        query<{ jit: string }>(client, "look", "select current_setting('jit') as jit"),
-        ([row]) => row!.jit
-      )
-      yield* query(client, "compile", "set jit = on")
-      for (const plan of [planForKeys, planForAll]) {
-        yield* query(client, "begin", `begin; ${plan}`)
-        assert.strictEqual(yield* jit, "off")
-        yield* query(client, "commit", "commit")
-        assert.strictEqual(yield* jit, "on")
-      }
-    })
+  test("runs without JIT compilation and leaves the session setting unchanged", function* () {
+    const client = yield* (yield* Database).connect
+    const jit = Effect.map(
+      query<{ jit: string }>(client, "look", "select current_setting('jit') as jit"),
+      ([row]) => row!.jit
+    )
+    yield* query(client, "compile", "set jit = on")
+    for (const plan of [planForKeys, planForAll]) {
+      yield* query(client, "begin", `begin; ${plan}`)
+      assert.strictEqual(yield* jit, "off")
+      yield* query(client, "commit", "commit")
+      assert.strictEqual(yield* jit, "on")
+    }
+  })
 
-    test("uses the primary key index, also for a table without statistics", function* () {
-      const client = yield* (yield* Database).connect
-      const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
-        query<Row>(client, "merge", text, values)
-      const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
-      if (version!.n < countStaleAnswers) return
-      const sql = mergeSql(tables.things)
-      yield* run("begin")
-      yield* run(
-        `insert into erp.things ("_company_id", id, name, _origin, _observed_at) select 1, g, 'a', 'scan', now() from generate_series(1, 20000) g`
-      )
-      yield* run(`${planForKeys}; ${sql.createStage}`)
-      yield* run(
-        `insert into "stage_things" (id, name, "_began") select g, 'b', now() from generate_series(15001, 17500) g`
-      )
-      const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${sql.mergeKeeping}`, [1, "scan", 7, null, false])
-      yield* run("rollback")
-      const lines = plan.map((row) => row["QUERY PLAN"])
-      assert.isTrue(
-        lines.some((line) => /Index Cond: .*\(id = s\.id\)/.test(line)),
-        lines.join("\n")
-      )
-      assert.isFalse(
-        lines.some((line) => line.includes("Join Filter")),
-        lines.join("\n")
-      )
-    })
+  test("uses the primary key index, also for a table without statistics", function* () {
+    const client = yield* (yield* Database).connect
+    const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
+      query<Row>(client, "merge", text, values)
+    const [version] = yield* run<{ n: number }>("select current_setting('server_version_num')::int as n")
+    if (version!.n < countStaleAnswers) return
+    const sql = mergeSql(tables.things)
+    yield* run("begin")
+    yield* run(
+      `insert into erp.things ("_company_id", id, name, _origin, _observed_at) select 1, g, 'a', 'scan', now() from generate_series(1, 20000) g`
+    )
+    yield* run(`${planForKeys}; ${sql.createStage}`)
+    yield* run(
+      `insert into "stage_things" (id, name, "_began") select g, 'b', now() from generate_series(15001, 17500) g`
+    )
+    const plan = yield* run<{ "QUERY PLAN": string }>(`explain ${sql.mergeKeeping}`, [1, "scan", 7, null, false])
+    yield* run("rollback")
+    const lines = plan.map((row) => row["QUERY PLAN"])
+    assert.isTrue(
+      lines.some((line) => /Index Cond: .*\(id = s\.id\)/.test(line)),
+      lines.join("\n")
+    )
+    assert.isFalse(
+      lines.some((line) => line.includes("Join Filter")),
+      lines.join("\n")
+    )
   })
 })

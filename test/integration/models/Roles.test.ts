@@ -98,7 +98,7 @@ suite("the database roles", layerCatalogue, (test) => {
       yield* Layer.build(ClusterOwnership.make(yield* Database).layer(keeper))
       yield* until(
         "the loader owns every bucket",
-        Effect.sync(() => owned.size),
+        () => owned.size,
         (size) => size === bucketCount
       )
     }).pipe(Effect.scoped, Effect.provide(as(names.loader)))

@@ -57,8 +57,7 @@ suite("creates from the outbox", stand, (test) => {
       const rows = yield* one.rows
       assert.isTrue(rows.every((row) => row.state === "done" && row.outcome === "created" && row.record_id !== null))
       assert.isTrue(rows.every(({ differences }) => differences === null))
-      assert.strictEqual((yield* one.sourceRecords).length, 600)
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      yield* one.hasRecords(600)
       const [origins] = yield* one.sql<{ origins: ReadonlyArray<string> }>`
           select array_agg(distinct _origin) as origins from erp.salesmen where _company_id = ${one.id}`
       assert.deepStrictEqual(origins?.origins, ["push"])
@@ -74,8 +73,7 @@ suite("creates from the outbox", stand, (test) => {
       assert.deepStrictEqual((yield* one.push()).calls, { sent: 1, batches: 0 })
       yield* one.insert(people(5, 1))
       assert.deepStrictEqual((yield* one.push({ useBatch: false })).calls, { sent: 5, batches: 0 })
-      assert.strictEqual((yield* one.sourceRecords).length, 6)
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      yield* one.hasRecords(6)
     })
   })
 
@@ -90,9 +88,7 @@ suite("creates from the outbox", stand, (test) => {
         ])
         yield* one.put([{ name: "twin", externalid: "p-3" }])
         yield* one.put([{ name: "other twin", externalid: "p-3" }])
-        yield* one.insert(people(more + 4))
-        const pushed = yield* one.push()
-        assert.strictEqual(pushed.status, "done")
+        const pushed = yield* one.pushAll(people(more + 4))
         const rows = yield* one.rows
         assert.deepStrictEqual(tally(rows), {
           adopted: 2,
@@ -105,22 +101,19 @@ suite("creates from the outbox", stand, (test) => {
           rows.flatMap(({ differences }) => differences?.map(({ field }) => field) ?? []),
           ["commissionrate"]
         )
-        assert.strictEqual((yield* one.sourceRecords).length, more + 5)
-        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+        yield* one.hasRecords(more + 5)
       }
     })
 
     test("find hundreds of existing records by a list instead of a lookup of each", function* () {
       const one = yield* makeStand()
       yield* one.put(people(450))
-      yield* one.insert(people(500))
-      assert.strictEqual((yield* one.push()).status, "done")
+      yield* one.pushAll(people(500))
       assert.deepStrictEqual(tally(yield* one.rows), { adopted: 450, created: 50 })
       // Five pages of the scan that finds the possible duplicates, and five of the list that confirms them.
       const reads = yield* one.reads
       assert.isAtMost(reads.length, 12)
-      assert.strictEqual((yield* one.sourceRecords).length, 500)
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      yield* one.hasRecords(500)
     })
 
     test("reject a record whose externalid exists in another spelling", function* () {
@@ -131,8 +124,7 @@ suite("creates from the outbox", stand, (test) => {
         { name: "Person 2", externalid: "p-2" },
         { name: "other", externalid: "P-2" }
       ])
-      yield* one.insert(people(63))
-      assert.strictEqual((yield* one.push()).status, "done")
+      yield* one.pushAll(people(63))
       const rows = yield* one.rows
       assert.deepStrictEqual(tally(rows), { "rejected ambiguous_externalid": 2, adopted: 1, created: 60 })
       assert.match(
@@ -145,8 +137,7 @@ suite("creates from the outbox", stand, (test) => {
     test("reject a record whose unique key another record has, with the message of the source", function* () {
       const one = yield* makeStand()
       yield* one.put([{ name: "Person 1", externalid: "another person" }])
-      yield* one.insert(people(3))
-      assert.strictEqual((yield* one.push()).status, "done")
+      yield* one.pushAll(people(3))
       const rows = yield* one.rows
       assert.deepStrictEqual(tally(rows), { created: 2, "rejected duplicate": 1 })
       assert.isTrue(rows[1]!.reason !== null && rows[1]!.reason !== "")
@@ -157,9 +148,7 @@ suite("creates from the outbox", stand, (test) => {
     test("store code and field of each rejection, and create the other records", function* () {
       const one = yield* makeStand("areas")
       const records = Array.from({ length: 40 }, (_, at) => ({ name: `Area ${at % 39}`, externalid: `a-${at}` }))
-      yield* one.insert([...records, { name: 5, externalid: "a-odd" }, { name: "without key" }])
-      const pushed = yield* one.push()
-      assert.strictEqual(pushed.status, "done")
+      const pushed = yield* one.pushAll([...records, { name: 5, externalid: "a-odd" }, { name: "without key" }])
       assert.deepStrictEqual(tally(yield* one.rows), { created: 39, "rejected duplicate": 1, "rejected invalid": 2 })
       assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
       // Rejected records are not sent again automatically.
@@ -175,10 +164,8 @@ suite("creates from the outbox", stand, (test) => {
         path: "/salesmen/batch",
         body: { error: { code: "invalid_json", message: "no", field: null } }
       })
-      yield* one.insert(people(12))
-      const pushed = yield* one.push()
+      const pushed = yield* one.pushAll(people(12))
       yield* one.noFaults
-      assert.strictEqual(pushed.status, "done")
       assert.strictEqual(pushed.counts.created, 12)
       assert.deepStrictEqual(tally(yield* one.rows), { created: 12 })
       const calls = yield* one.calls
@@ -220,10 +207,8 @@ suite("creates from the outbox", stand, (test) => {
         times: 1,
         body: { results: [] }
       })
-      yield* one.insert(people(8))
-      const pushed = yield* one.push()
+      yield* one.pushAll(people(8))
       yield* one.noFaults
-      assert.strictEqual(pushed.status, "done")
       assert.deepStrictEqual(tally(yield* one.rows), { created: 8 })
       assert.isTrue((yield* one.rows).every(({ attempts }) => attempts === 1))
       assert.strictEqual((yield* one.sourceRecords).length, 8)
@@ -248,9 +233,7 @@ suite("creates from the outbox", stand, (test) => {
             return { ...answer, items }
           })
       }
-      yield* one.insert(people(10))
-      const pushed = yield* one.push({}, { company: { ...one.company, connector: spoiling } })
-      assert.strictEqual(pushed.status, "done")
+      const pushed = yield* one.pushAll(people(10), {}, { company: { ...one.company, connector: spoiling } })
       assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
       yield* everyoneOnce(one, 10)
     })
@@ -259,9 +242,7 @@ suite("creates from the outbox", stand, (test) => {
       for (const isStored of [false, true]) {
         const one = yield* makeStand()
         const failing = failingForOneKey(one.company.connector, isStored)
-        yield* one.insert(people(9))
-        const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
-        assert.strictEqual(pushed.status, "done")
+        const pushed = yield* one.pushAll(people(9), {}, { company: { ...one.company, connector: failing } })
         assert.strictEqual(pushed.calls.sent, isStored ? 3 : 5)
         yield* everyoneOnce(one, 9)
       }
@@ -280,8 +261,7 @@ suite("creates from the outbox", stand, (test) => {
       // 20 pages of the scan that proves that the records are new, and a few of the list.
       const reads = (yield* one.reads).slice(before)
       assert.isAtMost(reads.length, 24)
-      assert.strictEqual((yield* one.sourceRecords).length, 2_200)
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      yield* one.hasRecords(2_200)
     })
 
     test("look records up and split the batch when the source fails repeatedly", function* () {

@@ -41,25 +41,45 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     settings: settingsDefault,
     scope: "outbox"
   }
+  const pushWith = (settings: Partial<PushSettings> = {}, more: Partial<PushOptions> = {}) =>
+    flowing(push({ ...options, ...more, settings: { ...settingsDefault, ...settings } }))
+  /** Inserts records by SQL, as a user does. */
+  const insert = (records: ReadonlyArray<object>, operation = "create") =>
+    sql`insert into tributary.outbox (company, resource, operation, record)
+          select ${name}, ${path}, ${operation}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`
+  /** The records at the source. */
+  const sourceRecords = Effect.map(truth(path), (lines) =>
+    lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+  )
+  /** Whether the warehouse is equal to the source. */
+  const isEqual = Effect.flatMap(truth(path), (lines) => compare(table, BigInt(id), lines))
   return {
     ...one,
     options,
-    push: (settings: Partial<PushSettings> = {}, more: Partial<PushOptions> = {}) =>
-      flowing(push({ ...options, ...more, settings: { ...settingsDefault, ...settings } })),
-    /** Inserts records by SQL, as a user does. */
-    insert: (records: ReadonlyArray<object>, operation = "create") =>
-      sql`insert into tributary.outbox (company, resource, operation, record)
-          select ${name}, ${path}, ${operation}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`,
+    push: pushWith,
+    insert,
+    /** Inserts records, and asserts that a push is done with them. */
+    pushAll: Effect.fnUntraced(function* (
+      records: ReadonlyArray<object>,
+      settings: Partial<PushSettings> = {},
+      more: Partial<PushOptions> = {}
+    ) {
+      yield* insert(records)
+      const pushed = yield* pushWith(settings, more)
+      assert.strictEqual(pushed.status, "done")
+      return pushed
+    }),
+    /** Asserts that the source has so many records, and the warehouse the same. */
+    hasRecords: Effect.fnUntraced(function* (count: number) {
+      assert.lengthOf(yield* sourceRecords, count)
+      assert.deepStrictEqual((yield* isEqual).differences, [])
+    }),
     rows: sql<OutboxRow>`select id, externalid, state, outcome, record_id, attempts, conflict_retries, code, field, reason, differences
                            from tributary.outbox where company = ${name} order by id`,
     calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
       select operation, record_count as items, state, failed_attempts as failures, body from tributary.push_requests where company = ${name} order by id`,
-    /** The records at the source. */
-    sourceRecords: Effect.map(truth(path), (lines) =>
-      lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
-    ),
-    /** Whether the warehouse is equal to the source. */
-    isEqual: Effect.flatMap(truth(path), (lines) => compare(table, BigInt(id), lines)),
+    sourceRecords,
+    isEqual,
     put: (records: ReadonlyArray<object>) => one.put(path, records)
   }
 })

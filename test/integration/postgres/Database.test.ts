@@ -12,7 +12,10 @@ import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Databas
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
-import { test } from "../../support/suite.ts"
+import { test, testWith } from "../../support/suite.ts"
+
+const testSql = testWith(layerSql)
+const testDatabase = testWith(layerDatabase)
 
 /** The connection error, for dedicated and pooled connections. Both must have the same message. */
 const refused = (url: Redacted.Redacted) =>
@@ -29,74 +32,64 @@ const refused = (url: Redacted.Redacted) =>
   })
 
 describe("a database connection", () => {
-  it.effect("has a session in UTC and the types of the SqlClient", () =>
-    Effect.gen(function* () {
-      const text = `select current_setting('TimeZone') as zone, current_setting('application_name') as name, 9007199254740993::int8 as big,
+  testSql("has a session in UTC and the types of the SqlClient", function* () {
+    const text = `select current_setting('TimeZone') as zone, current_setting('application_name') as name, 9007199254740993::int8 as big,
                            '2026-01-31'::date as day, 1.10::numeric as money, '2026-01-31T10:00:00Z'::timestamptz as at`
-      const client = yield* (yield* Database).connect
-      const expected = [
-        {
-          zone: "UTC",
-          name: "tributary",
-          big: 9007199254740993n,
-          day: "2026-01-31",
-          money: "1.10",
-          at: new Date("2026-01-31T10:00:00Z")
-        }
-      ]
-      assert.deepStrictEqual(yield* query(client, "ask", text), expected)
-      assert.deepStrictEqual(yield* (yield* SqlClient).unsafe(text), expected)
-    }).pipe(Effect.scoped, Effect.provide(layerSql))
-  )
+    const client = yield* (yield* Database).connect
+    const expected = [
+      {
+        zone: "UTC",
+        name: "tributary",
+        big: 9007199254740993n,
+        day: "2026-01-31",
+        money: "1.10",
+        at: new Date("2026-01-31T10:00:00Z")
+      }
+    ]
+    assert.deepStrictEqual(yield* query(client, "ask", text), expected)
+    assert.deepStrictEqual(yield* (yield* SqlClient).unsafe(text), expected)
+  })
 
-  it.effect("has TCP keepalive and connection checks, which release the locks of a lost machine", () =>
-    Effect.gen(function* () {
-      const client = yield* (yield* Database).connect
-      const settings = ["idle", "interval", "count"].map(
-        (name) => `current_setting('tcp_keepalives_${name}') as ${name}`
-      )
-      const looks = "current_setting('client_connection_check_interval') as looks"
-      assert.deepStrictEqual(yield* query(client, "ask", `select ${[...settings, looks].join(", ")}`), [
-        { idle: "30", interval: "10", count: "3", looks: "2s" }
-      ])
-    }).pipe(Effect.scoped, Effect.provide(layerDatabase))
-  )
+  testDatabase("has TCP keepalive and connection checks, which release the locks of a lost machine", function* () {
+    const client = yield* (yield* Database).connect
+    const settings = ["idle", "interval", "count"].map((name) => `current_setting('tcp_keepalives_${name}') as ${name}`)
+    const looks = "current_setting('client_connection_check_interval') as looks"
+    assert.deepStrictEqual(yield* query(client, "ask", `select ${[...settings, looks].join(", ")}`), [
+      { idle: "30", interval: "10", count: "3", looks: "2s" }
+    ])
+  })
 
-  it.effect("that is lost fails only its next query", () =>
-    Effect.gen(function* () {
-      const database = yield* Database
+  testDatabase("that is lost fails only its next query", function* () {
+    const database = yield* Database
+    const client = yield* database.connect
+    const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
+    const sessionEnd = new Promise<void>((settle) => client.once("end", settle))
+    yield* Effect.scoped(
+      Effect.flatMap(database.connect, (other) => query(other, "kill", "select pg_terminate_backend($1)", [row!.pid]))
+    )
+    yield* Effect.promise(() => sessionEnd)
+    const error = yield* Effect.flip(query(client, "ask", "select 1"))
+    assert.isTrue(error.isRetryable)
+  })
+
+  testSql("rolls back and cancels the running statement when its scope fails", function* () {
+    const database = yield* Database
+    const sql = yield* SqlClient
+    yield* sql`create table t (id int)`
+    const work = Effect.gen(function* () {
       const client = yield* database.connect
-      const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
-      const sessionEnd = new Promise<void>((settle) => client.once("end", settle))
-      yield* Effect.scoped(
-        Effect.flatMap(database.connect, (other) => query(other, "kill", "select pg_terminate_backend($1)", [row!.pid]))
-      )
-      yield* Effect.promise(() => sessionEnd)
-      const error = yield* Effect.flip(query(client, "ask", "select 1"))
-      assert.isTrue(error.isRetryable)
-    }).pipe(Effect.scoped, Effect.provide(layerDatabase))
-  )
-
-  it.effect("rolls back and cancels the running statement when its scope fails", () =>
-    Effect.gen(function* () {
-      const database = yield* Database
-      const sql = yield* SqlClient
-      yield* sql`create table t (id int)`
-      const work = Effect.gen(function* () {
-        const client = yield* database.connect
-        yield* query(client, "begin", "begin")
-        yield* query(client, "insert", "insert into t values (1)")
-        yield* query(client, "sleep", "select pg_sleep(600)")
-      })
-      const fiber = yield* Effect.forkChild(Effect.scoped(work))
-      const sleeping = sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
+      yield* query(client, "begin", "begin")
+      yield* query(client, "insert", "insert into t values (1)")
+      yield* query(client, "sleep", "select pg_sleep(600)")
+    })
+    const fiber = yield* Effect.forkChild(Effect.scoped(work))
+    const sleeping = sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
         where datname = current_database() and query like '%pg_sleep(600)%' and pid <> pg_backend_pid()`
-      yield* settled("the statement", sleeping, ([row]) => row!.n === 1)
-      yield* Fiber.interrupt(fiber)
-      yield* settled("its end", sleeping, ([row]) => row!.n === 0)
-      assert.deepStrictEqual(yield* sql`select * from t`, [])
-    }).pipe(Effect.provide(layerSql))
-  )
+    yield* settled("the statement", sleeping, ([row]) => row!.n === 1)
+    yield* Fiber.interrupt(fiber)
+    yield* settled("its end", sleeping, ([row]) => row!.n === 0)
+    assert.deepStrictEqual(yield* sql`select * from t`, [])
+  })
 })
 
 describe("a failed database connection", () => {

@@ -3,6 +3,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { DatabaseError } from "../../../src/postgres/Database.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
+
+const testSql = testWith(layerSql)
 
 const coded = (code: string, message = "as the server says") => Object.assign(new Error(message), { code })
 const from = DatabaseError.from("test")
@@ -54,29 +57,25 @@ describe("DatabaseError", () => {
 })
 
 describe("DatabaseError of the SqlClient", () => {
-  it.effect("has the code and message of the server", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const missing = from(yield* Effect.flip(sql`select * from nowhere`))
-      assert.deepInclude(missing, { code: "42P01", isRetryable: false, message: 'relation "nowhere" does not exist' })
-      yield* sql`create table once (id int primary key)`
-      yield* sql`insert into once values (1)`
-      const twice = from(yield* Effect.flip(sql`insert into once values (1)`))
-      assert.deepInclude(twice, { code: "23505", isRetryable: false })
-      assert.include(twice.message, "Key (id)=(1) already exists.")
-      const terminated = from(yield* Effect.flip(sql`select pg_terminate_backend(pg_backend_pid())`))
-      assert.deepInclude(terminated, { isRetryable: true })
-      assert.deepStrictEqual(yield* sql`select 1 as n`, [{ n: 1 }])
-    }).pipe(Effect.provide(layerSql))
-  )
+  testSql("has the code and message of the server", function* () {
+    const sql = yield* SqlClient
+    const missing = from(yield* Effect.flip(sql`select * from nowhere`))
+    assert.deepInclude(missing, { code: "42P01", isRetryable: false, message: 'relation "nowhere" does not exist' })
+    yield* sql`create table once (id int primary key)`
+    yield* sql`insert into once values (1)`
+    const twice = from(yield* Effect.flip(sql`insert into once values (1)`))
+    assert.deepInclude(twice, { code: "23505", isRetryable: false })
+    assert.include(twice.message, "Key (id)=(1) already exists.")
+    const terminated = from(yield* Effect.flip(sql`select pg_terminate_backend(pg_backend_pid())`))
+    assert.deepInclude(terminated, { isRetryable: true })
+    assert.deepStrictEqual(yield* sql`select 1 as n`, [{ n: 1 }])
+  })
 
-  it.effect("shows no parameter that could not be sent", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const secret = "hunter2-hunter2"
-      const error = from(yield* Effect.flip(sql`select ${secret}::int8 + ${{ secret }}::int8`))
-      assert.notInclude(error.message, secret)
-      assert.isFalse(error.isRetryable)
-    }).pipe(Effect.provide(layerSql))
-  )
+  testSql("shows no parameter that could not be sent", function* () {
+    const sql = yield* SqlClient
+    const secret = "hunter2-hunter2"
+    const error = from(yield* Effect.flip(sql`select ${secret}::int8 + ${{ secret }}::int8`))
+    assert.notInclude(error.message, secret)
+    assert.isFalse(error.isRetryable)
+  })
 })

@@ -1,10 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Scope } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import type { Database } from "../../../src/postgres/Database.ts"
 import {
   MigrationError,
   ensure,
@@ -14,7 +13,9 @@ import {
   readMigrations
 } from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { test } from "../../support/suite.ts"
+import { test, testWith } from "../../support/suite.ts"
+
+const testSql = testWith(layerSql)
 
 const folderOf = (files: Record<string, string>) =>
   Effect.acquireRelease(
@@ -42,117 +43,90 @@ const refused = (folder: string) =>
     return error
   })
 
-const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
-  test.pipe(Effect.scoped, Effect.provide(layerSql))
-
 describe("migrate", () => {
-  it.effect("gives the same result through a pool, with one query when the database is current", () =>
-    run(
+  testSql("gives the same result through a pool, with one query when the database is current", function* () {
+    const sql = yield* SqlClient
+    const folder = yield* folderOf({ "0001_first.sql": first })
+    assert.deepStrictEqual(names(yield* ensure({ folder })), ["0001_first.sql"])
+    writeFileSync(join(folder, "0002_second.sql"), second)
+    assert.deepStrictEqual(names(yield* ensure({ folder })), ["0002_second.sql"])
+    // While another program migrates, a program with a current database does not wait.
+    yield* sql.withTransaction(
       Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const folder = yield* folderOf({ "0001_first.sql": first })
-        assert.deepStrictEqual(names(yield* ensure({ folder })), ["0001_first.sql"])
-        writeFileSync(join(folder, "0002_second.sql"), second)
-        assert.deepStrictEqual(names(yield* ensure({ folder })), ["0002_second.sql"])
-        // While another program migrates, a program with a current database does not wait.
-        yield* sql.withTransaction(
-          Effect.gen(function* () {
-            yield* sql`select pg_advisory_xact_lock(7305881473)`
-            assert.deepStrictEqual(names(yield* ensure({ folder })), [])
-          })
-        )
-        writeFileSync(join(folder, "0002_second.sql"), `${second} -- changed`)
-        const error = yield* Effect.flip(ensure({ folder }))
-        assert.instanceOf(error, MigrationError)
+        yield* sql`select pg_advisory_xact_lock(7305881473)`
+        assert.deepStrictEqual(names(yield* ensure({ folder })), [])
       })
     )
-  )
+    writeFileSync(join(folder, "0002_second.sql"), `${second} -- changed`)
+    const error = yield* Effect.flip(ensure({ folder }))
+    assert.instanceOf(error, MigrationError)
+  })
 
-  it.effect("applies files with many statements in order, once, and records them", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const folder = yield* folderOf({ "0001_first.sql": first, "README.md": "not a migration" })
-        for (const file of ["0001_first.sql", "0002_second.sql"] as const) {
-          if (file === "0002_second.sql") writeFileSync(join(folder, file), second)
-          assert.deepStrictEqual(names(yield* pendingMigrations({ folder })), [file])
-          assert.deepStrictEqual(names(yield* migrate({ folder })), [file])
-          assert.deepStrictEqual(names(yield* migrate({ folder })), [])
-        }
-        assert.deepStrictEqual(yield* sql`select id, name from control.a`, [{ id: 1, name: null }])
-        assert.deepStrictEqual(
-          yield* sql`select id, name, checksum ~ '^[0-9a-f]{64}$' and applied_at <= now() as sound
+  testSql("applies files with many statements in order, once, and records them", function* () {
+    const sql = yield* SqlClient
+    const folder = yield* folderOf({ "0001_first.sql": first, "README.md": "not a migration" })
+    for (const file of ["0001_first.sql", "0002_second.sql"] as const) {
+      if (file === "0002_second.sql") writeFileSync(join(folder, file), second)
+      assert.deepStrictEqual(names(yield* pendingMigrations({ folder })), [file])
+      assert.deepStrictEqual(names(yield* migrate({ folder })), [file])
+      assert.deepStrictEqual(names(yield* migrate({ folder })), [])
+    }
+    assert.deepStrictEqual(yield* sql`select id, name from control.a`, [{ id: 1, name: null }])
+    assert.deepStrictEqual(
+      yield* sql`select id, name, checksum ~ '^[0-9a-f]{64}$' and applied_at <= now() as sound
                        from tributary.migrations order by id`,
-          [
-            { id: 1, name: "first", sound: true },
-            { id: 2, name: "second", sound: true }
-          ]
-        )
-      })
+      [
+        { id: 1, name: "first", sound: true },
+        { id: 2, name: "second", sound: true }
+      ]
     )
-  )
+  })
 
-  it.effect("does nothing for an empty folder and creates no schema", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const folder = yield* folderOf({})
-        assert.deepStrictEqual(yield* migrate({ folder }), [])
-        assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'tributary'`, [])
-      })
-    )
-  )
+  testSql("does nothing for an empty folder and creates no schema", function* () {
+    const sql = yield* SqlClient
+    const folder = yield* folderOf({})
+    assert.deepStrictEqual(yield* migrate({ folder }), [])
+    assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'tributary'`, [])
+  })
 
-  it.effect("applies each file once when programs start concurrently", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
-        const done = yield* Effect.all(
-          Array.from({ length: 5 }, () => migrate({ folder })),
-          { concurrency: "unbounded" }
-        )
-        assert.deepStrictEqual(
-          done.map((applied) => applied.length).toSorted((a, b) => a - b),
-          [0, 0, 0, 0, 2]
-        )
-        assert.lengthOf(yield* sql`select * from control.a`, 1)
-      })
+  testSql("applies each file once when programs start concurrently", function* () {
+    const sql = yield* SqlClient
+    const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
+    const done = yield* Effect.all(
+      Array.from({ length: 5 }, () => migrate({ folder })),
+      { concurrency: "unbounded" }
     )
-  )
+    assert.deepStrictEqual(
+      done.map((applied) => applied.length).toSorted((a, b) => a - b),
+      [0, 0, 0, 0, 2]
+    )
+    assert.lengthOf(yield* sql`select * from control.a`, 1)
+  })
 
-  it.effect("reports file and line of an error, and rolls back every file", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const bad = "create table control.b (id int);\n-- 𝄞 ü\n\nselect *\n  from nowhere;\n"
-        const folder = yield* folderOf({ "0001_first.sql": first, "0002_bad.sql": bad })
-        const error = yield* refused(folder)
-        assert.deepInclude(error, {
-          file: "0002_bad.sql",
-          line: 5,
-          message: 'migration 0002_bad.sql, line 5: relation "nowhere" does not exist (42P01)'
-        })
-        assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname in ('control', 'tributary')`, [])
-        const without = yield* refused(yield* folderOf({ "0001_divide.sql": "select 1/0" }))
-        assert.deepInclude(without, { line: undefined, message: "migration 0001_divide.sql: division by zero (22012)" })
-      })
-    )
-  )
+  testSql("reports file and line of an error, and rolls back every file", function* () {
+    const sql = yield* SqlClient
+    const bad = "create table control.b (id int);\n-- 𝄞 ü\n\nselect *\n  from nowhere;\n"
+    const folder = yield* folderOf({ "0001_first.sql": first, "0002_bad.sql": bad })
+    const error = yield* refused(folder)
+    assert.deepInclude(error, {
+      file: "0002_bad.sql",
+      line: 5,
+      message: 'migration 0002_bad.sql, line 5: relation "nowhere" does not exist (42P01)'
+    })
+    assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname in ('control', 'tributary')`, [])
+    const without = yield* refused(yield* folderOf({ "0001_divide.sql": "select 1/0" }))
+    assert.deepInclude(without, { line: undefined, message: "migration 0001_divide.sql: division by zero (22012)" })
+  })
 
-  it.effect("ignores the line endings of an applied file", () =>
-    run(
-      Effect.gen(function* () {
-        const folder = yield* folderOf({ "0001_first.sql": first })
-        yield* migrate({ folder })
-        writeFileSync(join(folder, "0001_first.sql"), first.replaceAll("\n", "\r\n"))
-        assert.deepStrictEqual(yield* migrate({ folder }), [])
-      })
-    )
-  )
+  testSql("ignores the line endings of an applied file", function* () {
+    const folder = yield* folderOf({ "0001_first.sql": first })
+    yield* migrate({ folder })
+    writeFileSync(join(folder, "0001_first.sql"), first.replaceAll("\n", "\r\n"))
+    assert.deepStrictEqual(yield* migrate({ folder }), [])
+  })
 
   const both = { "0001_first.sql": first, "0002_second.sql": second }
-  it.effect.each<{ what: string; before: Record<string, string>; after: Record<string, string>; message: string }>([
+  for (const { what, before, after, message } of [
     {
       what: "a file that changed after it was applied",
       before: both,
@@ -183,49 +157,38 @@ describe("migrate", () => {
       after: { "0001_commit.sql": "commit; begin" },
       message: "0001_commit.sql ends the transaction"
     }
-  ])("rejects $what", ({ before, after, message }) =>
-    run(
-      Effect.gen(function* () {
-        yield* migrate({ folder: yield* folderOf(before) })
-        assert.include((yield* refused(yield* folderOf(after))).message, message)
-      })
-    )
-  )
+  ] as ReadonlyArray<Readonly<Record<"what" | "message", string> & Record<"before" | "after", Record<string, string>>>>)
+    testSql(`rejects ${what}`, function* () {
+      yield* migrate({ folder: yield* folderOf(before) })
+      assert.include((yield* refused(yield* folderOf(after))).message, message)
+    })
 
-  it.effect("keeps refetch requests and orders new ones after them when the baseline is upgraded", () =>
-    run(
-      Effect.gen(function* () {
-        const sql = yield* SqlClient
-        const all = yield* readMigrations(folderDefault)
-        const baseline = all.filter(({ id }) => id <= 8).map(({ file, sql }) => [file, sql] as const)
-        yield* migrate({ folder: yield* folderOf(Object.fromEntries(baseline)) })
-        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, generation, requested_at)
+  testSql("keeps refetch requests and orders new ones after them when the baseline is upgraded", function* () {
+    const sql = yield* SqlClient
+    const all = yield* readMigrations(folderDefault)
+    const baseline = all.filter(({ id }) => id <= 8).map(({ file, sql }) => [file, sql] as const)
+    yield* migrate({ folder: yield* folderOf(Object.fromEntries(baseline)) })
+    yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, generation, requested_at)
           values (1, 'things', 'id', '1', 1, now()), (1, 'things', 'id', '2', 7, now())`
-        yield* migrate()
-        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+    yield* migrate()
+    yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
           values (1, 'things', 'id', '3', now())`
-        const rows = yield* sql`select value, generation::int from tributary.refetch_requests order by value`
-        assert.deepStrictEqual(
-          [...rows],
-          [
-            { value: "1", generation: 1 },
-            { value: "2", generation: 7 },
-            { value: "3", generation: 8 }
-          ]
-        )
-      })
+    const rows = yield* sql`select value, generation::int from tributary.refetch_requests order by value`
+    assert.deepStrictEqual(
+      [...rows],
+      [
+        { value: "1", generation: 1 },
+        { value: "2", generation: 7 },
+        { value: "3", generation: 8 }
+      ]
     )
-  )
+  })
 
-  it.effect("reports a lost connection as a retryable database error", () =>
-    run(
-      Effect.gen(function* () {
-        const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
-        const error = yield* Effect.flip(migrate({ folder }))
-        assert.deepInclude(error, { _tag: "DatabaseError", isRetryable: true })
-      })
-    )
-  )
+  testSql("reports a lost connection as a retryable database error", function* () {
+    const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
+    const error = yield* Effect.flip(migrate({ folder }))
+    assert.deepInclude(error, { _tag: "DatabaseError", isRetryable: true })
+  })
 })
 
 /**

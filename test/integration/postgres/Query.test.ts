@@ -1,9 +1,10 @@
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Generated } from "kysely"
 import { k, run } from "../../../src/postgres/Query.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
 
 interface Tables {
   readonly "tributary.checkpoints": {
@@ -14,28 +15,26 @@ interface Tables {
 }
 const build = k<Tables>()
 
-it.effect("a Kysely query runs with typed rows and errors, in the transaction around it", () =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient
-    const all = run(build.selectFrom("tributary.checkpoints").selectAll())
-    assert.strictEqual((yield* Effect.flip(all)).reason._tag, "SqlSyntaxError")
-    yield* sql`create schema tributary`
-    yield* sql`create table tributary.checkpoints (id bigint generated always as identity, resource text, amount numeric)`
-    const insert = run(
-      build
-        .insertInto("tributary.checkpoints")
-        .values([
-          { resource: "a", amount: "1.10" },
-          { resource: "b", amount: null }
-        ])
-        .returning("id")
-    )
-    assert.deepStrictEqual(yield* insert, [{ id: 1n }, { id: 2n }])
-    yield* Effect.flip(sql.withTransaction(Effect.andThen(insert, Effect.fail("stop"))))
-    const rows: ReadonlyArray<{ resource: string; amount: string | null }> = yield* run(
-      build.selectFrom("tributary.checkpoints").select(["resource", "amount"]).where("id", "=", 1n)
-    )
-    assert.deepStrictEqual(rows, [{ resource: "a", amount: "1.10" }])
-    assert.lengthOf(yield* all, 2)
-  }).pipe(Effect.provide(layerSql))
-)
+testWith(layerSql)("a Kysely query runs with typed rows and errors, in the transaction around it", function* () {
+  const sql = yield* SqlClient
+  const all = run(build.selectFrom("tributary.checkpoints").selectAll())
+  assert.strictEqual((yield* Effect.flip(all)).reason._tag, "SqlSyntaxError")
+  yield* sql`create schema tributary`
+  yield* sql`create table tributary.checkpoints (id bigint generated always as identity, resource text, amount numeric)`
+  const insert = run(
+    build
+      .insertInto("tributary.checkpoints")
+      .values([
+        { resource: "a", amount: "1.10" },
+        { resource: "b", amount: null }
+      ])
+      .returning("id")
+  )
+  assert.deepStrictEqual(yield* insert, [{ id: 1n }, { id: 2n }])
+  yield* Effect.flip(sql.withTransaction(Effect.andThen(insert, Effect.fail("stop"))))
+  const rows: ReadonlyArray<{ resource: string; amount: string | null }> = yield* run(
+    build.selectFrom("tributary.checkpoints").select(["resource", "amount"]).where("id", "=", 1n)
+  )
+  assert.deepStrictEqual(rows, [{ resource: "a", amount: "1.10" }])
+  assert.lengthOf(yield* all, 2)
+})

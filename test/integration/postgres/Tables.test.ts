@@ -1,9 +1,9 @@
 /** A check that `src/postgres/Tables.ts` matches the migrated database. `npm run tables` writes that file. */
 import { readFileSync, writeFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe } from "@effect/vitest"
 import { SqlClient } from "effect/sql/SqlClient"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { testWith } from "../../support/suite.ts"
 
 const file = new URL("../../../src/postgres/Tables.ts", import.meta.url)
 
@@ -59,11 +59,10 @@ const textOf = (columns: ReadonlyArray<Column>): string => {
 const withoutLayout = (text: string) => text.replace(/[\s|]+/g, "")
 
 describe("the generated types in src/postgres/Tables.ts", () => {
-  it.effect("match the migrated database", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const columns = yield* sql.unsafe<Column>(
-        `select c.relname as table, a.attname as name, format_type(a.atttypid, null) as type,
+  testWith(layerWarehouse)("match the migrated database", function* () {
+    const sql = yield* SqlClient
+    const columns = yield* sql.unsafe<Column>(
+      `select c.relname as table, a.attname as name, format_type(a.atttypid, null) as type,
                 not a.attnotnull as "isNullable", a.atthasdef or a.attidentity <> '' as "hasDefault",
                 (select pg_get_constraintdef(k.oid) from pg_constraint k
                   where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]
@@ -73,14 +72,13 @@ describe("the generated types in src/postgres/Tables.ts", () => {
             -- Only effect/cluster uses its tables.
             and not starts_with(c.relname, 'cluster_')
           order by c.relname, a.attnum`
-      )
-      assert.deepStrictEqual(
-        columns.filter(({ type }) => !(type in typeOf)),
-        []
-      )
-      const text = textOf(columns)
-      if (process.env["TABLES"] === "write") writeFileSync(file, text)
-      assert.strictEqual(withoutLayout(readFileSync(file, "utf8")), withoutLayout(text), "run npm run tables")
-    }).pipe(Effect.provide(layerWarehouse))
-  )
+    )
+    assert.deepStrictEqual(
+      columns.filter(({ type }) => !(type in typeOf)),
+      []
+    )
+    const text = textOf(columns)
+    if (process.env["TABLES"] === "write") writeFileSync(file, text)
+    assert.strictEqual(withoutLayout(readFileSync(file, "utf8")), withoutLayout(text), "run npm run tables")
+  })
 })

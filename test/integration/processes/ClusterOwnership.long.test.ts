@@ -15,6 +15,7 @@ import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { ownershipContract } from "../../processes/ownershipContract.ts"
 import { makeGate } from "../../support/gate.ts"
+import { testOf } from "../../support/suite.ts"
 import { databaseUrl, layerWarehouse, otherProcess, processAt } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
@@ -23,124 +24,114 @@ const join = (database: Database["Service"], keeper: (bucket: number) => Effect.
   Layer.build(Layer.fresh(ClusterOwnership.make(database).layer(keeper)))
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("ownership by the engine", (it) => {
+  const test = testOf(it)
   ownershipContract((title, effect) => it.effect(title, effect), {
     make: () => Effect.map(otherProcess, ClusterOwnership.make),
     takesOver: true,
     isExclusive: true
   })
 
-  it.effect("gives each process an identity of its own, and a process that starts again its former one", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const areRegistered = (...expected: ReadonlyArray<string>) =>
-        until(
-          `${expected.join(" and ")} are registered`,
-          Effect.map(
-            Effect.orDie(sql<{ address: string }>`select address from tributary.cluster_runners order by address`),
-            (rows) => rows.map(({ address }) => address)
-          ),
-          (addresses) => addresses.join() === expected.join()
-        )
-      const joinAnother = Effect.flatMap(otherProcess, (database) => join(database))
-      yield* joinAnother
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* joinAnother
-          yield* areRegistered("process-0:0", "process-1:0")
-        })
+  test("gives each process an identity of its own, and a process that starts again its former one", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const areRegistered = (...expected: ReadonlyArray<string>) =>
+      until(
+        `${expected.join(" and ")} are registered`,
+        Effect.map(
+          Effect.orDie(sql<{ address: string }>`select address from tributary.cluster_runners order by address`),
+          (rows) => rows.map(({ address }) => address)
+        ),
+        (addresses) => addresses.join() === expected.join()
       )
-      yield* areRegistered("process-0:0")
-      yield* joinAnother
-      yield* areRegistered("process-0:0", "process-1:0")
-    })
-  )
+    const joinAnother = Effect.flatMap(otherProcess, (database) => join(database))
+    yield* joinAnother
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* joinAnother
+        yield* areRegistered("process-0:0", "process-1:0")
+      })
+    )
+    yield* areRegistered("process-0:0")
+    yield* joinAnother
+    yield* areRegistered("process-0:0", "process-1:0")
+  })
 
-  it.effect("owns its buckets again after a cut connection, over a slow network", () =>
-    Effect.gen(function* () {
-      const gate = yield* makeGate(yield* databaseUrl, 10)
-      const database = yield* processAt(gate.url)
-      const owned = new Set<number>()
-      yield* join(database, (bucket) =>
-        Effect.acquireUseRelease(
-          Effect.sync(() => owned.add(bucket)),
-          () => Effect.never,
-          () => Effect.sync(() => owned.delete(bucket))
-        )
+  test("owns its buckets again after a cut connection, over a slow network", function* () {
+    const gate = yield* makeGate(yield* databaseUrl, 10)
+    const database = yield* processAt(gate.url)
+    const owned = new Set<number>()
+    yield* join(database, (bucket) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => owned.add(bucket)),
+        () => Effect.never,
+        () => Effect.sync(() => owned.delete(bucket))
       )
-      const owns = (count: number) =>
-        until(
-          `the process owns ${count} buckets`,
-          Effect.sync(() => owned.size),
-          (size) => size === count
-        )
-      yield* owns(bucketCount)
-      yield* gate.shut
-      yield* owns(0)
-      yield* gate.open
-      yield* owns(bucketCount)
-      // Another process joins and leaves: each time half of the locks change hands.
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* join(yield* otherProcess)
-          yield* until(
-            "the other process has its share",
-            Effect.sync(() => owned.size),
-            (size) => size > bucketCount / 4 && size < (bucketCount * 3) / 4
-          )
-        })
+    )
+    const owns = (count: number) =>
+      until(
+        `the process owns ${count} buckets`,
+        () => owned.size,
+        (size) => size === count
       )
-      yield* owns(bucketCount)
-    })
-  )
+    yield* owns(bucketCount)
+    yield* gate.shut
+    yield* owns(0)
+    yield* gate.open
+    yield* owns(bucketCount)
+    // Another process joins and leaves: each time half of the locks change hands.
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* join(yield* otherProcess)
+        yield* until(
+          "the other process has its share",
+          () => owned.size,
+          (size) => size > bucketCount / 4 && size < (bucketCount * 3) / 4
+        )
+      })
+    )
+    yield* owns(bucketCount)
+  })
 
-  it.effect("excludes processes of earlier releases, which use the engine's own storage", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const storage = SqlRunnerStorage.layerStorage({ prefix: "tributary.cluster" }).pipe(
-        Layer.provide(ShardingConfig.layer({ shardsPerGroup: bucketCount }))
-      )
-      const earlier = Context.get(yield* Layer.build(storage), RunnerStorage.RunnerStorage)
-      const current = Context.get(
-        yield* Layer.build(BucketLocks.layer(yield* otherProcess)),
-        RunnerStorage.RunnerStorage
-      )
-      const shards = [1, 2, bucketCount].map((bucket) => ShardId.make("default", bucket))
-      const [first, second] = [RunnerAddress.make("first", 0), RunnerAddress.make("second", 0)]
-      assert.deepStrictEqual(yield* earlier.acquire(first, shards.slice(0, 1)), shards.slice(0, 1))
-      assert.deepStrictEqual(yield* current.acquire(second, shards), shards.slice(1))
-      assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 1))
-      yield* current.release(second, shards[1]!)
-      assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 2))
-      yield* current.register(Runner.make({ address: second, groups: ["default"], weight: 1 }), true)
-      assert.deepStrictEqual(
-        (yield* earlier.getRunners).map(([{ address }]) => address.host),
-        (yield* current.getRunners).map(([{ address }]) => address.host)
-      )
-      assert.lengthOf(yield* sql`select from tributary.cluster_locks`, 0)
-    })
-  )
+  test("excludes processes of earlier releases, which use the engine's own storage", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const storage = SqlRunnerStorage.layerStorage({ prefix: "tributary.cluster" }).pipe(
+      Layer.provide(ShardingConfig.layer({ shardsPerGroup: bucketCount }))
+    )
+    const earlier = Context.get(yield* Layer.build(storage), RunnerStorage.RunnerStorage)
+    const current = Context.get(yield* Layer.build(BucketLocks.layer(yield* otherProcess)), RunnerStorage.RunnerStorage)
+    const shards = [1, 2, bucketCount].map((bucket) => ShardId.make("default", bucket))
+    const [first, second] = [RunnerAddress.make("first", 0), RunnerAddress.make("second", 0)]
+    assert.deepStrictEqual(yield* earlier.acquire(first, shards.slice(0, 1)), shards.slice(0, 1))
+    assert.deepStrictEqual(yield* current.acquire(second, shards), shards.slice(1))
+    assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 1))
+    yield* current.release(second, shards[1]!)
+    assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 2))
+    yield* current.register(Runner.make({ address: second, groups: ["default"], weight: 1 }), true)
+    assert.deepStrictEqual(
+      (yield* earlier.getRunners).map(([{ address }]) => address.host),
+      (yield* current.getRunners).map(([{ address }]) => address.host)
+    )
+    assert.lengthOf(yield* sql`select from tributary.cluster_locks`, 0)
+  })
 
-  it.effect("is not shared with processes on another warehouse", () =>
-    Effect.gen(function* () {
-      const other = yield* Layer.build(Layer.fresh(layerWarehouse))
-      const owned = { here: 0, there: 0 }
-      const joinAs = (name: keyof typeof owned) =>
-        Effect.flatMap(Database, (database) =>
-          join(database, () =>
-            Effect.suspend(() => {
-              owned[name] += 1
-              return Effect.never
-            })
-          )
+  test("is not shared with processes on another warehouse", function* () {
+    const other = yield* Layer.build(Layer.fresh(layerWarehouse))
+    const owned = { here: 0, there: 0 }
+    const joinAs = (name: keyof typeof owned) =>
+      Effect.flatMap(Database, (database) =>
+        join(database, () =>
+          Effect.suspend(() => {
+            owned[name] += 1
+            return Effect.never
+          })
         )
-      yield* joinAs("here")
-      yield* Effect.provideContext(joinAs("there"), other)
-      yield* until(
-        "both own every bucket",
-        Effect.sync(() => [owned.here, owned.there]),
-        (counts) => counts.every((count) => count === bucketCount)
       )
-      assert.deepStrictEqual(owned, { here: bucketCount, there: bucketCount })
-    })
-  )
+    yield* joinAs("here")
+    yield* Effect.provideContext(joinAs("there"), other)
+    yield* until(
+      "both own every bucket",
+      () => [owned.here, owned.there],
+      (counts) => counts.every((count) => count === bucketCount)
+    )
+    assert.deepStrictEqual(owned, { here: bucketCount, there: bucketCount })
+  })
 })

@@ -23,7 +23,8 @@ import {
   serverFault,
   thing,
   upTo,
-  warehouseWith
+  warehouseWith,
+  newSource
 } from "./syncing.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -121,174 +122,165 @@ describe("an exponential search", () => {
   )
 })
 
-describe("a plan", () => {
-  suite("against Postgres", warehouse, (test) => {
-    test("requests the first page of an unread resource, and is exact when there is only one", function* () {
-      const companyId = company()
-      const source = scripted(companyId, list(9, numbered(1), numbered(2)))
-      const one = yield* planOf(source, things)
-      const expected = { kind: "full", records: 2, requests: 1, certainty: "exact", asked: 1, ageMs: null } as const
-      assert.deepInclude(one.resources[0]!, expected)
-      assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
-      const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
-      assert.deepInclude(blind, { records: null, requests: 1, certainty: "unknown", asked: 0 })
-      assert.lengthOf(source.requests, 1)
-    })
+suite("a plan", warehouse, (test) => {
+  test("requests the first page of an unread resource, and is exact when there is only one", function* () {
+    const { companyId, source } = newSource(list(9, numbered(1), numbered(2)))
+    const one = yield* planOf(source, things)
+    const expected = { kind: "full", records: 2, requests: 1, certainty: "exact", asked: 1, ageMs: null } as const
+    assert.deepInclude(one.resources[0]!, expected)
+    assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
+    const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
+    assert.deepInclude(blind, { records: null, requests: 1, certainty: "unknown", asked: 0 })
+    assert.lengthOf(source.requests, 1)
+  })
 
-    test("estimates the further pages from the highest id, or reports a minimum", function* () {
-      const companyId = company()
-      const source = scripted(companyId, () => ({ records: upTo(100).map(numbered), next: "p1" }))
-      const base = { ...source.connector }
-      const reading = { rejected: null, version: null, beganAt: 0, source: "GET" }
-      const connector: ConnectorShape = {
-        ...base,
-        get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? numbered(Number(one)) : null })
-      }
-      const bound = yield* resourcePlanOf({ connector }, things)
-      assert.strictEqual(bound.certainty, "atMost")
-      assert.isAtLeast(bound.records!, 5_000)
-      assert.isAtMost(bound.records!, 5_400)
-      assert.isAtMost(Math.abs(bound.requests - 50), 5)
-      assert.isAtMost(bound.asked, 41)
-      // The source fails requests for single records.
-      const mute: ConnectorShape = { ...base, get: () => Effect.fail(failing(serverFault)) }
-      assert.deepInclude(yield* resourcePlanOf({ connector: mute }, things), { certainty: "atLeast", requests: 2 })
-      // Neither single requests nor a filter.
-      assert.deepInclude(yield* resourcePlanOf(source, plain), { certainty: "atLeast", records: 101, requests: 2 })
-    })
+  test("estimates the further pages from the highest id, or reports a minimum", function* () {
+    const { source } = newSource(() => ({ records: upTo(100).map(numbered), next: "p1" }))
+    const base = { ...source.connector }
+    const reading = { rejected: null, version: null, beganAt: 0, source: "GET" }
+    const connector: ConnectorShape = {
+      ...base,
+      get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? numbered(Number(one)) : null })
+    }
+    const bound = yield* resourcePlanOf({ connector }, things)
+    assert.strictEqual(bound.certainty, "atMost")
+    assert.isAtLeast(bound.records!, 5_000)
+    assert.isAtMost(bound.records!, 5_400)
+    assert.isAtMost(Math.abs(bound.requests - 50), 5)
+    assert.isAtMost(bound.asked, 41)
+    // The source fails requests for single records.
+    const mute: ConnectorShape = { ...base, get: () => Effect.fail(failing(serverFault)) }
+    assert.deepInclude(yield* resourcePlanOf({ connector: mute }, things), { certainty: "atLeast", requests: 2 })
+    // Neither single requests nor a filter.
+    assert.deepInclude(yield* resourcePlanOf(source, plain), { certainty: "atLeast", records: 101, requests: 2 })
+  })
 
-    test("searches with a filter when single records cannot be requested", function* () {
-      const companyId = company()
-      // Ten lines per order, 300 orders.
-      const line = (one: number) =>
-        record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
-      const source = scripted(companyId, ({ where }) => {
-        if (where === undefined || where === null) return { records: upTo(100).map(line), next: "p1" }
-        assert.strictEqual(where.field, "orderid")
-        const order = Number(where.value)
-        return { records: order > 300 ? [] : upTo(10).map((one) => line((order - 1) * 10 + one)), next: null }
-      })
-      const one = yield* resourcePlanOf(source, lines)
-      assert.strictEqual(one.certainty, "atMost")
-      assert.isAtMost(Math.abs(one.records! - 3_000), 300)
-      assert.isAtMost(Math.abs(one.requests - 30), 3)
+  test("searches with a filter when single records cannot be requested", function* () {
+    const companyId = company()
+    // Ten lines per order, 300 orders.
+    const line = (one: number) =>
+      record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
+    const source = scripted(companyId, ({ where }) => {
+      if (where === undefined || where === null) return { records: upTo(100).map(line), next: "p1" }
+      assert.strictEqual(where.field, "orderid")
+      const order = Number(where.value)
+      return { records: order > 300 ? [] : upTo(10).map((one) => line((order - 1) * 10 + one)), next: null }
     })
+    const one = yield* resourcePlanOf(source, lines)
+    assert.strictEqual(one.certainty, "atMost")
+    assert.isAtMost(Math.abs(one.records! - 3_000), 300)
+    assert.isAtMost(Math.abs(one.requests - 30), 3)
+  })
 
-    test("estimates full and incremental scans from earlier runs, and changes nothing", function* () {
-      const companyId = company()
-      const source = scripted(
-        companyId,
-        pages(page(50, numbered(1), numbered(2)), page(null, numbered(3), numbered(4)), page(null, numbered(5)))
-      )
-      yield* sync(source, companyId)
-      source.script = list(59, thing(1, "new", 55))
-      yield* sync(source, companyId)
-      const requestCount = source.requests.length
-      const before = yield* everything
-      const next = yield* resourcePlanOf(source, things)
-      assert.deepInclude(next, { kind: "incremental", requests: 1, certainty: "about", asked: 0 })
-      assert.isAtLeast(next.ageMs!, 0)
-      assert.isBelow(next.ageMs!, 60_000)
-      const [all, range] = [
-        { since: null, until: null },
-        { since: at(50), until: null }
+  test("estimates full and incremental scans from earlier runs, and changes nothing", function* () {
+    const { companyId, source } = newSource(
+      pages(page(50, numbered(1), numbered(2)), page(null, numbered(3), numbered(4)), page(null, numbered(5)))
+    )
+    yield* sync(source, companyId)
+    source.script = list(59, thing(1, "new", 55))
+    yield* sync(source, companyId)
+    const requestCount = source.requests.length
+    const before = yield* everything
+    const next = yield* resourcePlanOf(source, things)
+    assert.deepInclude(next, { kind: "incremental", requests: 1, certainty: "about", asked: 0 })
+    assert.isAtLeast(next.ageMs!, 0)
+    assert.isBelow(next.ageMs!, 60_000)
+    const [all, range] = [
+      { since: null, until: null },
+      { since: at(50), until: null }
+    ]
+    const cases: ReadonlyArray<readonly [Options, Partial<PlannedResource>]> = [
+      [{ full: true }, { kind: "full", records: 5, requests: 3, certainty: "about", because: null }],
+      [{ full: true, pageSize: 5 }, { requests: 1 }],
+      [
+        { backfill: all, probe: false, companyId },
+        { kind: "full", records: 5, requests: 3 }
+      ],
+      [
+        { backfill: range, probe: false, companyId },
+        { kind: "incremental", records: 5, certainty: "atMost" }
       ]
-      const cases: ReadonlyArray<readonly [Options, Partial<PlannedResource>]> = [
-        [{ full: true }, { kind: "full", records: 5, requests: 3, certainty: "about", because: null }],
-        [{ full: true, pageSize: 5 }, { requests: 1 }],
-        [
-          { backfill: all, probe: false, companyId },
-          { kind: "full", records: 5, requests: 3 }
-        ],
-        [
-          { backfill: range, probe: false, companyId },
-          { kind: "incremental", records: 5, certainty: "atMost" }
-        ]
-      ]
-      for (const [options, expected] of cases)
-        assert.deepInclude(yield* resourcePlanOf(source, things, options), expected)
-      assert.strictEqual(source.requests.length, requestCount)
-      // The source can give a better estimate of a range.
-      const better = yield* resourcePlanOf(source, things, { backfill: range })
-      assert.deepInclude(better, { records: 1, certainty: "exact" })
-      assert.deepStrictEqual(yield* everything, before)
-      yield* execute("update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = $1", [
-        companyId
-      ])
-      assert.deepInclude(yield* resourcePlanOf(source, things), { kind: "full", because: "a person asked" })
-    })
+    ]
+    for (const [options, expected] of cases)
+      assert.deepInclude(yield* resourcePlanOf(source, things, options), expected)
+    assert.strictEqual(source.requests.length, requestCount)
+    // The source can give a better estimate of a range.
+    const better = yield* resourcePlanOf(source, things, { backfill: range })
+    assert.deepInclude(better, { records: 1, certainty: "exact" })
+    assert.deepStrictEqual(yield* everything, before)
+    yield* execute("update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = $1", [
+      companyId
+    ])
+    assert.deepInclude(yield* resourcePlanOf(source, things), { kind: "full", because: "a person asked" })
+  })
 
-    test("ignores the row count of a partial backfill", function* () {
-      const companyId = company()
-      const source = scripted(companyId, list(50, numbered(1)))
-      yield* sync(source, companyId, { backfill: { since: at(0), until: null } })
-      const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
-      assert.deepInclude(blind, { kind: "full", records: null, certainty: "unknown" })
-    })
+  test("ignores the row count of a partial backfill", function* () {
+    const { companyId, source } = newSource(list(50, numbered(1)))
+    yield* sync(source, companyId, { backfill: { since: at(0), until: null } })
+    const blind = yield* resourcePlanOf(source, things, { probe: false, companyId })
+    assert.deepInclude(blind, { kind: "full", records: null, certainty: "unknown" })
+  })
 
-    test("counts only the remaining pages of an interrupted scan", function* () {
-      const companyId = company()
-      const all = pages(...upTo(4).map((one) => page(50, numbered(one))))
-      const source = scripted(companyId, failingAt("p2", all))
-      yield* sync(source, companyId)
-      source.script = all
-      // The rest of the scan, from its third page on, and a scan of later changes.
-      const rest = yield* resourcePlanOf(source, things, { probe: false, companyId })
-      assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
-      const backfillPlan = yield* resourcePlanOf(source, things, {
-        backfill: { since: null, until: null },
-        probe: false,
-        companyId
-      })
-      assert.deepInclude(backfillPlan, { resumesAt: null })
-      source.script = failingAt("p1", all)
-      yield* sync(source, companyId, { backfill: { since: at(1), until: null } })
-      const laterPlan = yield* resourcePlanOf(source, things, {
-        backfill: { since: at(2), until: null },
-        probe: false,
-        companyId
-      })
-      assert.strictEqual(laterPlan.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
+  test("counts only the remaining pages of an interrupted scan", function* () {
+    const all = pages(...upTo(4).map((one) => page(50, numbered(one))))
+    const { companyId, source } = newSource(failingAt("p2", all))
+    yield* sync(source, companyId)
+    source.script = all
+    // The rest of the scan, from its third page on, and a scan of later changes.
+    const rest = yield* resourcePlanOf(source, things, { probe: false, companyId })
+    assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
+    const backfillPlan = yield* resourcePlanOf(source, things, {
+      backfill: { since: null, until: null },
+      probe: false,
+      companyId
     })
+    assert.deepInclude(backfillPlan, { resumesAt: null })
+    source.script = failingAt("p1", all)
+    yield* sync(source, companyId, { backfill: { since: at(1), until: null } })
+    const laterPlan = yield* resourcePlanOf(source, things, {
+      backfill: { since: at(2), until: null },
+      probe: false,
+      companyId
+    })
+    assert.strictEqual(laterPlan.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
+  })
 
-    test("counts pending refetch requests of children, and reports skipped resources", function* () {
-      const companyId = company()
-      const source = scripted(companyId, pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
-      yield* sync(source, companyId, { table: tableOf(kids) })
-      yield* execute(
-        `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+  test("counts pending refetch requests of children, and reports skipped resources", function* () {
+    const { companyId, source } = newSource(pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
+    yield* sync(source, companyId, { table: tableOf(kids) })
+    yield* execute(
+      `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
            select $1, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`,
-        [companyId]
+      [companyId]
+    )
+    const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
+    assert.deepInclude(yield* resourcePlanOf(source, kids, { engine }), {
+      kind: "children",
+      requests: 3,
+      certainty: "atLeast"
+    })
+    const identity = { companyId, user: null, features: null }
+    const barred: ConnectorShape = {
+      ...source.connector,
+      identify: Effect.succeed({ ...identity, scopes: ["other:read"] })
+    }
+    const skipped = yield* planOf({ connector: barred }, things)
+    assert.strictEqual(skipped.resources[0]!.skipped, "the token lacks the scope shop:read")
+    assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
+    const refusing = scripted(companyId, () => {
+      throw failing(
+        new Forbidden({ kind: "module", code: "feature_not_licensed", detail: "not licensed", scope: null })
       )
-      const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
-      assert.deepInclude(yield* resourcePlanOf(source, kids, { engine }), {
-        kind: "children",
-        requests: 3,
-        certainty: "atLeast"
-      })
-      const identity = { companyId, user: null, features: null }
-      const barred: ConnectorShape = {
-        ...source.connector,
-        identify: Effect.succeed({ ...identity, scopes: ["other:read"] })
-      }
-      const skipped = yield* planOf({ connector: barred }, things)
-      assert.strictEqual(skipped.resources[0]!.skipped, "the token lacks the scope shop:read")
-      assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
-      const refusing = scripted(companyId, () => {
-        throw failing(
-          new Forbidden({ kind: "module", code: "feature_not_licensed", detail: "not licensed", scope: null })
-        )
-      })
-      assert.isNotNull((yield* resourcePlanOf(refusing, plain)).skipped)
-      const named = yield* resourcePlanOf(refusing, plain, { named: true })
-      assert.strictEqual(named.failure?.disposition, "blocked")
     })
+    assert.isNotNull((yield* resourcePlanOf(refusing, plain)).skipped)
+    const named = yield* resourcePlanOf(refusing, plain, { named: true })
+    assert.strictEqual(named.failure?.disposition, "blocked")
+  })
 
-    test("fails without a probe when the company number is unknown", function* () {
-      const source = scripted(company(), pages({ records: [] }))
-      const one = yield* planOf(source, things, { probe: false })
-      assert.strictEqual(one.failure?.kind, "CompanyUnknown")
-      assert.include(one.failure?.remedy, "company_id")
-    })
+  test("fails without a probe when the company number is unknown", function* () {
+    const source = scripted(company(), pages({ records: [] }))
+    const one = yield* planOf(source, things, { probe: false })
+    assert.strictEqual(one.failure?.kind, "CompanyUnknown")
+    assert.include(one.failure?.remedy, "company_id")
   })
 })

@@ -1,5 +1,5 @@
 /** RunStore, for runs whose processes end without closing them. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -42,62 +42,60 @@ const readRuns = Effect.fnUntraced(function* (companyId: bigint) {
   return new Map(rows.map(({ id, status, error_kind, is_ended }) => [id, [status, error_kind, is_ended]]))
 })
 
-describe("a run whose process is dead", () => {
-  suite("in RunStore", warehouse, (test) => {
-    test("is marked abandoned in every lane, while active runs stay running", function* () {
-      const [companyId, other] = [1n, 2n]
-      const live = yield* begin(companyId, "live")
-      const records = yield* begin(companyId, "records")
-      const push = yield* begin(companyId, "push")
-      const elsewhere = yield* begin(other, "records")
-      assert.strictEqual(yield* RunStore.markAbandoned, 0)
-      yield* live.vanish
-      yield* records.vanish
-      assert.strictEqual(yield* RunStore.markAbandoned, 2)
-      assert.strictEqual(yield* RunStore.markAbandoned, 0)
-      const runs = yield* readRuns(companyId)
-      assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "ProcessLost", true])
-      assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "ProcessLost", true])
-      assert.deepStrictEqual(runs.get(push.runId), ["running", null, false])
-      assert.deepStrictEqual((yield* readRuns(other)).get(elsewhere.runId), ["running", null, false])
-      yield* Effect.andThen(push.vanish, elsewhere.vanish)
-    })
+suite("a run whose process is dead", warehouse, (test) => {
+  test("is marked abandoned in every lane, while active runs stay running", function* () {
+    const [companyId, other] = [1n, 2n]
+    const live = yield* begin(companyId, "live")
+    const records = yield* begin(companyId, "records")
+    const push = yield* begin(companyId, "push")
+    const elsewhere = yield* begin(other, "records")
+    assert.strictEqual(yield* RunStore.markAbandoned, 0)
+    yield* live.vanish
+    yield* records.vanish
+    assert.strictEqual(yield* RunStore.markAbandoned, 2)
+    assert.strictEqual(yield* RunStore.markAbandoned, 0)
+    const runs = yield* readRuns(companyId)
+    assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "ProcessLost", true])
+    assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "ProcessLost", true])
+    assert.deepStrictEqual(runs.get(push.runId), ["running", null, false])
+    assert.deepStrictEqual((yield* readRuns(other)).get(elsewhere.runId), ["running", null, false])
+    yield* Effect.andThen(push.vanish, elsewhere.vanish)
+  })
 
-    test("is corrected by its own late outcome, unless the next run has marked it abandoned", function* () {
-      const companyId = 3n
-      const late = yield* begin(companyId, "records")
-      yield* late.vanish
-      yield* RunStore.markAbandoned
-      yield* RunStore.close(late.runId, done(companyId, late.runId))
-      assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
-      yield* RunStore.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
-      assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
+  test("is corrected by its own late outcome, unless the next run has marked it abandoned", function* () {
+    const companyId = 3n
+    const late = yield* begin(companyId, "records")
+    yield* late.vanish
+    yield* RunStore.markAbandoned
+    yield* RunStore.close(late.runId, done(companyId, late.runId))
+    assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
+    yield* RunStore.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
+    assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
 
-      const before = yield* begin(companyId, "records")
-      yield* before.vanish
-      const after = yield* begin(companyId, "records")
-      yield* RunStore.close(before.runId, done(companyId, before.runId))
-      assert.deepStrictEqual((yield* readRuns(companyId)).get(before.runId), ["abandoned", null, true])
-      yield* after.vanish
-    })
+    const before = yield* begin(companyId, "records")
+    yield* before.vanish
+    const after = yield* begin(companyId, "records")
+    yield* RunStore.close(before.runId, done(companyId, before.runId))
+    assert.deepStrictEqual((yield* readRuns(companyId)).get(before.runId), ["abandoned", null, true])
+    yield* after.vanish
+  })
 
-    test("is not ended by another run that had its id before a restore", function* () {
-      const companyId = 4n
-      const run = yield* begin(companyId, "live")
-      const outcome: Outcome = { ...done(companyId, run.runId), lane: "live" }
-      const strangers: ReadonlyArray<Outcome> = [
-        { ...outcome, resource: "another" },
-        { ...outcome, companyId: 5n },
-        { ...outcome, lane: "records" }
-      ]
-      for (const stranger of strangers) {
-        yield* RunStore.close(run.runId, stranger)
-        yield* RunStore.abandon(run.runId, stranger)
-        assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["running", null, false])
-      }
-      yield* RunStore.abandon(run.runId, outcome)
-      assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["abandoned", "Interrupted", true])
-      yield* run.vanish
-    })
+  test("is not ended by another run that had its id before a restore", function* () {
+    const companyId = 4n
+    const run = yield* begin(companyId, "live")
+    const outcome: Outcome = { ...done(companyId, run.runId), lane: "live" }
+    const strangers: ReadonlyArray<Outcome> = [
+      { ...outcome, resource: "another" },
+      { ...outcome, companyId: 5n },
+      { ...outcome, lane: "records" }
+    ]
+    for (const stranger of strangers) {
+      yield* RunStore.close(run.runId, stranger)
+      yield* RunStore.abandon(run.runId, stranger)
+      assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["running", null, false])
+    }
+    yield* RunStore.abandon(run.runId, outcome)
+    assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["abandoned", "Interrupted", true])
+    yield* run.vanish
   })
 })

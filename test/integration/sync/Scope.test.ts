@@ -1,5 +1,5 @@
 /** A sync and a task worker while the source refuses or redirects the requests of some resources. */
-import { assert, describe, layer } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { codeOf } from "../../../src/cli/Exit.ts"
 import * as FailureScope from "../../../src/connector/FailureScope.ts"
@@ -18,6 +18,7 @@ import { sync } from "../../../src/sync/Sync.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { execute } from "../../support/postgres.ts"
+import { suite } from "../../support/suite.ts"
 import { failing, plain, record, scripted } from "../../support/tiny.ts"
 import { until } from "../../support/until.ts"
 import { makeWorker } from "../tasks/working.ts"
@@ -75,92 +76,84 @@ const refusals: ReadonlyArray<readonly [SourceReason, SourceReason, number]> = [
   [new NotFound({ detail: "no such path" }), html, 5]
 ]
 
-describe("the scope of a refusal", () => {
-  layer(warehouseWith([...tables.values()]), { timeout: "60 seconds" })((it) => {
-    it.effect("is the resource whose requests are refused, in a sync", () =>
-      Effect.gen(function* () {
-        for (const [ofSalesmen, ofJobs, code] of refusals) {
-          const one = yield* makeCompany
-          yield* one.run
-          one.rename("changed")
-          one.refusals.set("salesmen", ofSalesmen).set("jobs", ofJobs)
-          const before = one.questions()
-          const report = yield* one.run
-          const [{ failure, outcomes }] = report.companies as [(typeof report.companies)[number]]
-          assert.isNull(failure)
-          assert.sameMembers(
-            outcomes.flatMap(({ resource, status }) => (status === "done" ? [] : [`${resource} ${status}`])),
-            ["jobs failed", "salesmen failed"]
-          )
-          assert.strictEqual(codeOf(report), code)
-          assert.deepStrictEqual(yield* valuesOf(one.companyId, "vendors"), ["changed"])
-          assert.isAtMost(one.questions() - before, 3, "one identification, and at most a question for each kind")
-        }
-      })
-    )
+suite("the scope of a refusal", warehouseWith([...tables.values()]), (test) => {
+  test("is the resource whose requests are refused, in a sync", function* () {
+    for (const [ofSalesmen, ofJobs, code] of refusals) {
+      const one = yield* makeCompany
+      yield* one.run
+      one.rename("changed")
+      one.refusals.set("salesmen", ofSalesmen).set("jobs", ofJobs)
+      const before = one.questions()
+      const report = yield* one.run
+      const [{ failure, outcomes }] = report.companies as [(typeof report.companies)[number]]
+      assert.isNull(failure)
+      assert.sameMembers(
+        outcomes.flatMap(({ resource, status }) => (status === "done" ? [] : [`${resource} ${status}`])),
+        ["jobs failed", "salesmen failed"]
+      )
+      assert.strictEqual(codeOf(report), code)
+      assert.deepStrictEqual(yield* valuesOf(one.companyId, "vendors"), ["changed"])
+      assert.isAtMost(one.questions() - before, 3, "one identification, and at most a question for each kind")
+    }
+  })
 
-    it.effect("is the company when the source refuses its identity", () =>
-      Effect.gen(function* () {
-        const one = yield* makeCompany
-        yield* one.run
-        const before = one.questions()
-        one.refusals.set("identity", revoked)
-        const report = yield* one.run
-        assert.strictEqual(report.companies[0]!.failure?.kind, "Unauthorized")
-        assert.strictEqual(codeOf(report), 3)
-        assert.strictEqual(one.questions() - before, 1)
-      })
-    )
+  test("is the company when the source refuses its identity", function* () {
+    const one = yield* makeCompany
+    yield* one.run
+    const before = one.questions()
+    one.refusals.set("identity", revoked)
+    const report = yield* one.run
+    assert.strictEqual(report.companies[0]!.failure?.kind, "Unauthorized")
+    assert.strictEqual(codeOf(report), 3)
+    assert.strictEqual(one.questions() - before, 1)
+  })
 
-    it.effect("is the resource whose requests are refused, in a task worker that goes on", () =>
-      Effect.gen(function* () {
-        const companies = [yield* makeCompany, yield* makeCompany] as const
-        const [one, other] = companies
-        for (const { refusals: ofCompany } of companies)
-          ofCompany
-            .set("jobs", forbidden)
-            .set("salesmen", redirected(302, "/login"))
-            .set("zones", new ServerFault({ status: 503, code: null, retryAfter: null }))
-        const processId = yield* Processes.makeId
-        yield* Processes.heartbeat(
-          processId,
-          companies.map(({ owned }) => owned.name)
-        )
-        const worker = yield* makeWorker(processId)
-        for (const { owned } of companies) yield* worker.own(owned)
-        yield* Effect.forkScoped(worker.run)
-        const states = ({ owned }: typeof one) =>
-          execute<{ resource: string; status: string; kind: string | null }>(
-            "select resource, status, failure_kind as kind from tributary.tasks where company = $1 order by resource",
-            [owned.name]
-          ).pipe(Effect.orDie)
-        const expected = [
-          ["areas", "done", null],
-          ["jobs", "failed", "Forbidden"],
-          ["salesmen", "failed", "Redirected"],
-          ["vendors", "done", null],
-          ["zones", "failed", "ServerFault"]
-        ]
-        for (const company of companies) {
-          const ended = yield* until(
-            "the first run of each resource",
-            states(company),
-            (tasks) => tasks.length === paths.length && tasks.every(({ status }) => status !== null)
-          )
-          assert.deepStrictEqual(
-            ended.map(({ resource, status, kind }) => [resource, status, kind]),
-            expected
-          )
-        }
-        // A refused identity stops the company at the first refusal.
-        one.refusals.set("identity", revoked).set("vendors", revoked)
-        yield* TaskQueue.requestSync({ company: one.owned.name, resource: "vendors", full: false, by: "Ann" })
-        yield* until("the end of the company", states(one), (tasks) => tasks.every(({ status }) => status === "failed"))
-        assert.deepStrictEqual(
-          (yield* states(other)).map(({ status }) => status),
-          expected.map(([, status]) => status)
-        )
-      }).pipe(Effect.scoped)
+  test("is the resource whose requests are refused, in a task worker that goes on", function* () {
+    const companies = [yield* makeCompany, yield* makeCompany] as const
+    const [one, other] = companies
+    for (const { refusals: ofCompany } of companies)
+      ofCompany
+        .set("jobs", forbidden)
+        .set("salesmen", redirected(302, "/login"))
+        .set("zones", new ServerFault({ status: 503, code: null, retryAfter: null }))
+    const processId = yield* Processes.makeId
+    yield* Processes.heartbeat(
+      processId,
+      companies.map(({ owned }) => owned.name)
+    )
+    const worker = yield* makeWorker(processId)
+    for (const { owned } of companies) yield* worker.own(owned)
+    yield* Effect.forkScoped(worker.run)
+    const states = ({ owned }: typeof one) =>
+      execute<{ resource: string; status: string; kind: string | null }>(
+        "select resource, status, failure_kind as kind from tributary.tasks where company = $1 order by resource",
+        [owned.name]
+      ).pipe(Effect.orDie)
+    const expected = [
+      ["areas", "done", null],
+      ["jobs", "failed", "Forbidden"],
+      ["salesmen", "failed", "Redirected"],
+      ["vendors", "done", null],
+      ["zones", "failed", "ServerFault"]
+    ]
+    for (const company of companies) {
+      const ended = yield* until(
+        "the first run of each resource",
+        states(company),
+        (tasks) => tasks.length === paths.length && tasks.every(({ status }) => status !== null)
+      )
+      assert.deepStrictEqual(
+        ended.map(({ resource, status, kind }) => [resource, status, kind]),
+        expected
+      )
+    }
+    // A refused identity stops the company at the first refusal.
+    one.refusals.set("identity", revoked).set("vendors", revoked)
+    yield* TaskQueue.requestSync({ company: one.owned.name, resource: "vendors", full: false, by: "Ann" })
+    yield* until("the end of the company", states(one), (tasks) => tasks.every(({ status }) => status === "failed"))
+    assert.deepStrictEqual(
+      (yield* states(other)).map(({ status }) => status),
+      expected.map(([, status]) => status)
     )
   })
 })

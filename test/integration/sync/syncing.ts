@@ -17,6 +17,7 @@ import {
   record,
   type Script,
   type ScriptedPage,
+  scripted,
   type ScriptedSource,
   things,
   tiny
@@ -44,6 +45,18 @@ export const run = (
   companyId: bigint,
   { table = tables.things, batchRecordsMax = 5_000, ...mode }: RunOptions = {}
 ) => syncResource({ companyId, connector: source.connector, table }, { batchRecordsMax, mode })
+
+/** A source of a new company. */
+export const newSource = (script: Script) => {
+  const companyId = company()
+  return { companyId, source: scripted(companyId, script) }
+}
+
+/** The same, after its first run. */
+export const synced = (script: Script) => {
+  const own = newSource(script)
+  return Effect.as(run(own.source, own.companyId), own)
+}
 
 /** Seconds after the begin of 2026. */
 export const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString().replace("Z", "000Z")

@@ -1,5 +1,5 @@
 /** The deferral of polls while events prove freshness: when it begins, and that it ends as soon as the proof does. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -81,77 +81,75 @@ const endings: ReadonlyArray<readonly [what: string, text: string]> = [
   ]
 ]
 
-describe("the deferral of polls", () => {
-  suite("in Postgres", layerWarehouse, (test, it) => {
-    test("defers a poll that is about to be due, by at most the interval after the last one", function* () {
-      const { company, run, task, update } = yield* proven()
-      yield* update
-      const deferred = yield* task
-      assert.isTrue(deferred.isDeferred)
-      assert.isAbove(deferred.inMs, 10_000)
-      assert.isAtMost(deferred.sinceMs, Duration.toMillis(interval))
-      assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 })
+suite("the deferral of polls", layerWarehouse, (test, it) => {
+  test("defers a poll that is about to be due, by at most the interval after the last one", function* () {
+    const { company, run, task, update } = yield* proven()
+    yield* update
+    const deferred = yield* task
+    assert.isTrue(deferred.isDeferred)
+    assert.isAbove(deferred.inMs, 10_000)
+    assert.isAtMost(deferred.sinceMs, Duration.toMillis(interval))
+    assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 })
 
-      // The next polls are at the same place of each interval.
-      yield* run(
-        `update tributary.tasks set started_at = next_run_at + interval '1 second', deferred_from = null,
+    // The next polls are at the same place of each interval.
+    yield* run(
+      `update tributary.tasks set started_at = next_run_at + interval '1 second', deferred_from = null,
                   next_run_at = tributary.now() where company = $1`
-      )
-      yield* update
-      assert.approximately((yield* task).sinceMs, Duration.toMillis(interval) - 1000, 1)
-
-      // A person's request runs at once, and ends the deferral.
-      yield* run("update tributary.tasks set requested_at = tributary.now() where company = $1")
-      const [claimed] = yield* TaskClaims.claimTasks("me", { companies: [company], concurrency: 1, limit: 1 })
-      assert.strictEqual(claimed?.resource, "a")
-      assert.isFalse((yield* task).isDeferred)
-    })
-
-    it.effect("ends as soon as the proof does", () =>
-      Effect.forEach(
-        endings,
-        Effect.fnUntraced(function* ([what, text]) {
-          const { isDeferred, run, task, update } = yield* proven()
-          yield* update
-          assert.isTrue(yield* isDeferred, what)
-          yield* run(text)
-          assert.strictEqual((yield* update).ended, 1, what)
-          const { inMs, ...ended } = yield* task
-          assert.isFalse(ended.isDeferred, what)
-          assert.isAtMost(inMs, 10_000, what)
-          assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 }, what)
-        })
-      )
     )
+    yield* update
+    assert.approximately((yield* task).sinceMs, Duration.toMillis(interval) - 1000, 1)
 
-    it.effect("leaves polls that are not proven, too strict, or at times that a person set", () =>
-      Effect.forEach(
-        [
-          "update tributary.tasks set freshness_target_ms = 660000 where company = $1",
-          "update tributary.tasks set schedule = '0 3 * * * (UTC)' where company = $1",
-          "update tributary.tasks set status = 'quarantined' where company = $1",
-          "update tributary.tasks set paused_at = tributary.now() where company = $1",
-          "update tributary.event_checks set resources = '{b}' where company = $1",
-          "update tributary.event_checks set checked_at = checked_at - interval '10 min' where company = $1"
-        ],
-        Effect.fnUntraced(function* (text) {
-          const { isDeferred, run, update } = yield* proven()
-          yield* run(text)
-          yield* update
-          assert.isFalse(yield* isDeferred, text)
-        })
-      )
+    // A person's request runs at once, and ends the deferral.
+    yield* run("update tributary.tasks set requested_at = tributary.now() where company = $1")
+    const [claimed] = yield* TaskClaims.claimTasks("me", { companies: [company], concurrency: 1, limit: 1 })
+    assert.strictEqual(claimed?.resource, "a")
+    assert.isFalse((yield* task).isDeferred)
+  })
+
+  it.effect("ends as soon as the proof does", () =>
+    Effect.forEach(
+      endings,
+      Effect.fnUntraced(function* ([what, text]) {
+        const { isDeferred, run, task, update } = yield* proven()
+        yield* update
+        assert.isTrue(yield* isDeferred, what)
+        yield* run(text)
+        assert.strictEqual((yield* update).ended, 1, what)
+        const { inMs, ...ended } = yield* task
+        assert.isFalse(ended.isDeferred, what)
+        assert.isAtMost(inMs, 10_000, what)
+        assert.deepStrictEqual(yield* update, { deferred: 0, ended: 0 }, what)
+      })
     )
+  )
 
-    test("ends where it is turned off", function* () {
-      const { isDeferred, update } = yield* proven()
-      yield* update
-      assert.isTrue(yield* isDeferred)
-      yield* Effect.raceFirst(
-        EventProofs.updateForever(Duration.zero),
-        Effect.repeat(isDeferred, { until: (one) => !one })
-      )
-      assert.isFalse(yield* isDeferred)
-    })
+  it.effect("leaves polls that are not proven, too strict, or at times that a person set", () =>
+    Effect.forEach(
+      [
+        "update tributary.tasks set freshness_target_ms = 660000 where company = $1",
+        "update tributary.tasks set schedule = '0 3 * * * (UTC)' where company = $1",
+        "update tributary.tasks set status = 'quarantined' where company = $1",
+        "update tributary.tasks set paused_at = tributary.now() where company = $1",
+        "update tributary.event_checks set resources = '{b}' where company = $1",
+        "update tributary.event_checks set checked_at = checked_at - interval '10 min' where company = $1"
+      ],
+      Effect.fnUntraced(function* (text) {
+        const { isDeferred, run, update } = yield* proven()
+        yield* run(text)
+        yield* update
+        assert.isFalse(yield* isDeferred, text)
+      })
+    )
+  )
+
+  test("ends where it is turned off", function* () {
+    const { isDeferred, update } = yield* proven()
+    yield* update
+    assert.isTrue(yield* isDeferred)
+    yield* Effect.raceFirst(
+      EventProofs.updateForever(Duration.zero),
+      Effect.repeat(isDeferred, { until: (one) => !one })
+    )
+    assert.isFalse(yield* isDeferred)
   })
 })

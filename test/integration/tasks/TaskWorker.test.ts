@@ -1,5 +1,5 @@
 /** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -111,190 +111,188 @@ const runsOf = (companyId: bigint) =>
     [companyId]
   )
 
-describe("the task worker", () => {
-  suite("on a warehouse", warehouse, (test) => {
-    test("sends no request for a company that has nothing due", function* () {
-      let identified = 0
-      const { company, name } = makeCompany(({ identify }) => ({
-        identify: Effect.andThen(
-          Effect.sync(() => (identified += 1)),
-          identify
-        )
-      }))
-      const busy = makeCompany()
-      const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], () => off))
-      yield* until("the task", taskOf(name, "things"), (task) => task !== undefined)
-      yield* request(busy.name, "things")
-      yield* becomes(busy.name, "things", "done")
-      assert.strictEqual(identified, 0)
-      yield* request(name, "things")
-      yield* becomes(name, "things", "done")
-      assert.strictEqual(identified, 1)
-      yield* Fiber.interrupt(tasks)
-    })
-
-    test("runs the tasks of a company for as long as it owns the company", function* () {
-      const kept = makeCompany()
-      const moved = yield* makeHeld
-      const first = yield* makeWorker("first")
-      const ownership = yield* Scope.make()
-      yield* Scope.provide(first.own(moved.company), ownership)
-      yield* first.own(kept.company)
-      yield* Effect.forkScoped(first.run)
-      yield* moved.isReading
-      for (const resource of tables.keys()) yield* becomes(kept.name, resource, "done")
-
-      yield* Scope.close(ownership, Exit.void)
-      // Runs of the other resource may have ended before, or end with this one.
-      const runs = (yield* runsOf(moved.companyId)).filter(({ status }) => status !== "done")
-      const interrupted = runs[0]!
-      assert.deepStrictEqual(
-        [...new Set(runs.map(({ status }) => status))],
-        ["abandoned"],
-        "the end of the ownership waits for the end of the run"
+suite("the task worker", warehouse, (test) => {
+  test("sends no request for a company that has nothing due", function* () {
+    let identified = 0
+    const { company, name } = makeCompany(({ identify }) => ({
+      identify: Effect.andThen(
+        Effect.sync(() => (identified += 1)),
+        identify
       )
-      assert.deepInclude((yield* taskOf(moved.name, interrupted.resource))!, { status: "interrupted" })
+    }))
+    const busy = makeCompany()
+    const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], () => off))
+    yield* until("the task", taskOf(name, "things"), (task) => task !== undefined)
+    yield* request(busy.name, "things")
+    yield* becomes(busy.name, "things", "done")
+    assert.strictEqual(identified, 0)
+    yield* request(name, "things")
+    yield* becomes(name, "things", "done")
+    assert.strictEqual(identified, 1)
+    yield* Fiber.interrupt(tasks)
+  })
 
-      const second = yield* makeWorker("second")
-      yield* second.own(moved.company)
-      yield* Effect.forkScoped(second.run)
-      for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
-      const ids = yield* TaskQueue.companyIds
-      assert.strictEqual(ids.get(kept.name), kept.companyId)
-      const task = yield* taskOf(kept.name, "things")
-      assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
+  test("runs the tasks of a company for as long as it owns the company", function* () {
+    const kept = makeCompany()
+    const moved = yield* makeHeld
+    const first = yield* makeWorker("first")
+    const ownership = yield* Scope.make()
+    yield* Scope.provide(first.own(moved.company), ownership)
+    yield* first.own(kept.company)
+    yield* Effect.forkScoped(first.run)
+    yield* moved.isReading
+    for (const resource of tables.keys()) yield* becomes(kept.name, resource, "done")
+
+    yield* Scope.close(ownership, Exit.void)
+    // Runs of the other resource may have ended before, or end with this one.
+    const runs = (yield* runsOf(moved.companyId)).filter(({ status }) => status !== "done")
+    const interrupted = runs[0]!
+    assert.deepStrictEqual(
+      [...new Set(runs.map(({ status }) => status))],
+      ["abandoned"],
+      "the end of the ownership waits for the end of the run"
+    )
+    assert.deepInclude((yield* taskOf(moved.name, interrupted.resource))!, { status: "interrupted" })
+
+    const second = yield* makeWorker("second")
+    yield* second.own(moved.company)
+    yield* Effect.forkScoped(second.run)
+    for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
+    const ids = yield* TaskQueue.companyIds
+    assert.strictEqual(ids.get(kept.name), kept.companyId)
+    const task = yield* taskOf(kept.name, "things")
+    assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
+  })
+
+  test("counts a run that another command has made", function* () {
+    const { company, companyId, name, source } = makeCompany()
+    const outcome = yield* run(company, companyId)
+    const requestCount = source.requests.length
+    yield* Effect.forkScoped(runTasks([{ company }]))
+    assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
+    yield* becomes(name, "plains", "done")
+    assert.lengthOf(
+      source.requests.slice(requestCount).filter(({ resource }) => resource === "things"),
+      0
+    )
+    // A request needs a run that begins after it.
+    yield* request(name, "things", true)
+    yield* runsAgain(name, "things", outcome.runId)
+    assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
+  })
+
+  test("retries a failed task with its reason, and runs a requested backfill", function* () {
+    const one = makeCompany()
+    const good = one.source.script
+    one.source.script = (asked) => {
+      if (asked.resource.path === "things") throw failing(serverFault)
+      return good(asked)
+    }
+    yield* Effect.forkScoped(runTasks([one]))
+    const failed = yield* becomes(one.name, "things", "failed")
+    assert.include(failed.error!, "500")
+    assert.isNotNull(failed.remedy)
+    assert.strictEqual(failed.failures, 1)
+    assert.approximately(failed.nextAt!.getTime() - failed.endedAt!.getTime(), 30_000, 2_000)
+    yield* becomes(one.name, "plains", "done")
+    one.source.script = good
+    yield* request(one.name, "things")
+    assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0, error: null, remedy: null })
+
+    const range = { since: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" }
+    yield* TaskQueue.requestBackfill({ company: one.name, resource: "things", ...range, by: "Ann" })
+    const backfill = yield* becomes(one.name, "things", "done", "backfill")
+    assert.isNull(backfill.nextAt)
+    assert.deepInclude((yield* runsOf(one.companyId)).at(-1)!, { lane: "backfill", status: "done" })
+  })
+
+  test("blocks a company whose token is refused, and skips resources without scope", function* () {
+    const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
+      Effect.fail(failing(new Unauthorized({ kind: "unknown", code: "invalid_token" })))
+    )
+    const refused = makeCompany(() => ({ identify: Effect.flatten(Ref.get(identity)) }))
+    const narrow = makeCompany(({ identify }) => ({
+      identify: Effect.map(identify, (whole) => ({ ...whole, scopes: ["other:read"] }))
+    }))
+    const late = makeCompany()
+    late.source.script = () => {
+      throw failing(new Forbidden({ kind: "module", code: "feature_not_licensed", scope: null, detail: "no" }))
+    }
+    yield* Effect.forkScoped(runTasks([refused, narrow, late]))
+    const rests = yield* becomes(refused.name, "things", "failed")
+    assert.isNotNull(rests.remedy)
+    assert.strictEqual(rests.failureKind, "Unauthorized")
+    assert.lengthOf(refused.source.requests, 0)
+    assert.deepInclude(yield* becomes(narrow.name, "things", "skipped"), {
+      error: "things: the token lacks the scope shop:read",
+      remedy: "give the token the scope shop:read",
+      failures: 0
     })
+    assert.lengthOf(narrow.source.requests, 0)
+    assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
+    // A request makes the worker check the token again.
+    yield* Ref.set(identity, refused.source.connector.identify)
+    yield* request(refused.name, "things")
+    assert.isNull((yield* becomes(refused.name, "things", "done")).error)
+  })
 
-    test("counts a run that another command has made", function* () {
-      const { company, companyId, name, source } = makeCompany()
-      const outcome = yield* run(company, companyId)
-      const requestCount = source.requests.length
-      yield* Effect.forkScoped(runTasks([{ company }]))
-      assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
-      yield* becomes(name, "plains", "done")
-      assert.lengthOf(
-        source.requests.slice(requestCount).filter(({ resource }) => resource === "things"),
-        0
-      )
-      // A request needs a run that begins after it.
-      yield* request(name, "things", true)
-      yield* runsAgain(name, "things", outcome.runId)
-      assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")
-    })
-
-    test("retries a failed task with its reason, and runs a requested backfill", function* () {
-      const one = makeCompany()
-      const good = one.source.script
-      one.source.script = (asked) => {
-        if (asked.resource.path === "things") throw failing(serverFault)
-        return good(asked)
-      }
-      yield* Effect.forkScoped(runTasks([one]))
-      const failed = yield* becomes(one.name, "things", "failed")
-      assert.include(failed.error!, "500")
-      assert.isNotNull(failed.remedy)
-      assert.strictEqual(failed.failures, 1)
-      assert.approximately(failed.nextAt!.getTime() - failed.endedAt!.getTime(), 30_000, 2_000)
-      yield* becomes(one.name, "plains", "done")
-      one.source.script = good
-      yield* request(one.name, "things")
-      assert.deepInclude(yield* becomes(one.name, "things", "done"), { failures: 0, error: null, remedy: null })
-
-      const range = { since: "2026-01-01T00:00:00Z", until: "2026-02-01T00:00:00Z" }
-      yield* TaskQueue.requestBackfill({ company: one.name, resource: "things", ...range, by: "Ann" })
-      const backfill = yield* becomes(one.name, "things", "done", "backfill")
-      assert.isNull(backfill.nextAt)
-      assert.deepInclude((yield* runsOf(one.companyId)).at(-1)!, { lane: "backfill", status: "done" })
-    })
-
-    test("blocks a company whose token is refused, and skips resources without scope", function* () {
-      const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
-        Effect.fail(failing(new Unauthorized({ kind: "unknown", code: "invalid_token" })))
-      )
-      const refused = makeCompany(() => ({ identify: Effect.flatten(Ref.get(identity)) }))
-      const narrow = makeCompany(({ identify }) => ({
-        identify: Effect.map(identify, (whole) => ({ ...whole, scopes: ["other:read"] }))
-      }))
-      const late = makeCompany()
-      late.source.script = () => {
-        throw failing(new Forbidden({ kind: "module", code: "feature_not_licensed", scope: null, detail: "no" }))
-      }
-      yield* Effect.forkScoped(runTasks([refused, narrow, late]))
-      const rests = yield* becomes(refused.name, "things", "failed")
-      assert.isNotNull(rests.remedy)
-      assert.strictEqual(rests.failureKind, "Unauthorized")
-      assert.lengthOf(refused.source.requests, 0)
-      assert.deepInclude(yield* becomes(narrow.name, "things", "skipped"), {
-        error: "things: the token lacks the scope shop:read",
-        remedy: "give the token the scope shop:read",
-        failures: 0
-      })
-      assert.lengthOf(narrow.source.requests, 0)
-      assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
-      // A request makes the worker check the token again.
-      yield* Ref.set(identity, refused.source.connector.identify)
-      yield* request(refused.name, "things")
-      assert.isNull((yield* becomes(refused.name, "things", "done")).error)
-    })
-
-    test("acquires the task of an unresponsive process and ends its session", function* () {
-      const one = makeCompany()
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          // As in a process that was suspended during a landing and has lost its companies.
-          const stopped = yield* otherProcess
-          const turn = yield* ResourceLock.acquire({
-            table: tableOf(things),
-            connector: one.source.connector,
-            companyId: one.companyId,
-            lane: "live"
-          }).pipe(Effect.provideService(Database, stopped))
-          const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
-          const look = Effect.andThen(goesOn.await, turn.run("look", "select 1"))
-          const landing = yield* Effect.forkScoped(turn.transaction(Effect.andThen(inside.open, look)))
-          yield* inside.await
-          yield* execute(
-            `insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
+  test("acquires the task of an unresponsive process and ends its session", function* () {
+    const one = makeCompany()
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        // As in a process that was suspended during a landing and has lost its companies.
+        const stopped = yield* otherProcess
+        const turn = yield* ResourceLock.acquire({
+          table: tableOf(things),
+          connector: one.source.connector,
+          companyId: one.companyId,
+          lane: "live"
+        }).pipe(Effect.provideService(Database, stopped))
+        const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
+        const look = Effect.andThen(goesOn.await, turn.run("look", "select 1"))
+        const landing = yield* Effect.forkScoped(turn.transaction(Effect.andThen(inside.open, look)))
+        yield* inside.await
+        yield* execute(
+          `insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
                values ($1, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped', 5)`,
-            [one.name]
-          )
-          yield* Effect.forkScoped(runTasks([one]))
-          yield* becomes(one.name, "things", "done")
-          yield* goesOn.open
-          const exit = yield* Effect.exit(Fiber.join(landing))
-          assert.strictEqual(exit._tag, "Failure", "its session has ended, and its open transaction is rolled back")
-        })
-      )
-      const runs = yield* runsOf(one.companyId)
-      assert.strictEqual(runs.find(({ resource }) => resource === "things")!.status, "done")
-    })
-
-    test("promotes unknown fields to columns, and fills them in later runs", function* () {
-      const sql = yield* SqlClient.SqlClient
-      const one = makeCompany()
-      const configured = { path: "widgets", area: null, modifiedSince: false, cancel: false, key: null }
-      const catalogue = yield* WarehouseCatalogue.addConfigured(tiny, [configured])
-      const widgets = catalogue.resources.get("widgets")!
-      yield* TablePlan.apply([tableOf(widgets)])
-      one.source.script = (request) => {
-        const { resource } = request
-        const isKnown = resource.field.has("colour")
-        const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
-        return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
-      }
-      const company: ScheduledCompany = {
-        ...one.company,
-        tables: WarehouseCatalogue.resources(catalogue, [widgets]).pipe(
-          Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
-          Effect.provideService(SqlClient.SqlClient, sql)
+          [one.name]
         )
-      }
-      yield* Effect.forkScoped(runTasks([{ company }]))
-      const first = yield* becomes(one.name, "widgets", "done")
-      assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
-      yield* request(one.name, "widgets", true)
-      yield* runsAgain(one.name, "widgets", first.runId)
-      assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
-    })
+        yield* Effect.forkScoped(runTasks([one]))
+        yield* becomes(one.name, "things", "done")
+        yield* goesOn.open
+        const exit = yield* Effect.exit(Fiber.join(landing))
+        assert.strictEqual(exit._tag, "Failure", "its session has ended, and its open transaction is rolled back")
+      })
+    )
+    const runs = yield* runsOf(one.companyId)
+    assert.strictEqual(runs.find(({ resource }) => resource === "things")!.status, "done")
+  })
+
+  test("promotes unknown fields to columns, and fills them in later runs", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const one = makeCompany()
+    const configured = { path: "widgets", area: null, modifiedSince: false, cancel: false, key: null }
+    const catalogue = yield* WarehouseCatalogue.addConfigured(tiny, [configured])
+    const widgets = catalogue.resources.get("widgets")!
+    yield* TablePlan.apply([tableOf(widgets)])
+    one.source.script = (request) => {
+      const { resource } = request
+      const isKnown = resource.field.has("colour")
+      const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
+      return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
+    }
+    const company: ScheduledCompany = {
+      ...one.company,
+      tables: WarehouseCatalogue.resources(catalogue, [widgets]).pipe(
+        Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),
+        Effect.provideService(SqlClient.SqlClient, sql)
+      )
+    }
+    yield* Effect.forkScoped(runTasks([{ company }]))
+    const first = yield* becomes(one.name, "widgets", "done")
+    assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
+    yield* request(one.name, "widgets", true)
+    yield* runsAgain(one.name, "widgets", first.runId)
+    assert.deepInclude(yield* becomes(one.name, "widgets", "done"), { failures: 0 })
   })
 })

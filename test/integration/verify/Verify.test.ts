@@ -108,6 +108,13 @@ const equalPair = Effect.fnUntraced(function* (texts: ReadonlyArray<string>, tab
 })
 type Pair = Effect.Success<ReturnType<typeof equalPair>>
 
+/** Changes rows of the pair in the warehouse. */
+const alter = ({ table, companyId }: Pair, set: string, where = "true") =>
+  execute(`update ${table.current} set ${set} where _company_id = $1 and ${where}`, [companyId])
+const remove = ({ table, companyId }: Pair, where = "true") =>
+  execute(`delete from ${table.current} where _company_id = $1 and ${where}`, [companyId])
+const softDeleted = `"_deleted_at" = tributary.now()`
+
 const verify = (pair: Pair, more: Partial<VerifyOptions<SqlClient.SqlClient>> = {}) =>
   verifyResource<SqlClient.SqlClient>({
     companyId: pair.companyId,
@@ -218,7 +225,7 @@ suite("verify", warehouse, (test) => {
       )
     )
     for (const [at, [set]] of tamper.entries()) {
-      yield* execute(`update erp.gauges set ${set} where _company_id = $1 and id = $2`, [pair.companyId, at + 1])
+      yield* alter(pair, set, `id = ${at + 1}`)
     }
     const report = yield* verify(pair)
     assert.deepStrictEqual(
@@ -239,31 +246,20 @@ suite("verify", warehouse, (test) => {
   test("reports lost digits in a column although _extra still contains them", function* () {
     const fine = gauge(1).replace("10:00:00.123456Z", "10:00:00.123456789Z")
     const pair = yield* equalPair([fine])
-    yield* execute(
-      `update erp.gauges set "_extra" = '{"seen":"2026-03-01T10:00:00.123456789Z"}', "seen" = '2026-03-01T10:00:00.123456Z' where _company_id = $1`,
-      [pair.companyId]
-    )
+    yield* alter(pair, `"_extra" = '{"seen":"2026-03-01T10:00:00.123456789Z"}', "seen" = '2026-03-01T10:00:00.123456Z'`)
     assert.deepStrictEqual(briefly(yield* verify(pair)), [])
-    yield* execute(`update erp.gauges set "seen" = '2026-03-01T10:00:00.123457Z' where _company_id = $1`, [
-      pair.companyId
-    ])
+    yield* alter(pair, `"seen" = '2026-03-01T10:00:00.123457Z'`)
     assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different seen"])
-    yield* execute(
-      `update erp.gauges set "seen" = '2026-03-01T10:00:00.123456Z', "_extra" = null where _company_id = $1`,
-      [pair.companyId]
-    )
+    yield* alter(pair, `"seen" = '2026-03-01T10:00:00.123456Z', "_extra" = null`)
     assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different seen"])
   })
 
   test("reports rows that are missing, invented or moved to another company", function* () {
     const pair = yield* equalPair(gaugesUpTo(10))
     const other = yield* equalPair([])
-    yield* execute(`delete from erp.gauges where _company_id = $1 and id = 3`, [pair.companyId])
+    yield* remove(pair, "id = 3")
     yield* load(pair.table, pair.companyId, [gauge(99)])
-    yield* execute(`update erp.gauges set _company_id = $2 where _company_id = $1 and id = 5`, [
-      pair.companyId,
-      other.companyId
-    ])
+    yield* alter(pair, `_company_id = ${other.companyId}`, "id = 5")
     const report = yield* verify(pair)
     assert.deepStrictEqual(briefly(report), ["3 missing", "5 missing", "99 surplus"])
     assert.deepInclude(report, {
@@ -349,16 +345,14 @@ suite("verify", warehouse, (test) => {
     const pair = yield* equalPair([gauge(1), gauge(2), gauge(3), gauge(4), gauge(5)])
     for (const number of numbers(5)) pair.source.records.set(String(number), gauge(number, more))
     const inferred = { ...pair, table: tableOf(inferredGauges) }
-    const set = (values: string, where: string) =>
-      execute(`update erp.gauges set ${values} where _company_id = $1 and ${where}`, [pair.companyId])
     const right = `"colour_code_1" = 'red', "ratio" = 1.50, "tags" = '["a",1]'`
-    yield* set(right, "id <= 4")
-    yield* set(`"_extra" = '{"colour code":"red","ratio":1.50,"tags":["a",1]}'`, "id = 5")
+    yield* alter(pair, right, "id <= 4")
+    yield* alter(pair, `"_extra" = '{"colour code":"red","ratio":1.50,"tags":["a",1]}'`, "id = 5")
     assert.deepStrictEqual(briefly(yield* verify(inferred)), [])
-    yield* set(`"ratio" = 1.5`, "id = 2")
-    yield* set(`"colour_code_1" = 'blue'`, "id = 3")
-    yield* set(`"_extra" = '{"tags":["a",2]}'`, "id = 4")
-    yield* set(`"_extra" = '{"colour code":"red","ratio":1.5,"tags":["a",1]}'`, "id = 5")
+    yield* alter(pair, `"ratio" = 1.5`, "id = 2")
+    yield* alter(pair, `"colour_code_1" = 'blue'`, "id = 3")
+    yield* alter(pair, `"_extra" = '{"tags":["a",2]}'`, "id = 4")
+    yield* alter(pair, `"_extra" = '{"colour code":"red","ratio":1.5,"tags":["a",1]}'`, "id = 5")
     assert.deepStrictEqual(briefly(yield* verify(inferred)), [
       "2 different ratio",
       "3 different colour code",
@@ -367,9 +361,9 @@ suite("verify", warehouse, (test) => {
     ])
     // A number where text was inferred: readable in the column, exact in _extra.
     pair.source.records.set("1", gauge(1, `,"colour code":5,"ratio":"1.50","tags":["a",1]`))
-    yield* set(`"colour_code_1" = '5', "ratio" = null`, "id = 1")
+    yield* alter(pair, `"colour_code_1" = '5', "ratio" = null`, "id = 1")
     assert.include(briefly(yield* verify(inferred)), "1 different colour code ratio")
-    yield* set(`"_extra" = '{"colour code":5,"ratio":"1.50"}'`, "id = 1")
+    yield* alter(pair, `"_extra" = '{"colour code":5,"ratio":"1.50"}'`, "id = 1")
     assert.notInclude(briefly(yield* verify(inferred)).join(), "1 different")
   })
 
@@ -398,10 +392,8 @@ suite("verify", warehouse, (test) => {
     source.records.delete("4")
     source.records.set("13", gauge(13))
     const land = Effect.gen(function* () {
-      yield* execute(`update erp.gauges set "name" = 'new' where _company_id = $1 and id = 2`, [companyId])
-      yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 4`, [
-        companyId
-      ])
+      yield* alter(pair, `"name" = 'new'`, "id = 2")
+      yield* alter(pair, softDeleted, "id = 4")
       yield* load(pair.table, companyId, [gauge(13)])
     })
     const sql = yield* SqlClient.SqlClient
@@ -418,7 +410,7 @@ suite("verify", warehouse, (test) => {
     assert.deepInclude(yield* verify(pair, { connector }), { status: "equal", moved: 1, requests: 4 })
 
     // A record that moves to another page between the two comparisons is searched for on all pages.
-    yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (1, 3)`, [companyId])
+    yield* alter(pair, `"rank" = 1`, "id in (1, 3)")
     source.requests.length = 0
     source.before = (request) => {
       if (request.endsWith("from=0") && source.requests.length > 3) {
@@ -433,7 +425,7 @@ suite("verify", warehouse, (test) => {
 
     // The reverse: equal in the first comparison, changed before the second.
     source.before = () => null
-    yield* execute(`update erp.gauges set "rank" = 7 where _company_id = $1`, [companyId])
+    yield* alter(pair, `"rank" = 7`)
     once(source, "gauges?from=8", () => source.records.set("3", gauge(3).replace(`"rank":7`, `"rank":9`)))
     assert.strictEqual((yield* verify(pair)).status, "equal")
     assert.deepStrictEqual(briefly(yield* verify(pair)), ["3 different rank"])
@@ -450,7 +442,7 @@ suite("verify", warehouse, (test) => {
     change(2, "2026-01-02T00:00:00.000001Z")
     change(3, "2026-01-02T00:00:00.000001Z")
     change(4, "2025-12-31T00:00:00.000000Z")
-    yield* execute(`delete from erp.gauges where _company_id = $1 and id = 3`, [pair.companyId])
+    yield* remove(pair, "id = 3")
     yield* execute(
       `insert into tributary.checkpoints (company_id, resource, cursor, updated_at) values ($1, 'gauges', '2026-01-02T00:00:00Z', tributary.now())`,
       [pair.companyId]
@@ -475,7 +467,7 @@ suite("verify", warehouse, (test) => {
   test("continues after rejected page tokens and page drift, and reports other failures", function* () {
     const pair = yield* equalPair(gaugesUpTo(10))
     const { source } = pair
-    yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
+    yield* alter(pair, `"rank" = 1`, "id in (2, 9)")
     let left = 1
     source.before = (request) => (request.endsWith("from=8") && left-- > 0 ? new PageDrift({ detail: "moved" }) : null)
     assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
@@ -507,9 +499,9 @@ suite("verify", warehouse, (test) => {
   test("leaves out a resource that was never synced, unless it is named or has rows", function* () {
     const pair = yield* equalPair(gaugesUpTo(3))
     const left = (more: object) => Effect.map(verify(pair, { skipsUnsynced: true, ...more }), ({ status }) => status)
-    yield* execute("delete from erp.gauges where _company_id = $1 and id > 1", [pair.companyId])
+    yield* remove(pair, "id > 1")
     assert.strictEqual(yield* left({}), "unequal", "a first load that was interrupted is compared")
-    yield* execute("delete from erp.gauges where _company_id = $1", [pair.companyId])
+    yield* remove(pair)
     assert.strictEqual(yield* left({}), "skipped")
     assert.strictEqual(yield* left({ named: true }), "unequal")
     assert.strictEqual(yield* left({ skipsUnsynced: false }), "unequal")
@@ -523,7 +515,7 @@ suite("verify", warehouse, (test) => {
 
   test("keeps a limited number of differences and counts the others", function* () {
     const pair = yield* equalPair(gaugesUpTo(30))
-    yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1`, [pair.companyId])
+    yield* alter(pair, `"rank" = 1`)
     const report = yield* verify(pair, { findingsMax: 10 })
     assert.strictEqual(report.findings.length, 10)
     assert.deepInclude(report, { status: "unequal", different: 30, more: 20 })
@@ -540,19 +532,15 @@ suite("verify", warehouse, (test) => {
 suite("verify --repair", warehouse, (test) => {
   test("reads exactly the different records again and compares them once more", function* () {
     const pair = yield* equalPair(gaugesUpTo(12))
-    yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
+    yield* alter(pair, `"rank" = 1`, "id in (2, 9)")
     yield* load(pair.table, pair.companyId, [gauge(40)])
     const repairedIds: Array<ReadonlyArray<string>> = []
     const report = yield* verify(pair, {
       repair: (ids) =>
         Effect.gen(function* () {
           repairedIds.push(ids)
-          yield* execute(`update erp.gauges set "rank" = 7, "_version" = 2 where _company_id = $1 and id = 2`, [
-            pair.companyId
-          ])
-          yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 40`, [
-            pair.companyId
-          ])
+          yield* alter(pair, `"rank" = 7, "_version" = 2`, "id = 2")
+          yield* alter(pair, softDeleted, "id = 40")
           return "9 could not be read"
         }).pipe(Effect.orDie)
     })
@@ -569,7 +557,7 @@ suite("verify --sample", warehouse, (test) => {
     const wrong = 10
     const size = 30
     const pair = yield* equalPair(gaugesUpTo(rows))
-    yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id % 20 = 0`, [pair.companyId])
+    yield* alter(pair, `"rank" = 1`, "id % 20 = 0")
     const first = yield* verify(pair, { sample: size, seed: 5 })
     const again = yield* verify(pair, { sample: size, seed: 5 })
     assert.deepStrictEqual(again, first)
@@ -595,15 +583,11 @@ suite("verify --sample", warehouse, (test) => {
 
   test("reports rows that are missing, wrongly deleted or gone at the source", function* () {
     const pair = yield* equalPair(gaugesUpTo(20))
-    yield* execute(`delete from erp.gauges where _company_id = $1 and id = 4`, [pair.companyId])
-    yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 6`, [
-      pair.companyId
-    ])
+    yield* remove(pair, "id = 4")
+    yield* alter(pair, softDeleted, "id = 6")
     pair.source.records.delete("8")
     pair.source.records.delete("9")
-    yield* execute(`update erp.gauges set "_deleted_at" = tributary.now() where _company_id = $1 and id = 9`, [
-      pair.companyId
-    ])
+    yield* alter(pair, softDeleted, "id = 9")
     const seen = new Set<string>()
     for (let seed = 1; seed <= 20; seed++) {
       for (const one of briefly(yield* verify(pair, { sample: 20, seed }))) seen.add(one)
@@ -619,12 +603,12 @@ suite("verify --sample", warehouse, (test) => {
     assert.isAtMost(equal.requests, 5)
     assert.isTrue(pair.source.requests.every((request) => request.startsWith("labels?gaugeid=")))
     // A sibling that was never landed is found with its neighbours, and so is one that is gone at the source.
-    yield* execute(`delete from erp.labels where _company_id = $1 and id % 3 = 0`, [pair.companyId])
+    yield* remove(pair, "id % 3 = 0")
     const missing = yield* verify(pair, { sample: 5, seed: 3 })
     assert.isAbove(missing.missing, 0)
     assert.strictEqual(missing.missing, missing.findings.length)
     // A row with a wrong filter value is in no group at the source. Only the full list shows its place.
-    yield* execute(`update erp.labels set gaugeid = 77 where _company_id = $1 and id = 1`, [pair.companyId])
+    yield* alter(pair, "gaugeid = 77", "id = 1")
     const moved = yield* verify(pair, { sample: 60, seed: 3 })
     assert.include(briefly(moved), "1 different gaugeid")
   })
