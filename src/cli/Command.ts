@@ -19,7 +19,7 @@ import * as Remedy from "../postgres/Remedy.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
-import { describe, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
+import { describe, exists, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>
@@ -119,19 +119,45 @@ export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Eff
     )
   )
 
-/**
- * Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. The settings have the
- * companies of the warehouse too.
- */
-export const onWarehouse = <A, E extends Failure, R>(
-  flags: { readonly config: Option.Option<string>; readonly demo?: boolean },
-  body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
+const noWarehouse = (demo: boolean) =>
+  new CommandFailed({
+    code: exitCode.configuration,
+    message: demo
+      ? "the demo has no warehouse yet: tributary demo makes it"
+      : "there is no warehouse here yet: tributary init prepares one, and tributary sync fills it; to try it: tributary demo"
+  })
+
+type WarehouseFlags = { readonly config: Option.Option<string>; readonly demo?: boolean }
+
+const run = <A, E extends Failure, R>(
+  { config: file, demo = false }: WarehouseFlags,
+  body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>,
+  check: (location: ReturnType<typeof locationOf>) => Effect.Effect<void, CommandFailed | FileProblem>
 ) =>
   reported(
-    Effect.flatMap(configuration(flags.config), (settings) =>
-      provide(
-        Effect.flatMap(flags.demo === true ? Effect.succeed(settings) : StoredCompanies.extend(settings), body),
-        locationOf(settings, flags.demo === true)
-      )
-    )
+    Effect.gen(function* () {
+      const settings = yield* configuration(file)
+      const location = locationOf(settings, demo)
+      yield* check(location)
+      const extended = demo ? Effect.succeed(settings) : StoredCompanies.extend(settings)
+      return yield* provide(Effect.flatMap(extended, body), location)
+    })
   )
+
+/**
+ * Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. The settings have the
+ * companies of the warehouse too. Where there is no warehouse, that is the failure, and none is made.
+ */
+export const onWarehouse = <A, E extends Failure, R>(
+  flags: WarehouseFlags,
+  body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
+) =>
+  run(flags, body, (location) =>
+    Effect.flatMap(exists(location), (found) => (found ? Effect.void : noWarehouse(flags.demo === true)))
+  )
+
+/** {@link onWarehouse}, for commands that make the warehouse where there is none. */
+export const onWarehouseOrNew = <A, E extends Failure, R>(
+  flags: WarehouseFlags,
+  body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
+) => run(flags, body, () => Effect.void)

@@ -68,6 +68,11 @@ const commands = {
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
     () => import("./query.ts")
   ),
+  psql: lazy("Open psql on the warehouse, as a login that may only read", () => import("./psql.ts")),
+  postgres: lazy(
+    "Keep the embedded Postgres running for other programs, stop it, and show its state",
+    () => import("./postgres.ts")
+  ),
   mcp: lazy(
     "Answer an assistant's questions about the warehouse over the Model Context Protocol; it never writes",
     () => import("./mcp.ts")

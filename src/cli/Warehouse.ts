@@ -22,28 +22,27 @@ export const sharedLayer = Layer.merge(Budgets.layerPostgres, PageSizeStore.laye
 
 /** The settings of a warehouse: its server, its reader and the connections of a process. */
 type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
-  Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
+  Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax" | "embeddedPort">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
+/** The folder of the embedded server. */
+export const embeddedRoot = ({ dataDirectory }: Pick<Configuration, "dataDirectory">): string =>
+  join(dataDirectory, "postgres")
+
 /** Whether there is a warehouse, or a server that may have one. */
-export const exists = ({
-  databaseUrl,
-  dataDirectory
-}: WarehouseLocation): Effect.Effect<boolean, ReadFile.FileProblem> => {
-  const root = join(dataDirectory, "postgres")
-  return databaseUrl !== null ? Effect.succeed(true) : ReadFile.attempt(root, () => ReadFile.exists(root))
+export const exists = (location: WarehouseLocation): Effect.Effect<boolean, ReadFile.FileProblem> => {
+  const root = embeddedRoot(location)
+  return location.databaseUrl !== null ? Effect.succeed(true) : ReadFile.attempt(root, () => ReadFile.exists(root))
 }
 
 /** The server; nothing is migrated. */
-export const databaseLayer = ({
-  connectionsMax = null,
-  databaseUrl,
-  dataDirectory
-}: WarehouseLocation): Layer.Layer<Database, WarehouseError> =>
-  databaseUrl === null
-    ? Database.layerEmbedded({ root: join(dataDirectory, "postgres"), connectionsMax })
+export const databaseLayer = (location: WarehouseLocation): Layer.Layer<Database, WarehouseError> => {
+  const { connectionsMax = null, databaseUrl, embeddedPort: port } = location
+  return databaseUrl === null
+    ? Database.layerEmbedded({ root: embeddedRoot(location), port, connectionsMax })
     : Database.layerUrl(databaseUrl, { connectionsMax })
+}
 
 /**
  * Connects and migrates. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
@@ -70,7 +69,12 @@ export const describe = (error: WarehouseError | ReadFile.FileProblem): string =
 /** The place of a warehouse with or without `--demo`. */
 export const locationOf = (configuration: Configuration, demo: boolean): WarehouseLocation =>
   demo
-    ? { databaseUrl: null, dataDirectory: demoDirectory(configuration), datasets: configuration.datasets }
+    ? {
+        databaseUrl: null,
+        dataDirectory: demoDirectory(configuration),
+        datasets: configuration.datasets,
+        embeddedPort: configuration.embeddedPort
+      }
     : configuration
 
 export const provide = <A, E, R>(effect: Effect.Effect<A, E, R>, configuration: WarehouseLocation) =>

@@ -3,16 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { explain, findHistory, listHistories } from "../verify/Explain.ts"
 import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
-import { config, configuration, demoWarehouse, json, reported, textFlag, withExamples } from "./Command.ts"
+import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 /** Characters of a value that are shown. */
 const shownMax = 80
@@ -120,26 +118,20 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const explanations = yield* reported(
-      Effect.gen(function* () {
-        const file = yield* configuration(flags.config)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const settings = flags.demo ? file : yield* StoredCompanies.extend(file)
-            const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
-            const resource = yield* findHistory(settings.datasets, flags.resource)
-            if (resource === null) {
-              const names = yield* listHistories(settings.datasets)
-              return yield* usageError(
-                `the warehouse has no history of "${flags.resource}"` +
-                  (names.length === 0 ? "; nothing has been synced yet" : `; it has ${names.join(", ")}`)
-              )
-            }
-            return yield* explain(settings.datasets, resource, flags.id, company)
-          }),
-          Warehouse.locationOf(file, flags.demo)
-        )
-      }).pipe(Effect.scoped)
+    const explanations = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
+        const resource = yield* findHistory(settings.datasets, flags.resource)
+        if (resource === null) {
+          const names = yield* listHistories(settings.datasets)
+          return yield* usageError(
+            `the warehouse has no history of "${flags.resource}"` +
+              (names.length === 0 ? "; nothing has been synced yet" : `; it has ${names.join(", ")}`)
+          )
+        }
+        return yield* explain(settings.datasets, resource, flags.id, company)
+      }, Effect.scoped)
     )
     yield* Output.printResult(flags.json, { explanations }, () =>
       explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation)])

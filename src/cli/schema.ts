@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { config, json, onWarehouse, repeatedFlag, withExamples } from "./Command.ts"
+import { config, json, onWarehouseOrNew, repeatedFlag, withExamples } from "./Command.ts"
 import { endWith, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
@@ -17,7 +17,7 @@ const planCommand = Command.make(
   "plan",
   { config, json },
   Effect.fn(function* (flags) {
-    const report = yield* onWarehouse(flags, plan)
+    const report = yield* onWarehouseOrNew(flags, plan)
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, true)
     if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
   })
@@ -47,7 +47,7 @@ const applyCommand = Command.make(
   },
   Effect.fn(function* (flags) {
     const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
-    const report = yield* onWarehouse(flags, (settings) => apply(settings, options))
+    const report = yield* onWarehouseOrNew(flags, (settings) => apply(settings, options))
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, false)
     if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
     if (report.refusedViews.length > 0) yield* endWith(exitCode.incomplete)

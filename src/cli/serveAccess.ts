@@ -10,7 +10,7 @@ import * as AccessTokens from "../dashboard/AccessTokens.ts"
 import * as SessionCookies from "../dashboard/SessionCookies.ts"
 import * as Sessions from "../dashboard/Sessions.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { config, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
+import { config, json, onWarehouse, onWarehouseOrNew, textFlag, withExamples } from "./Command.ts"
 import { operator, refuse } from "./company/Editing.ts"
 import * as Output from "./Output.ts"
 
@@ -63,7 +63,7 @@ const add = Command.make(
     if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(name)) {
       return yield* refuse(`${name} is no name of a token: lower case letters, digits, - and _, at most 63`)
     }
-    const result = yield* onWarehouse(
+    const result = yield* onWarehouseOrNew(
       flags,
       Effect.fnUntraced(function* () {
         const token = yield* AccessTokens.add(name, yield* operator)

@@ -4,9 +4,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
+import * as EmbeddedPostgres from "../postgres/EmbeddedPostgres.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import * as Activity from "../status/Activity.ts"
 import { detailedMax } from "../status/CompanyStates.ts"
@@ -18,7 +20,9 @@ import * as Webhooks from "../status/Webhooks.ts"
 import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
+import * as Connection from "./Connection.ts"
 import * as Output from "./Output.ts"
+import { embeddedRoot, locationOf } from "./Warehouse.ts"
 import { damagedTables } from "./schema/SchemaChanges.ts"
 import { fleetLines, readFleet } from "./status/Fleet.ts"
 import { reportLines } from "./status/Format.ts"
@@ -47,6 +51,26 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     damaged: readDamage(settings)
   })
 
+/** Prints the address alone, so that another program can take it. */
+const printConnection = Effect.fnUntraced(function* (flags: {
+  readonly config: Option.Option<string>
+  readonly demo: boolean
+  readonly json: boolean
+  readonly owner: boolean
+}) {
+  const { url, isBrief } = yield* onWarehouse(flags, (settings) =>
+    Effect.gen(function* () {
+      const { databaseUrl, ...location } = locationOf(settings, flags.demo)
+      return {
+        url: Redacted.value(yield* Connection.urlFor({ ...settings, databaseUrl }, flags.owner)),
+        isBrief: databaseUrl === null && !(yield* EmbeddedPostgres.look(embeddedRoot(location))).stays
+      }
+    })
+  )
+  yield* Output.printResult(flags.json, { url }, () => [url])
+  if (isBrief) yield* Output.note("the server runs while a command does; to keep it running: tributary postgres start")
+})
+
 export const command = Command.make(
   "status",
   {
@@ -59,11 +83,14 @@ export const command = Command.make(
       Flag.withDescription("The worst companies in this state, as tributary serve counts them"),
       Flag.optional
     ),
+    connection: switchFlag("connection", "Print the address of the warehouse for other programs, with its password"),
+    owner: Connection.owner,
     config,
     demo: demoWarehouse,
     json
   },
   Effect.fn(function* (flags) {
+    if (flags.connection || flags.owner) return yield* printConnection(flags)
     yield* onWarehouse(
       flags,
       Effect.fnUntraced(function* (settings) {
@@ -100,6 +127,7 @@ export const command = Command.make(
     "tributary status": "A table of every resource, or of the worst companies",
     "tributary status --state late": "The companies that are late, the worst first",
     "tributary status --company north": "Every resource of a company",
+    "tributary status --connection": "The address for psql, DBeaver, Metabase and dbt, of a login that may only read",
     "tributary status --demo --json": "The demo's warehouse, for a machine"
   })
 )

@@ -43,6 +43,8 @@ export interface Configuration
   readonly databaseUrl: Redacted.Redacted | null
   /** DATABASE_READER_URL: the login for SQL that a person writes; null where it is not set. */
   readonly readerUrl: Redacted.Redacted | null
+  /** The port of the embedded Postgres. */
+  readonly embeddedPort: number
   /** Connections to Postgres that one process opens at most; null: a share of what the server allows. */
   readonly connectionsMax: number | null
   /** The data directory: the embedded Postgres and other local files. */
@@ -136,7 +138,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
-  const { connectionsMax, current, history, asOf } = settings.warehouse
+  const { connectionsMax, current, embeddedPort, history, asOf } = settings.warehouse
   const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
   return {
     ...checked,
@@ -152,6 +154,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     databaseUrl: redacted(databaseUrl, "DATABASE_URL"),
     readerUrl: databaseUrl === undefined ? null : redacted(variable("DATABASE_READER_URL"), "DATABASE_READER_URL"),
     connectionsMax,
+    embeddedPort,
     datasets: { current, history, asOf: asOf ?? `${current}_asof` },
     dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? dataDirectoryDefault),
     resources: Object.entries(settings.resources).map(([path, one]) => ({ path, ...one })),

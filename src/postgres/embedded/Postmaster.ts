@@ -167,7 +167,7 @@ export interface Postmaster {
   readonly status: string
 }
 
-const postmasterFile = (place: DataDirectory) => join(place.dataDir, "postmaster.pid")
+const postmasterFile = (place: Pick<DataDirectory, "dataDir">) => join(place.dataDir, "postmaster.pid")
 
 const readPostmaster = (path: string): Postmaster | undefined => {
   const lines = ReadFile.textIfPresent(path)?.split("\n")
@@ -182,11 +182,11 @@ const readPostmaster = (path: string): Postmaster | undefined => {
 }
 
 /** Whether this process is alive and serves this folder, and its id has not passed to another process. */
-export const isOurs = (place: DataDirectory, { pid, startedAtMs }: Postmaster): boolean =>
+export const isOurs = (place: Pick<DataDirectory, "dataDir">, { pid, startedAtMs }: Postmaster): boolean =>
   isServerOf(place.dataDir, pid, startedAtMs)
 
 /** The server of this folder, when it runs. Throws the error of the file system. */
-export const runningPostmaster = (place: DataDirectory): Postmaster | undefined => {
+export const runningPostmaster = (place: Pick<DataDirectory, "dataDir">): Postmaster | undefined => {
   const found = readPostmaster(postmasterFile(place))
   return found !== undefined && isOurs(place, found) ? found : undefined
 }
@@ -203,11 +203,15 @@ const removeStaleLock = (place: DataDirectory) => {
   rmSync(path, { force: true })
 }
 
-/** The preferred port, and the maximum wait while it is in use; after that any other port is used. */
+/** The preferred port, and the maximum wait while it is in use; after that the next free one is used. */
 export interface WantedPort {
   readonly port: number
   readonly waitMax: Duration.Duration
 }
+
+/** The ports that are tried after a port that is in use. */
+const nextPorts = (port: number): ReadonlyArray<number> =>
+  port === 0 ? [] : Array.from({ length: Math.min(20, 65_535 - port) }, (_, index) => port + 1 + index)
 
 export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, EmbeddedPostgresError> => {
   const probe = (wanted: number) =>
@@ -221,7 +225,7 @@ export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, E
     })
   return probe(port).pipe(
     Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(Duration.toMillis(waitMax) / pollMs) }),
-    Effect.catch(() => probe(0))
+    Effect.catch(() => Effect.firstSuccessOf([...nextPorts(port).map(probe), probe(0)]))
   )
 }
 

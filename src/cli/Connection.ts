@@ -1,0 +1,72 @@
+/**
+ * The address of the warehouse for other programs: a URL, and the environment of libpq.
+ *
+ * Promise: no password is an argument of a program, where other users of the machine could read it.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { Database } from "../postgres/Database.ts"
+import * as Reader from "../warehouse/Reader.ts"
+import { switchFlag } from "./Command.ts"
+
+export const owner = switchFlag(
+  "owner",
+  "As the owner of the tables, who may change them (default: the reader, who may not)"
+)
+
+/** The login of the reader, or of the owner. */
+const accessOf = (asOwner: boolean) =>
+  asOwner ? Effect.map(Database, ({ endpoint }): Reader.Access => ({ endpoint, options: [] })) : Reader.access
+
+/** The URL that names the server: its parameters, such as those of TLS, apply to every login. */
+const givenUrl = ({ databaseUrl, readerUrl }: Configuration, { endpoint }: Reader.Access): URL => {
+  const given = [readerUrl, databaseUrl].find(
+    (one) => one !== null && decodeURIComponent(new URL(Redacted.value(one)).username) === endpoint.user
+  )
+  const url = given ?? databaseUrl
+  return new URL(
+    url === null ? `postgres://${endpoint.host}:${endpoint.port}/${endpoint.database}` : Redacted.value(url)
+  )
+}
+
+/** The URL for other programs, with the password. */
+export const urlFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
+  const access = yield* accessOf(asOwner)
+  const url = givenUrl(settings, access)
+  url.username = encodeURIComponent(access.endpoint.user)
+  url.password = encodeURIComponent(Redacted.value(access.endpoint.password))
+  if (access.options.length > 0) url.searchParams.set("options", access.options.join(" "))
+  // Programs read %20, and not each of them reads +.
+  return Redacted.make(url.href.replaceAll("+", "%20"), { label: "the address of the warehouse" })
+})
+
+/** Parameters of a URL that libpq reads from an environment variable. */
+const variables: Readonly<Record<string, string>> = {
+  sslmode: "PGSSLMODE",
+  sslrootcert: "PGSSLROOTCERT",
+  sslcert: "PGSSLCERT",
+  sslkey: "PGSSLKEY",
+  sslnegotiation: "PGSSLNEGOTIATION"
+}
+
+/** The environment by which psql and other programs of libpq connect. */
+export const environmentFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
+  const access = yield* accessOf(asOwner)
+  const { endpoint } = access
+  const parameters = givenUrl(settings, access).searchParams
+  return {
+    PGHOST: endpoint.host,
+    PGPORT: String(endpoint.port),
+    PGUSER: endpoint.user,
+    PGPASSWORD: Redacted.value(endpoint.password),
+    PGDATABASE: endpoint.database,
+    PGOPTIONS: [endpoint.options ?? "", ...access.options].join(" ").trim(),
+    ...Object.fromEntries(
+      Object.entries(variables).flatMap(([name, variable]) => {
+        const value = parameters.get(name)
+        return value === null ? [] : [[variable, value]]
+      })
+    )
+  }
+})
