@@ -107,8 +107,8 @@ export const positionOf = ({ resume }: Pick<Change, "resume">): Position => pars
 export const tokenStatement = Statement.make({
   name: "look for a position of the change feed",
   params: ["int8"],
-  columns: { token: "text?", isGiven: "bool", isRemoved: "bool" },
-  text: `select to_hex(b.token) as token, $1 <= f.last_position as "isGiven", $1 > 0 and $1 < f.removed_through as "isRemoved"
+  columns: { token: "text?", newest: "int8", isRemoved: "bool" },
+  text: `select to_hex(b.token) as token, f.last_position as newest, $1 > 0 and $1 < f.removed_through as "isRemoved"
            from tributary.change_feed f left join lateral (
              select token from tributary.change_batches
               where last_position >= $1 and last_position - changes < $1 order by last_position limit 1) b on true`
@@ -124,7 +124,12 @@ export const confirm = Effect.fnUntraced(function* (
   if (found!.isRemoved) return yield* lost("later changes were removed with the history")
   // Without a batch, the change was removed with its company or with the history.
   const isOther = token !== null && found!.token !== null && found!.token !== token
-  if (!found!.isGiven || isOther) return yield* lost("the warehouse was restored")
+  const { newest } = found!
+  // A person may type any number. A position with a token is one that this warehouse has returned.
+  if (number > newest && token === null) {
+    return yield* lost(`it is after the newest one, ${newest.toLocaleString("en-US")}`)
+  }
+  if (number > newest || isOther) return yield* lost("the warehouse was restored")
 })
 
 /** Which changes are read. */

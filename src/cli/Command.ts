@@ -119,13 +119,16 @@ export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Eff
     )
   )
 
-const noWarehouse = (demo: boolean) =>
-  new CommandFailed({
+/** Fails where there is no warehouse. */
+export const requireWarehouse = Effect.fnUntraced(function* (location: ReturnType<typeof locationOf>, demo = false) {
+  if (yield* exists(location)) return
+  return yield* new CommandFailed({
     code: exitCode.configuration,
     message: demo
       ? "the demo has no warehouse yet: tributary demo makes it"
       : "there is no warehouse here yet: tributary init prepares one, and tributary sync fills it; to try it: tributary demo"
   })
+})
 
 type WarehouseFlags = { readonly config: Option.Option<string>; readonly demo?: boolean }
 
@@ -151,10 +154,7 @@ const run = <A, E extends Failure, R>(
 export const onWarehouse = <A, E extends Failure, R>(
   flags: WarehouseFlags,
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
-) =>
-  run(flags, body, (location) =>
-    Effect.flatMap(exists(location), (found) => (found ? Effect.void : noWarehouse(flags.demo === true)))
-  )
+) => run(flags, body, (location) => requireWarehouse(location, flags.demo))
 
 /** {@link onWarehouse}, for commands that make the warehouse where there is none. */
 export const onWarehouseOrNew = <A, E extends Failure, R>(

@@ -146,7 +146,7 @@ export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>)
   return root.pipe(Command.withSubcommands(loaded))
 })
 
-/** Runs a command line. Requested help goes to standard output, help after a usage error to standard error. */
+/** Runs a command line. Requested help goes to standard output; a usage error is a line on standard error. */
 export const run = (version: string, args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const printed: Array<string> = []
@@ -163,12 +163,19 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
       Effect.provideService(Version, version),
       Effect.result
     )
-    const mistakes =
+    const help =
       result._tag === "Failure" && CliError.isCliError(result.failure) && result.failure._tag === "ShowHelp"
-        ? result.failure.errors
-        : []
-    for (const text of printed) yield* mistakes.length > 0 ? Output.note(text) : Output.print(text)
-    for (const mistake of mistakes) yield* Output.note(`tributary: ${mistake.message}`, "Error")
+        ? result.failure
+        : null
+    const mistakes = help?.errors ?? []
+    // Forty lines of help would hide the one that tells the mistake.
+    if (mistakes.length === 0) for (const text of printed) yield* Output.print(text)
+    for (const mistake of mistakes) {
+      yield* Output.note(`tributary: ${mistake.message.trim().replaceAll(/\n\s*/g, " ")}`, "Error")
+    }
+    if (help !== null && mistakes.length > 0) {
+      yield* Output.note(`  see ${help.commandPath.join(" ")} --help`, "Error")
+    }
     if (result._tag === "Success") return
     const error = result.failure
     if (!CliError.isCliError(error)) return yield* error

@@ -2,13 +2,14 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
+import { didYouMean } from "../catalogue/Nearest.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
-import { configuration } from "./Command.ts"
+import { configuration, requireWarehouse } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -18,12 +19,16 @@ interface TargetOptions {
   readonly companies: ReadonlyArray<string>
   readonly resources?: ReadonlyArray<string>
   readonly acceptNewSource?: boolean
+  /** Whether no warehouse is made where there is none. */
+  readonly isReading?: boolean
 }
 
 const unknownResources = ({ resources }: Pick<Catalogue, "resources">, paths: ReadonlyArray<string>) =>
   new ConfigurationError({
     problems: paths.map(
-      (path) => `there is no resource "${path}"; the catalogue has ${[...resources.keys()].sort().join(", ")}`
+      (path) =>
+        `there is no resource "${path}"; ` +
+        (didYouMean(path, resources.keys()) ?? `the catalogue has ${[...resources.keys()].sort().join(", ")}`)
     )
   })
 
@@ -149,6 +154,7 @@ export const onTargets = Effect.fnUntraced(function* <A, E, R>(
   body: (settings: Configuration.Configuration, companies: ReadonlyArray<SyncCompany>) => Effect.Effect<A, E, R>
 ) {
   const file = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+  if (options.isReading === true) yield* requireWarehouse(file)
   yield* check(file, options, yield* mayHaveCompanies(file))
   return yield* StoredCompanies.extend(file).pipe(
     Effect.flatMap((settings) => Effect.flatMap(connect(settings, options), (companies) => body(settings, companies))),

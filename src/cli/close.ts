@@ -372,7 +372,9 @@ export const command = Command.make(
     }
     if (flags.compare) return yield* compare(flags)
     const results = yield* reported(
-      onTargets(flags, { companies: flags.company }, (settings, targets) => close(flags, settings, targets))
+      onTargets(flags, { companies: flags.company, isReading: true }, (settings, targets) =>
+        close(flags, settings, targets)
+      )
     )
     const closed = results.flatMap((one) => ("document" in one ? one : []))
     const failed = results.flatMap((one) => ("error" in one ? one : []))

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import { didYouMean } from "../catalogue/Nearest.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { explain, findHistory, listHistories } from "../verify/Explain.ts"
@@ -127,7 +128,9 @@ export const command = Command.make(
           const names = yield* listHistories(settings.datasets)
           return yield* usageError(
             `the warehouse has no history of "${flags.resource}"` +
-              (names.length === 0 ? "; nothing has been synced yet" : `; it has ${names.join(", ")}`)
+              (names.length === 0
+                ? "; nothing has been synced yet"
+                : `; ${didYouMean(flags.resource, names) ?? `it has ${names.join(", ")}`}`)
           )
         }
         return yield* explain(settings.datasets, resource, flags.id, company)

@@ -333,7 +333,7 @@ export const command = Command.make(
         const say = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
         return yield* onTargets(
           flags,
-          { companies: flags.company, resources: [...flags.resources, ...flags.resource] },
+          { companies: flags.company, resources: [...flags.resources, ...flags.resource], isReading: true },
           (settings, companies) => run(settings, options, companies, say)
         )
       })

@@ -8,6 +8,7 @@ import { resolve } from "node:path"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { didYouMean } from "../catalogue/Nearest.ts"
 import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { EngineSettings } from "../sync/EngineSettings.ts"
@@ -111,7 +112,7 @@ export const chooseCompanies = (
   const listed = configured.slice(0, namesMax).join(", ") + (further > 0 ? ` and ${further} more` : "")
   const problems = names
     .filter((name) => !configured.includes(name))
-    .map((name) => `there is no company "${name}"; configured: ${listed}`)
+    .map((name) => `there is no company "${name}"; ${didYouMean(name, configured) ?? `configured: ${listed}`}`)
   return problems.length > 0
     ? Effect.fail(new ConfigurationError({ problems }))
     : Effect.succeed(companies.filter(({ name }) => names.length === 0 || names.includes(name)))

@@ -15,7 +15,7 @@ import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Address from "./Address.ts"
 import { type CompanyDraft, describeProblems, loadDraft, makeDraft } from "./Draft.ts"
-import { askSecret, failUnanswered, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
+import { askSecret, askText, failUnanswered, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
 
 export interface Company extends CompanyDraft {
   readonly identity: Identity
@@ -46,43 +46,47 @@ const readUrl = Effect.fnUntraced(function* (context: InitContext, previous: str
     return address.url
   }
   if (!isInteractive) return yield* failUnanswered("give the address of the service: --url or SERVICE_API_URL")
-  const typed = yield* Prompt.String({
-    message: "Address of the service:",
-    default: previous ?? context.variable("SERVICE_API_URL") ?? "",
-    validate: (value) => {
+  const typed = yield* askText(
+    "Address of the service",
+    previous ?? context.variable("SERVICE_API_URL") ?? "",
+    (value) => {
       const address = Address.read(value)
-      return typeof address === "string" ? Effect.fail(address) : Effect.succeed(value)
+      return typeof address === "string" ? { problem: address } : { value }
     }
-  })
+  )
   const address = Address.read(typed)
   if (typeof address === "string") return yield* failWith(exitCode.usage, address)
   if (address.changes.length > 0) yield* say(context, `  ${address.url} (${address.changes.join("; ")})`)
   return address.url
 })
 
+/** Whether a text is more likely a pasted token than a name that a person gives. */
+const isLikeToken = (text: string): boolean => text.length >= 20 && /\d/.test(text) && /[A-Za-z]/.test(text)
+
 /** The name of the company at this place of the command line. */
 const readName = Effect.fnUntraced(function* (context: InitContext, index: number, others: ReadonlyArray<string>) {
   const problemOf = (name: string): string | null =>
-    !/^[A-Za-z0-9_-]{1,64}$/.test(name)
-      ? "letters, digits, _ and - (at most 64)"
-      : others.includes(name)
-        ? `there is a company ${name} already`
-        : null
+    isLikeToken(name)
+      ? "this looks like a token, which is prompted for next: give a short name, such as main"
+      : !/^[A-Za-z0-9_-]{1,64}$/.test(name)
+        ? "letters, digits, _ and - (at most 64)"
+        : others.includes(name)
+          ? `there is a company ${name} already`
+          : null
   const { companies, isInteractive } = context.options
   const flag = companies[index]
   if (flag === undefined && isInteractive) {
-    return yield* Prompt.String({
-      message: "Name of the company in output:",
-      default: index === 0 ? "main" : "",
-      validate: (value) => {
-        const problem = problemOf(value.trim())
-        return problem === null ? Effect.succeed(value.trim()) : Effect.fail(problem)
-      }
+    return yield* askText("Name of the company in output", index === 0 ? "main" : "", (name) => {
+      const problem = problemOf(name)
+      return problem === null ? { value: name } : { problem }
     })
   }
   const name = flag ?? "main"
   const problem = problemOf(name)
-  return problem === null ? name : yield* failWith(exitCode.usage, `--company ${name}: ${problem}`)
+  // A token is not repeated in a message.
+  return problem === null
+    ? name
+    : yield* failWith(exitCode.usage, `--company${isLikeToken(name) ? "" : ` ${name}`}: ${problem}`)
 })
 
 /** A variable for the company's token that no other company uses: `north-2` has `NORTH_2_TOKEN`. */

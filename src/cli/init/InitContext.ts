@@ -67,6 +67,25 @@ export const answerOf = <A>(
 ): Effect.Effect<A, Terminal.QuitError, Prompt.Environment> =>
   flag !== null ? Effect.succeed(flag) : options.isInteractive ? prompt : Effect.succeed(otherwise)
 
+/**
+ * A text typed at the terminal; an empty one is the default, which the message shows. `read` returns the text to use, or
+ * what is wrong with it.
+ */
+export const askText = (
+  message: string,
+  otherwise: string,
+  read: (text: string) => { readonly value: string } | { readonly problem: string }
+) =>
+  // The prompt's own default is text that the person would add to.
+  Prompt.String({
+    message: otherwise === "" ? `${message}:` : `${message} (Enter for ${otherwise}):`,
+    validate: (typed) => {
+      const text = typed.trim()
+      const answer = read(text === "" ? otherwise : text)
+      return "problem" in answer ? Effect.fail(answer.problem) : Effect.succeed(answer.value)
+    }
+  })
+
 /** A secret typed at the terminal, without an echo. `problemOf` returns null for a valid one. */
 export const askSecret = (message: string, label: string, problemOf: (text: string) => string | null) =>
   Effect.map(
