@@ -48,7 +48,10 @@ const start = Command.make(
     )
     yield* print(given.json, state)
   })
-).pipe(Command.withDescription("Start it, and keep it running until it is stopped, also when no command runs"))
+).pipe(
+  Command.withDescription("Start it, and keep it running until it is stopped, also when no command runs"),
+  withExamples({ "tributary postgres start": "Keep it running, for psql and BI tools" })
+)
 
 const stop = Command.make(
   "stop",
@@ -63,7 +66,10 @@ const stop = Command.make(
     )
     yield* print(given.json, state)
   })
-).pipe(Command.withDescription("Stop it; while commands use it, the last of them stops it"))
+).pipe(
+  Command.withDescription("Stop it; while commands use it, the last of them stops it"),
+  withExamples({ "tributary postgres stop": "Stop it, now or with the last command that uses it" })
+)
 
 const status = Command.make(
   "status",
@@ -78,13 +84,9 @@ const status = Command.make(
     )
     yield* print(given.json, state)
   })
-).pipe(Command.withDescription("Show whether it runs, and where; creates and starts nothing"))
-
-export const command = Command.make("postgres").pipe(
-  Command.withSubcommands([start, stop, status]),
-  withExamples({
-    "tributary postgres start": "Keep it running, for psql and BI tools",
-    "tributary postgres status": "Its port",
-    "tributary postgres stop": "Stop it"
-  })
+).pipe(
+  Command.withDescription("Show whether it runs, and where; creates and starts nothing"),
+  withExamples({ "tributary postgres status": "Its port" })
 )
+
+export const command = Command.make("postgres").pipe(Command.withSubcommands([start, stop, status]))

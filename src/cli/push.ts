@@ -7,12 +7,14 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
+import * as Struct from "effect/Struct"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Csv from "../outbox/input/Csv.ts"
 import { type Input, openInput } from "../outbox/input/Input.ts"
 import type { InputError, InputRecord } from "../outbox/input/InputRecord.ts"
 import * as QueryInput from "../outbox/input/QueryInput.ts"
@@ -59,15 +61,22 @@ const readInput = <A, R>(
   )
 }
 
-/** The input that `--from` and `--format` name. */
-const inputOf = (text: string, format: Option.Option<"ndjson" | "csv" | "tsv" | "sql">) => {
+/** The input that `--from`, `--format` and `--delimiter` name. */
+const inputOf = (
+  text: string,
+  format: Option.Option<"ndjson" | "csv" | "tsv" | "sql">,
+  delimiter: Option.Option<keyof typeof Csv.delimiters>
+) => {
   const named = Option.getOrNull(format)
   if (named === "sql") {
     return Effect.succeed<Input>({ _tag: "Query", source: text.trim(), records: QueryInput.read(text) })
   }
   return openInput(text, {
     format: named === "tsv" ? "csv" : named,
-    delimiter: named === "tsv" ? "\t" : null,
+    delimiter: Option.match(delimiter, {
+      onNone: () => (named === "tsv" ? "\t" : null),
+      onSome: (name) => Csv.delimiters[name]
+    }),
     stdin: () => process.stdin
   })
 }
@@ -131,6 +140,10 @@ export const command = Command.make(
       Flag.withDescription("The format of the records (default: by the name of the file; ndjson for -)"),
       Flag.optional
     ),
+    delimiter: Flag.Literals("delimiter", Struct.keys(Csv.delimiters)).pipe(
+      Flag.withDescription("What separates the cells of a CSV file (default: comma, or that of a first line sep=;)"),
+      Flag.optional
+    ),
     update: switchFlag("update", "Change existing records, named by id or externalid, instead of creating records"),
     cancel: switchFlag("cancel", "Cancel records, named by id or externalid"),
     externalidFrom: textFlag(
@@ -155,7 +168,7 @@ export const command = Command.make(
         const file = yield* configuration(flags.config)
         const resource = yield* resourceOf(file, flags.resource)
         const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
-        const input = yield* readInput(() => inputOf(flags.from, flags.format), flags.json)
+        const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
         if (flags.rehearse && !flags.dryRun && flags.from === "-")

@@ -35,6 +35,22 @@ describe("the CSV parser", () => {
     assert.deepStrictEqual(await brief(""), [])
   })
 
+  it("takes the delimiter of a first line sep=, and names the one that a header has", async () => {
+    for (const size of [1, 3, 1000]) {
+      assert.deepStrictEqual(await brief("\uFEFFsep=;\r\na;b\r\n1;2,5\r\n", ",", size), [
+        [2, "#a", "#b"],
+        [3, "1", "2,5"]
+      ])
+      assert.deepStrictEqual(await brief("a;b\n1;2\n3;4", ",", size), [
+        [1, 'is separated by ";": give --delimiter semicolon']
+      ])
+      assert.deepStrictEqual(await brief("sep=x\n1", ",", size), [
+        [1, "#sep=x"],
+        [2, "1"]
+      ])
+    }
+  })
+
   it("continues after a row with a wrong number of cells", async () => {
     assert.deepStrictEqual(await brief("a,b\n1\n1,2,3\n1,2"), [
       [1, "#a", "#b"],

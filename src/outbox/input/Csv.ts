@@ -2,7 +2,8 @@
  * Records from a CSV file with a header.
  *
  * Promise: a record has the line of the file on which it begins, also when cells before it contain line breaks. A row
- * with too few or too many cells is invalid by itself. At a wrong quote, reading ends with an invalid row.
+ * with too few or too many cells is invalid by itself. At a wrong quote, reading ends with an invalid row. A first line
+ * such as `sep=;`, which spreadsheets write, sets the delimiter. A header of one name with another delimiter is invalid.
  * UTF-8, with or without a byte order mark. Memory does not grow with the file.
  */
 import { isUtf8 } from "node:buffer"
@@ -10,7 +11,36 @@ import { CsvError, type InfoRecord, parse } from "csv-parse"
 import type { InputRecord } from "./InputRecord.ts"
 import { recordBytesMax } from "./InputRecord.ts"
 
-export type Delimiter = "," | ";" | "\t"
+/** The delimiters by their names. */
+export const delimiters = { comma: ",", semicolon: ";", tab: "\t" } as const
+export type Delimiter = (typeof delimiters)[keyof typeof delimiters]
+
+/** The first line of a file by which a spreadsheet names the delimiter. */
+const separatorLine = /^(?:\uFEFF)?sep=([,;\t])\r?\n/
+/** Bytes of the longest such line. */
+const separatorBytesMax = 10
+
+/** The bytes from the beginning on, with at least so many in the first chunk. */
+const withStart = async function* (bytes: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
+  let start: Uint8Array | null = new Uint8Array()
+  for await (const chunk of bytes) {
+    if (start === null) yield chunk
+    else {
+      start = Buffer.concat([start, chunk])
+      if (start.length < size) continue
+      yield start
+      start = null
+    }
+  }
+  if (start !== null && start.length > 0) yield start
+}
+
+/** What is wrong with a header that the delimiter does not separate; null where nothing is. */
+const undividedHeader = (names: ReadonlyArray<string>): string | null => {
+  if (names.length !== 1) return null
+  const other = Object.entries(delimiters).find(([, delimiter]) => names[0]!.includes(delimiter))
+  return other === undefined ? null : `is separated by ${JSON.stringify(other[1])}: give --delimiter ${other[0]}`
+}
 
 const describeError = (error: unknown): string => {
   if (!(error instanceof CsvError)) throw error
@@ -53,6 +83,7 @@ export const read = async function* (
 ): AsyncGenerator<ReadonlyArray<InputRecord>> {
   let piece: Array<InputRecord> = []
   let names: ReadonlyArray<string> | null = null
+  let isUndivided = false
   /** Positions of the line breaks after the last record, and the number of those before them. */
   let breaks: Array<number> = []
   let passed = 0
@@ -66,8 +97,14 @@ export const read = async function* (
     const line = 1 + passed - (endsWithBreak ? 1 : 0) - breaksIn(cells)
     if (names === null) {
       names = cells.map((name) => name.trim())
-      piece.push({ _tag: "Header", line, names })
-    } else if (cells.length === names.length) piece.push({ _tag: "Cells", line, cells })
+      const undivided = undividedHeader(names)
+      if (undivided === null) piece.push({ _tag: "Header", line, names })
+      else {
+        piece.push({ _tag: "Unreadable", line, message: undivided })
+        isUndivided = true
+      }
+    } else if (isUndivided) return null
+    else if (cells.length === names.length) piece.push({ _tag: "Cells", line, cells })
     else {
       const message = `has ${cells.length} cells where the header names ${names.length} columns`
       piece.push({ _tag: "Unreadable", line, message })
@@ -75,9 +112,13 @@ export const read = async function* (
     return null
   }
 
+  const chunks = withStart(bytes, separatorBytesMax)
+  const start = await chunks.next()
+  const separator = separatorLine.exec(Buffer.from(start.value ?? []).toString("utf8", 0, separatorBytesMax))
   const parser = parse({
     bom: true,
-    delimiter,
+    delimiter: separator?.[1] ?? delimiter,
+    from_line: separator === null ? 1 : 2,
     record_delimiter: ["\r\n", "\n"],
     skip_empty_lines: true,
     relax_column_count: true,
@@ -109,8 +150,8 @@ export const read = async function* (
 
   let rest = Buffer.alloc(0)
   try {
-    for await (const chunk of bytes) {
-      const buffer = Buffer.concat([rest, chunk])
+    for (let next = start; next.done !== true; next = await chunks.next()) {
+      const buffer = Buffer.concat([rest, next.value])
       const cut = buffer.length - incomplete(buffer)
       rest = buffer.subarray(cut)
       const whole = buffer.subarray(0, cut)
@@ -132,6 +173,7 @@ export const read = async function* (
     yield failure === null ? piece : notCsv()
   } finally {
     parser.destroy()
+    await chunks.return(undefined)
   }
 }
 
