@@ -13,10 +13,10 @@ import {
   sign as signBytes,
   verify as verifyBytes
 } from "node:crypto"
-import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Redacted from "effect/Redacted"
 import * as AtomicFile from "../files/AtomicFile.ts"
+import * as Folder from "../files/Folder.ts"
 import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
 import { CloseFailed } from "./CloseFailed.ts"
@@ -63,7 +63,7 @@ export const loadKey = (path: string): SigningKey => {
   try {
     if (!ReadFile.exists(path)) {
       const { privateKey } = generateKeyPairSync("ed25519")
-      mkdirSync(dirname(path), { recursive: true })
+      Folder.make(dirname(path))
       isNew = AtomicFile.create(path, privateKey.export({ type: "pkcs8", format: "pem" }), {
         mode: Mode.secretFile
       })

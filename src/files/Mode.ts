@@ -4,7 +4,8 @@
  * Promise: no other user of the machine reads records of the books or secrets. A file that is replaced gets no wider
  * permissions than it had.
  */
-import { chmodSync, mkdirSync, statSync } from "node:fs"
+import { chmodSync, statSync } from "node:fs"
+import * as Folder from "./Folder.ts"
 
 /** Files with records: exports, closes, refused rows. Their owner writes them, and their group reads them. */
 export const dataFile = 0o640
@@ -16,7 +17,7 @@ export const settingsFile = 0o644
 
 /** Creates a folder for files with records, and the folders above it, where they do not exist. */
 export const makeDataFolder = (path: string): void => {
-  mkdirSync(path, { recursive: true, mode: dataFolder })
+  Folder.make(path, dataFolder)
 }
 
 /** Takes the permissions beyond `mode` from a file that exists; a pipe or a device stays as it is. */

@@ -4,13 +4,14 @@
  * Promise: each file appears whole. Only its owner can read a file with secrets. A replaced configuration is kept, and a
  * foreign schema is not replaced.
  */
-import { copyFileSync, mkdirSync, statSync } from "node:fs"
+import { copyFileSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { jsonSchema } from "../../configuration/Settings.ts"
 import * as AtomicFile from "../../files/AtomicFile.ts"
+import * as Folder from "../../files/Folder.ts"
 import * as Mode from "../../files/Mode.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import * as Files from "./Files.ts"
@@ -56,7 +57,7 @@ export interface WrittenFiles {
 export const write = (file: string, text: string, environment: string): Effect.Effect<WrittenFiles, string> =>
   Effect.try({
     try: () => {
-      mkdirSync(dirname(file), { recursive: true })
+      Folder.make(dirname(file))
       const wasOpen = ReadFile.exists(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
       AtomicFile.replace(environmentFile, environment, { mode: Mode.secretFile })
       const schema = join(dirname(file), Files.schemaName)

@@ -1,10 +1,11 @@
 /** The command `schema dbt`: the warehouse as dbt sources. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import * as Folder from "../../files/Folder.ts"
 import * as Dbt from "../../warehouse/Dbt.ts"
 import { modelsDatasetDefault } from "../../warehouse/Model.ts"
 import { config, configuration, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
@@ -59,7 +60,7 @@ export const dbtCommand = Command.make(
     yield* reported(
       Effect.try({
         try: () => {
-          mkdirSync(folder, { recursive: true })
+          Folder.make(folder)
           for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
         },
         catch: (cause) =>

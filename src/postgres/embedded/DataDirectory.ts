@@ -13,7 +13,6 @@ import {
   cpSync,
   existsSync,
   linkSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -26,6 +25,7 @@ import {
 import { basename, dirname, join, relative, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as Folder from "../../files/Folder.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import { type EmbeddedPostgresError, errnoOf, fail, useDatabaseUrl } from "./Failure.ts"
 import { isAlive, nameOf } from "./Process.ts"
@@ -140,7 +140,7 @@ export const own = (path: string, identity: Identity | undefined) => {
  * private.
  */
 const makeRoot = (root: string, identity: Identity | undefined) => {
-  const first = mkdirSync(root, { recursive: true })
+  const first = Folder.make(root)
   if (first !== undefined && identity !== undefined) {
     const { uid, gid } = statSync(dirname(first))
     for (let at = dirname(root); at.length >= first.length; at = dirname(at)) {
@@ -195,7 +195,7 @@ const libraryPath = (native: string, root: string, identity: Identity | undefine
   const links = missingLinks(native)
   if (links.length === 0) return {}
   const folder = join(root, "lib")
-  mkdirSync(folder, { recursive: true, mode: 0o755 })
+  Folder.make(folder, 0o755)
   own(folder, identity)
   for (const { source, target } of links) makeLink(source, join(folder, basename(target)))
   return { LD_LIBRARY_PATH: [folder, join(native, "lib"), process.env["LD_LIBRARY_PATH"]].filter(Boolean).join(":") }
@@ -224,7 +224,7 @@ const reachable = (found: Binaries, identity: Identity | undefined): Binaries =>
 }
 
 const copyBinaries = (native: string, copy: string) => {
-  mkdirSync(copiesFolder, { recursive: true })
+  Folder.make(copiesFolder)
   const draft = mkdtempSync(join(copiesFolder, "draft-"))
   try {
     cpSync(native, join(draft, "native"), { recursive: true, verbatimSymlinks: true })
