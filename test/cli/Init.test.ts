@@ -234,7 +234,8 @@ describe("the prompts of tributary init", () => {
       const open = typed("http://hooks.example.com")
       const good = terminalOf([
         url,
-        [...Array.from({ length: 4 }, () => back), ...typed("north-x"), enter],
+        // A token in the place of the name is refused. No default is in the way of what is typed.
+        [...typed("pasted0123456789abcdef"), enter, key("u", { ctrl: true }), ...typed("north-x"), enter],
         [...typed("wrong-token-0123456789"), enter],
         [...typed(token), enter],
         [enter], // no other company
@@ -247,6 +248,7 @@ describe("the prompts of tributary init", () => {
       ])
       const done = yield* initialise(nothing, {}).pipe(at(good))
       assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
+      assert.include(good.shown(), "this looks like a token")
       assert.include(good.shown(), "is not https")
       for (const secret of [token, "wrong-token", "a long password"]) {
         assert.notInclude(good.shown(), secret)
