@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { Database } from "../postgres/Database.ts"
-import * as Reader from "../warehouse/Reader.ts"
+import { type Address, addressOfReader } from "../warehouse/ReaderAddress.ts"
 import { switchFlag } from "./Command.ts"
 
 export const owner = switchFlag(
@@ -16,11 +16,11 @@ export const owner = switchFlag(
 )
 
 /** The login of the reader, or of the owner. */
-const accessOf = (asOwner: boolean) =>
-  asOwner ? Effect.map(Database, ({ endpoint }): Reader.Access => ({ endpoint, options: [] })) : Reader.access
+const addressOf = (asOwner: boolean) =>
+  asOwner ? Effect.map(Database, ({ endpoint }): Address => ({ endpoint, options: [] })) : addressOfReader
 
 /** The URL that names the server: its parameters, such as those of TLS, apply to every login. */
-const givenUrl = ({ databaseUrl, readerUrl }: Configuration, { endpoint }: Reader.Access): URL => {
+const givenUrl = ({ databaseUrl, readerUrl }: Configuration, { endpoint }: Address): URL => {
   const given = [readerUrl, databaseUrl].find(
     (one) => one !== null && decodeURIComponent(new URL(Redacted.value(one)).username) === endpoint.user
   )
@@ -32,11 +32,11 @@ const givenUrl = ({ databaseUrl, readerUrl }: Configuration, { endpoint }: Reade
 
 /** The URL for other programs, with the password. */
 export const urlFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
-  const access = yield* accessOf(asOwner)
-  const url = givenUrl(settings, access)
-  url.username = encodeURIComponent(access.endpoint.user)
-  url.password = encodeURIComponent(Redacted.value(access.endpoint.password))
-  if (access.options.length > 0) url.searchParams.set("options", access.options.join(" "))
+  const address = yield* addressOf(asOwner)
+  const url = givenUrl(settings, address)
+  url.username = encodeURIComponent(address.endpoint.user)
+  url.password = encodeURIComponent(Redacted.value(address.endpoint.password))
+  if (address.options.length > 0) url.searchParams.set("options", address.options.join(" "))
   // Programs read %20, and not each of them reads +.
   return Redacted.make(url.href.replaceAll("+", "%20"), { label: "the address of the warehouse" })
 })
@@ -52,16 +52,16 @@ const variables: Readonly<Record<string, string>> = {
 
 /** The environment by which psql and other programs of libpq connect. */
 export const environmentFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
-  const access = yield* accessOf(asOwner)
-  const { endpoint } = access
-  const parameters = givenUrl(settings, access).searchParams
+  const address = yield* addressOf(asOwner)
+  const { endpoint } = address
+  const parameters = givenUrl(settings, address).searchParams
   return {
     PGHOST: endpoint.host,
     PGPORT: String(endpoint.port),
     PGUSER: endpoint.user,
     PGPASSWORD: Redacted.value(endpoint.password),
     PGDATABASE: endpoint.database,
-    PGOPTIONS: [endpoint.options ?? "", ...access.options].join(" ").trim(),
+    PGOPTIONS: [endpoint.options ?? "", ...address.options].join(" ").trim(),
     ...Object.fromEntries(
       Object.entries(variables).flatMap(([name, variable]) => {
         const value = parameters.get(name)

@@ -367,9 +367,7 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    if (Option.isSome(flags.verify)) {
-      return yield* verifyFile(flags, flags.verify.value)
-    }
+    if (Option.isSome(flags.verify)) return yield* verifyFile(flags, flags.verify.value)
     if (flags.compare) return yield* compare(flags)
     const results = yield* reported(
       onTargets(flags, { companies: flags.company, isReading: true }, (settings, targets) =>

@@ -23,7 +23,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
-import { connect as connectTo, type Endpoint, query, queryNamed, type Server } from "../postgres/Connection.ts"
+import { connect as connectTo, query, queryNamed, type Server } from "../postgres/Connection.ts"
 import { Database, poolLayer } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { parseUrl } from "../postgres/DatabaseUrl.ts"
@@ -61,7 +61,7 @@ export const statementTimeout = "60s"
 const idleTimeout = "10min"
 const lockTimeout = "5s"
 const connectionsMax = 20
-const role = Grants.roleNamesDefault.reader
+export const role = Grants.roleNamesDefault.reader
 const mark = "Made by tributary for its own read-only sessions."
 
 const makeReader =
@@ -131,14 +131,14 @@ export const settingsStatement = Statement.make({
 const refusal = (message: string) =>
   new DatabaseError({ operation: "read as the reader", code: undefined, message, isRetryable: false })
 
-const serverOf = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseError> =>
+export const serverOf = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseError> =>
   Effect.map(parseUrl(url, "DATABASE_READER_URL"), (endpoint) => ({
     endpoint,
     describe: "the reader's database",
     embedded: false
   }))
 
-const logIn = Effect.fnUntraced(function* (login: Login) {
+export const logIn = Effect.fnUntraced(function* (login: Login) {
   const database = yield* Database
   switch (login._tag) {
     case "Refused":
@@ -172,37 +172,6 @@ export const connectGranted = (login: Login) =>
         Effect.flatMap((client) => begin(login, client))
       )
     : connectAs(login)
-
-/** How another program logs in, and the settings of its sessions, as libpq's `options`. */
-export interface Access {
-  readonly endpoint: Endpoint
-  readonly options: ReadonlyArray<string>
-}
-
-/**
- * The login of the reader for another program, such as psql. Where this program makes the role, it exists afterwards with
- * all its rights. Where there is no reader, it is the owner, whose transactions are read-only unless it says otherwise.
- */
-export const access: Effect.Effect<Access, DatabaseError, Database> = Effect.gen(function* () {
-  const login = yield* loginOf
-  // It also creates the role, and refuses a login with other powers.
-  yield* logIn(login)
-  const database = yield* Database
-  switch (login._tag) {
-    case "Url":
-      return { endpoint: (yield* serverOf(login.url)).endpoint, options: [] }
-    case "Own":
-      return { endpoint: ownReader(database).endpoint, options: [] }
-    default:
-      return {
-        endpoint: database.endpoint,
-        options: [
-          "-c default_transaction_read_only=on",
-          ...(login._tag === "Role" ? [`-c role=${identifier(role)}`] : [])
-        ]
-      }
-  }
-}).pipe(Effect.scoped)
 
 const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
   const settings = {
@@ -316,7 +285,7 @@ const collided = (error: DatabaseError): boolean => ["42710", "23505", "XX000"].
 
 type DatabaseShape = Context.Service.Shape<typeof Database>
 
-const ownReader = ({ endpoint, embedded, describe }: Server): Server => {
+export const ownReader = ({ endpoint, embedded, describe }: Server): Server => {
   const password = createHmac("sha256", Redacted.value(endpoint.password))
     .update("tributary reader 1")
     .digest("base64url")
