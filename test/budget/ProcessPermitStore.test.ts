@@ -1,8 +1,6 @@
 /** The permits of a process without a warehouse, under a test clock. */
 import { assert, describe } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Clock, Duration, Effect } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
 import * as ProcessPermitStore from "../../src/budget/ProcessPermitStore.ts"

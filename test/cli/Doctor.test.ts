@@ -1,7 +1,6 @@
 /** The findings of `tributary doctor` and their exit code. `Doctor.long.test.ts` tests each finding on a real fault. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { about, check, codeOf, groupAlike, lines } from "../../src/cli/doctor/Finding.ts"
 import { test } from "../support/suite.ts"

@@ -1,8 +1,7 @@
 /** The help: every command has an example with its own flags and arguments, and is listed with its own description. */
 import { assert, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import * as Console from "effect/Console"
-import * as Effect from "effect/Effect"
+import { Console, Effect } from "effect"
 import * as Command from "effect/cli/Command"
 import { rootFor } from "../../src/cli/Program.ts"
 import { test } from "../support/suite.ts"

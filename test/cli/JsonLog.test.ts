@@ -1,10 +1,6 @@
 /** The JSON log: one object per line, without secrets. */
 import { assert, describe } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
-import * as Redacted from "effect/Redacted"
-import * as Tracer from "effect/Tracer"
+import { Cause, Effect, Logger, Redacted, Tracer } from "effect"
 import * as Output from "../../src/cli/Output.ts"
 import { test } from "../support/suite.ts"
 import { cellsOf } from "../support/rows.ts"

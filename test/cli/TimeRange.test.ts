@@ -1,8 +1,6 @@
 /** The time range of a backfill. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
+import { Effect, Option, Schema } from "effect"
 import { rangeOf, Time } from "../../src/cli/TimeRange.ts"
 import { test } from "../support/suite.ts"
 

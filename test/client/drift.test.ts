@@ -1,8 +1,6 @@
 /** Scans of the reference server while records move between pages. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import { Cause, Effect, Exit } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Paging from "../../connectors/service-v2/client/Paging.ts"
 import type { PageRequest } from "../../src/connector/Connector.ts"

@@ -1,8 +1,6 @@
 /** Failures of a source: their classification, retries and pauses. */
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Duration, Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape, WriteRequest } from "../../src/connector/Connector.ts"
 import type { Handling, SourceError, SourceReason } from "../../src/connector/SourceError.ts"

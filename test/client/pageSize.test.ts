@@ -1,8 +1,6 @@
 /** The page size that the client finds out, against every way in which a source may treat the parameter. */
 import { assert, describe } from "@effect/vitest"
-import type * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { type Duration, Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { PagingMode } from "../../connectors/service-v2/client/Paging.ts"

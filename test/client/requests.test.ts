@@ -1,8 +1,6 @@
 /** Requests for pages and records: parameters, response metadata and paging. */
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Duration, Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape, Page, PageRequest } from "../../src/connector/Connector.ts"
 import type { SourceReason } from "../../src/connector/SourceError.ts"

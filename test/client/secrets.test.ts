@@ -1,11 +1,7 @@
 /** The token: the requests that carry it, and its absence from every other text. */
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Redacted from "effect/Redacted"
+import { Cause, Duration, Effect, Exit, Redacted } from "effect"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, fails, refuses, type Step, token } from "./ScriptedHttp.ts"
 import { things } from "../support/tiny.ts"

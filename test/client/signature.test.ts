@@ -3,8 +3,7 @@
  * signatures, and this check is stricter.
  */
 import { createHmac } from "node:crypto"
-import * as Duration from "effect/Duration"
-import * as Redacted from "effect/Redacted"
+import { Duration, Redacted } from "effect"
 import fc from "fast-check"
 import { Stripe } from "stripe"
 import { assert, describe, it } from "vitest"

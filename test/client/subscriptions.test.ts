@@ -1,12 +1,7 @@
 /** Subscriptions against the reference server in its dialects, and against scripted failures. */
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Redacted from "effect/Redacted"
+import { Cause, Duration, Effect, Exit, Fiber, Redacted } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { Deliveries, type ServiceClient } from "../../connectors/service-v2/client/index.ts"
 import type { SourceError } from "../../src/connector/SourceError.ts"

@@ -1,9 +1,6 @@
 /** Filtered pages of a parent's children, and pages with the original text of their records. */
 import { assert, describe } from "@effect/vitest"
-import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import { Cause, Duration, Effect, Exit } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { PageRequest } from "../../src/connector/Connector.ts"
 import { things } from "../support/tiny.ts"

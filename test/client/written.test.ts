@@ -1,7 +1,6 @@
 /** Results of writes for each record: every form of a batch response, from scripts and from the reference server. */
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import * as fc from "fast-check"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { SourceRecord, WriteAnswer, WriteRequest } from "../../src/connector/Connector.ts"

@@ -1,9 +1,7 @@
 /** Settings of schedules, the dashboard and retention. */
 import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Duration, Effect, Redacted } from "effect"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { endAfterDefault } from "../../src/alerts/Kinds.ts"
 import type { Configuration } from "../../src/configuration/Configuration.ts"

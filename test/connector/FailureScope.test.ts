@@ -1,7 +1,6 @@
 /** The scope of a refused request: its resource, unless the source refuses the identity, too. */
 import { assert, describe } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as FailureScope from "../../src/connector/FailureScope.ts"
 import {

@@ -1,7 +1,5 @@
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import { Effect, Exit, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import type { ConnectorShape } from "../../src/connector/Connector.ts"
 import * as OnDemand from "../../src/connector/OnDemand.ts"

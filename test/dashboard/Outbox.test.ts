@@ -1,7 +1,6 @@
 /** The pages of the outbox, on Postgres. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { SourceError, TimedOut } from "../../src/connector/SourceError.ts"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"

@@ -1,9 +1,7 @@
 /** The database role of the pages: the reader, or the owner if there is none. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { statements } from "../../src/warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../src/warehouse/Model.ts"

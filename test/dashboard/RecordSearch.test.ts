@@ -1,7 +1,6 @@
 /** The search of records, and the links between them, on Postgres with tables of the catalogue. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { address } from "../../src/web/Escape.ts"

@@ -1,7 +1,6 @@
 /** The page with the history of a record, on Postgres. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../src/sync/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"

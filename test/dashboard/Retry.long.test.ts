@@ -1,11 +1,6 @@
 /** The retry of a quarantined record, with a slow source and with another run for the resource. */
 import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
-import * as Schedule from "effect/Schedule"
-import * as Scope from "effect/Scope"
+import { Effect, Exit, Fiber, Latch, Schedule, Scope } from "effect"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
 import * as ResourceLock from "../../src/land/ResourceLock.ts"
 import { ask } from "./asking.ts"

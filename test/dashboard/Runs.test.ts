@@ -1,7 +1,6 @@
 /** The page of a run, and the parts of a resource's page over time, against independent queries. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
+import { Effect, Schema } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Runs.ts"
 import { RunPhases } from "../../src/sync/RunPhases.ts"

@@ -1,7 +1,6 @@
 /** The webhooks page and its actions, against Postgres and the reference server in process. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"

@@ -1,6 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import { Effect, Fiber, Logger, Redacted } from "effect"
+import { Duration, Effect, Fiber, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import type { SecretKeyring } from "../../src/subscriptions/SecretKeyring.ts"

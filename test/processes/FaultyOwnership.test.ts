@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import { bucketCount } from "../../src/processes/Ownership.ts"
 import * as FaultyOwnership from "./FaultyOwnership.ts"

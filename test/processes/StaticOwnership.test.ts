@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import { bucketCount, bucketOf } from "../../src/processes/Ownership.ts"
 import * as StaticOwnership from "../../src/processes/StaticOwnership.ts"
 import { until } from "../support/until.ts"

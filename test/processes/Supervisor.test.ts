@@ -1,7 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import * as Data from "effect/Data"
-import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
+import { Data, Effect, Logger } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Supervisor from "../../src/processes/Supervisor.ts"
 import { test } from "../support/suite.ts"

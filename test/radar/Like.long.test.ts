@@ -2,10 +2,8 @@
  * `reference-server --like`: a second comparison, over sockets, reports the same differences as the first one.
  */
 import { assert, describe } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
-import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Transport from "../../connectors/service-v2/client/Transport.ts"
 import * as ControlPlane from "../../connectors/service-v2/demo/ControlPlane.ts"

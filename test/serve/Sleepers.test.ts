@@ -1,7 +1,5 @@
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import type * as Latch from "effect/Latch"
-import * as Scope from "effect/Scope"
+import { Effect, type Latch, Scope } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Sleepers from "../../src/serve/Sleepers.ts"
 import { test } from "../support/suite.ts"

@@ -1,7 +1,6 @@
 /** A second source with the same engine: sync, verify, repair and push. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import { Effect, Stream } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { enqueue } from "../../../src/outbox/Enqueue.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"

@@ -1,7 +1,6 @@
 /** The change feed: a reader of it has the records of the warehouse, and gets every change once and in order. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import type pg from "pg"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { PositionLost } from "../../../src/changes/ChangeFeed.ts"

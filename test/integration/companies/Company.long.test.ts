@@ -3,8 +3,7 @@
  * effect within seconds and disturbs no other company.
  */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { encrypt } from "../../../src/subscriptions/SecretCipher.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"

@@ -1,7 +1,6 @@
 /** Rows of companies: sealed tokens, the revision, and the removal of every row of one company. */
 import { assert, describe } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import * as Removal from "../../../src/companies/Removal.ts"

@@ -1,6 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Effect, Fiber } from "effect"
 import { makeGate } from "../../support/gate.ts"
 import { databaseUrl, layerDatabase, processAt } from "../../support/postgres.ts"
 

@@ -1,9 +1,6 @@
 /** Advisory locks of a process that are acquired and released together, and prepared statements across changes of a table. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Scope from "effect/Scope"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { queryNamed } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"

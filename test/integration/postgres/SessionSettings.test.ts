@@ -1,9 +1,7 @@
 /** Sessions of a hostile role: every kind of connection has the settings of the one list, or names what it cannot change. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { read } from "../../../src/cli/query.ts"
 import { open, query, type Server } from "../../../src/postgres/Connection.ts"

@@ -1,7 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Context, Effect, Layer } from "effect"
 import * as Runner from "effect/cluster/Runner"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import * as RunnerStorage from "effect/cluster/RunnerStorage"

@@ -1,7 +1,6 @@
 /** The watch that wakes the workers of companies with due events, refetch requests, or rows in the outbox. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
+import { Effect, Latch } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"

@@ -1,7 +1,6 @@
 /** Retention of the history. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"

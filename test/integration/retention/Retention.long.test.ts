@@ -1,7 +1,6 @@
 /** Retention on 100,000 runs and 100,000 outbox rows: the rows that it deletes and keeps. */
 import { assert, layer } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import * as Retention from "../../../src/retention/Retention.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { testOf } from "../../support/suite.ts"

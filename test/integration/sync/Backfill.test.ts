@@ -3,11 +3,7 @@
  * version.
  */
 import { assert } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { execute } from "../../support/postgres.ts"
 import { pages, scripted, type ScriptedSource } from "../../support/tiny.ts"
 import {

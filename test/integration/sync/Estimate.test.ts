@@ -1,7 +1,6 @@
 /** Plans from earlier runs, and from sources that reveal little. */
 import { assert, describe, it as test } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import { id, integer, lastchangedate, ref } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { exact, resource, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"

@@ -1,8 +1,6 @@
 /** RunStore, for runs whose processes end without closing them. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
+import { Effect, Exit, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Lane } from "../../../src/land/Checkpoint.ts"
 import { noTotals, type Outcome } from "../../../src/sync/Outcome.ts"

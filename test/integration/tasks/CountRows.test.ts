@@ -1,7 +1,6 @@
 /** Row counts: their times, their companies, and the estimates that replace them when counting is slow. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import * as CountRows from "../../../src/tasks/CountRows.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"

@@ -1,7 +1,6 @@
 /** The deferral of polls while events prove freshness: when it begins, and that it ends as soon as the proof does. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as EventProofs from "../../../src/tasks/EventProofs.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"

@@ -1,7 +1,6 @@
 /** The tasks in Postgres: due tasks, their claims, and calls of processes that are no longer the owner. */
 import { assert } from "@effect/vitest"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect } from "effect"
 import { readNowMs as nowMs } from "../../../src/postgres/Now.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"

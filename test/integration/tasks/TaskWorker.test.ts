@@ -1,12 +1,6 @@
 /** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
 import { assert } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
-import * as Ref from "effect/Ref"
-import * as Scope from "effect/Scope"
+import { Deferred, Effect, Exit, Fiber, Latch, Ref, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
