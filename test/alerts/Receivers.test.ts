@@ -159,10 +159,8 @@ describe("an e-mail", () => {
   })
 })
 
-describe("a text", () => {
-  it("of many messages counts them, and shows the first", () => {
-    const text = textOf([...Array.from({ length: 24 }, () => message), { ...message, event: "end" as const }])
-    assert.match(text, /^25 alerts: 24 started, 1 ended\n/)
-    assert.match(text, /and 5 more: tributary alerts history$/)
-  })
+it("a text of many messages counts them, and shows the first", () => {
+  const text = textOf([...Array.from({ length: 24 }, () => message), { ...message, event: "end" as const }])
+  assert.match(text, /^25 alerts: 24 started, 1 ended\n/)
+  assert.match(text, /and 5 more: tributary alerts history$/)
 })

@@ -2,8 +2,7 @@
  * The rule of a rate budget, stated once more in TypeScript: which permits may be given now. It has no clock and no store.
  * `PostgresPermitStore.test.ts` compares it with the functions in Postgres, which the product uses.
  */
-import * as Effect from "effect/Effect"
-import * as Scope from "effect/Scope"
+import { Effect, Scope } from "effect"
 import { type BudgetOptions, fromPermitStore } from "../../src/budget/Budget.ts"
 import {
   type ByClass,

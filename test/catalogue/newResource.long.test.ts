@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, it } from "vitest"
 import { resources } from "../../connectors/service-v2/catalogue/resources/index.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -30,16 +30,14 @@ const pathsInCopy = (): ReadonlyArray<string> => {
   return execFileSync(process.execPath, args, { cwd: copy, encoding: "utf8" }).trim().split(",")
 }
 
-describe("new:resource", () => {
-  it("adds a resource to the catalogue", () => {
-    const before = resources.map(({ path }) => path)
-    assert.strictEqual(run("mmmachines").status, 0)
-    assert.strictEqual(run("aaaccounts").status, 0)
-    assert.strictEqual(run("zzzones2").status, 0)
-    assert.deepStrictEqual(pathsInCopy(), [...before, "mmmachines", "aaaccounts", "zzzones2"])
-    const imports = readFileSync(join(copy, indexPath), "utf8").match(/^import \{ \w+ \} from "\.\/.*$/gm)!
-    assert.deepStrictEqual(imports, [...imports].sort())
-    const oxfmt = join(root, "node_modules/.bin/oxfmt")
-    execFileSync(oxfmt, ["--config", join(root, "config/oxfmt.json"), "--check", "connectors"], { cwd: copy })
-  })
+it("new:resource adds a resource to the catalogue", () => {
+  const before = resources.map(({ path }) => path)
+  assert.strictEqual(run("mmmachines").status, 0)
+  assert.strictEqual(run("aaaccounts").status, 0)
+  assert.strictEqual(run("zzzones2").status, 0)
+  assert.deepStrictEqual(pathsInCopy(), [...before, "mmmachines", "aaaccounts", "zzzones2"])
+  const imports = readFileSync(join(copy, indexPath), "utf8").match(/^import \{ \w+ \} from "\.\/.*$/gm)!
+  assert.deepStrictEqual(imports, [...imports].sort())
+  const oxfmt = join(root, "node_modules/.bin/oxfmt")
+  execFileSync(oxfmt, ["--config", join(root, "config/oxfmt.json"), "--check", "connectors"], { cwd: copy })
 })

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { startCommand } from "../support/reference.ts"
 import { liveTest } from "../support/live.ts"
@@ -19,43 +19,41 @@ offer() {
 ${lines.map((words) => `offer ${words.join(" ")}`).join("\n")}
 `
 
-describe("tributary completions", () => {
-  liveTest("completes commands, flags, resources and companies in bash", function* () {
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-completions-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-    )
-    writeFileSync(
-      join(folder, "own.yaml"),
-      "companies:\n  - { name: northern, token: x, url: 'https://erp.example.com/!/api/v2' }\nresources:\n  widgets/parts: {}\n"
-    )
-    const command = startCommand(["completions", "bash", "--config", "own.yaml"], { cwd: folder, env: {} })
-    const printed = yield* Effect.promise(() => command.done)
-    assert.strictEqual(printed.code, 0, printed.stderr)
-    assert.include(printed.stdout, "tributary completions bash")
-    const file = join(folder, "completion.bash")
-    writeFileSync(file, printed.stdout)
-    const checked = spawnSync("bash", ["-n", file], { encoding: "utf8" })
-    assert.strictEqual(checked.status, 0, checked.stderr)
-    const offered = spawnSync(
-      "bash",
-      [
-        "-c",
-        script(file, [
-          ["tributary", "sy"],
-          ["tributary", "doctor", "--se"],
-          ["tributary", "sync", "invoicel"],
-          ["tributary", "sync", "wid"],
-          ["tributary", "sync", "--company", "nor"],
-          ["tributary", "webhooks", "ens"]
-        ])
-      ],
-      { encoding: "utf8" }
-    )
-    assert.deepStrictEqual(
-      offered.stdout.trimEnd().split("\n"),
-      ["sync", "--send-test", "invoicelines", "widgets/parts", "northern", "ensure"],
-      offered.stderr
-    )
-  })
+liveTest("tributary completions completes commands, flags, resources and companies in bash", function* () {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-completions-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  writeFileSync(
+    join(folder, "own.yaml"),
+    "companies:\n  - { name: northern, token: x, url: 'https://erp.example.com/!/api/v2' }\nresources:\n  widgets/parts: {}\n"
+  )
+  const command = startCommand(["completions", "bash", "--config", "own.yaml"], { cwd: folder, env: {} })
+  const printed = yield* Effect.promise(() => command.done)
+  assert.strictEqual(printed.code, 0, printed.stderr)
+  assert.include(printed.stdout, "tributary completions bash")
+  const file = join(folder, "completion.bash")
+  writeFileSync(file, printed.stdout)
+  const checked = spawnSync("bash", ["-n", file], { encoding: "utf8" })
+  assert.strictEqual(checked.status, 0, checked.stderr)
+  const offered = spawnSync(
+    "bash",
+    [
+      "-c",
+      script(file, [
+        ["tributary", "sy"],
+        ["tributary", "doctor", "--se"],
+        ["tributary", "sync", "invoicel"],
+        ["tributary", "sync", "wid"],
+        ["tributary", "sync", "--company", "nor"],
+        ["tributary", "webhooks", "ens"]
+      ])
+    ],
+    { encoding: "utf8" }
+  )
+  assert.deepStrictEqual(
+    offered.stdout.trimEnd().split("\n"),
+    ["sync", "--send-test", "invoicelines", "widgets/parts", "northern", "ensure"],
+    offered.stderr
+  )
 })

@@ -1,7 +1,7 @@
 /** `tributary init` in scripts: the files that it writes, the files that it never overwrites, and its exit codes. */
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Effect from "effect/Effect"
 import { parse } from "yaml"
@@ -23,8 +23,9 @@ interface InitReport {
   readonly warehouse: string
 }
 
-describe("tributary init", () => {
-  liveTest("prompts for nothing without a terminal, and writes only settings that it has tested", function* () {
+liveTest(
+  "tributary init prompts for nothing without a terminal, and writes only settings that it has tested",
+  function* () {
     const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
     /** Runs a command that gets its settings only from the folder and these variables. */
     const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
@@ -117,5 +118,5 @@ describe("tributary init", () => {
     assert.strictEqual(second.code, 0, second.stderr)
     assert.include(second.stdout, "tributary doctor --config other.yaml")
     assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that references it")
-  })
-})
+  }
+)

@@ -25,39 +25,37 @@ import { ConfigurationError } from "../../src/configuration/ConfigurationError.t
 import { test } from "../support/suite.ts"
 import { flowing } from "../support/until.ts"
 
-describe("the source address in tributary init", () => {
-  it("is completed when the correction is obvious, and rejected when it is unsafe for the token", () => {
-    const right: ReadonlyArray<readonly [string, string]> = [
-      ["https://erp.example.com/!/api/v2", "https://erp.example.com/!/api/v2"],
-      [" https://erp.example.com/!/api/v2/ ", "https://erp.example.com/!/api/v2"],
-      ["erp.example.com", "https://erp.example.com/!/api/v2"],
-      ["https://erp.example.com/%21/api/v2/orders?x=1", "https://erp.example.com/!/api/v2"],
-      ["https://erp.example.com:8443/!/api", "https://erp.example.com:8443/!/api/v2"],
-      ["https://proxy.example.com/erp/!/api/v2", "https://proxy.example.com/erp/!/api/v2"],
-      ["127.0.0.1:8080", "http://127.0.0.1:8080/!/api/v2"],
-      ["http://localhost:8080/", "http://localhost:8080/!/api/v2"],
-      ["http://[::1]:8080/", "http://[::1]:8080/!/api/v2"]
-    ]
-    for (const [input, expected] of right) {
-      const read = Address.read(input)
-      assert.isObject(read, input)
-      assert.strictEqual(typeof read === "string" ? read : read.url, expected, input)
-    }
-    for (const [input, message] of [
-      ["", "expected the address"],
-      ["http://erp.example.com/!/api/v2", "use https"],
-      ["https://anna:secret@erp.example.com", "carries credentials"],
-      ["ftp://erp.example.com", "no https address"],
-      ["https://erp.example.com/login", "this ends in /login"],
-      ["https://erp.example.com/!/api/v20", "expected the address"],
-      ["https://", "no address"],
-      ["https://erp.exa\r\nmple.com", "no spaces, line breaks"]
-    ] as const) {
-      const read = Address.read(input)
-      assert.isString(read, input)
-      if (typeof read === "string") assert.include(read, message, input)
-    }
-  })
+it("the source address in tributary init is completed when the correction is obvious, and rejected when it is unsafe for the token", () => {
+  const right: ReadonlyArray<readonly [string, string]> = [
+    ["https://erp.example.com/!/api/v2", "https://erp.example.com/!/api/v2"],
+    [" https://erp.example.com/!/api/v2/ ", "https://erp.example.com/!/api/v2"],
+    ["erp.example.com", "https://erp.example.com/!/api/v2"],
+    ["https://erp.example.com/%21/api/v2/orders?x=1", "https://erp.example.com/!/api/v2"],
+    ["https://erp.example.com:8443/!/api", "https://erp.example.com:8443/!/api/v2"],
+    ["https://proxy.example.com/erp/!/api/v2", "https://proxy.example.com/erp/!/api/v2"],
+    ["127.0.0.1:8080", "http://127.0.0.1:8080/!/api/v2"],
+    ["http://localhost:8080/", "http://localhost:8080/!/api/v2"],
+    ["http://[::1]:8080/", "http://[::1]:8080/!/api/v2"]
+  ]
+  for (const [input, expected] of right) {
+    const read = Address.read(input)
+    assert.isObject(read, input)
+    assert.strictEqual(typeof read === "string" ? read : read.url, expected, input)
+  }
+  for (const [input, message] of [
+    ["", "expected the address"],
+    ["http://erp.example.com/!/api/v2", "use https"],
+    ["https://anna:secret@erp.example.com", "carries credentials"],
+    ["ftp://erp.example.com", "no https address"],
+    ["https://erp.example.com/login", "this ends in /login"],
+    ["https://erp.example.com/!/api/v20", "expected the address"],
+    ["https://", "no address"],
+    ["https://erp.exa\r\nmple.com", "no spaces, line breaks"]
+  ] as const) {
+    const read = Address.read(input)
+    assert.isString(read, input)
+    if (typeof read === "string") assert.include(read, message, input)
+  }
 })
 
 describe("the .env file in tributary init", () => {
@@ -205,84 +203,82 @@ const inFolder = Effect.acquireRelease(
     })
 )
 
-describe("the prompts of tributary init", () => {
-  test("repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted", function* () {
-    const prompting = Effect.gen(function* () {
-      const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
-      const { folder } = yield* inFolder
-      const body = JSON.stringify({ company: 1, scopes: ["customers:read", "orders:read"] })
-      const answer = yield* ControlPlane.call(reference, "POST", "/tokens", body)
-      const { token } = JSON.parse(answer) as { readonly token: string }
-      const host = new URL(reference.baseUrl).host
-      const url = [...typed(host), enter]
+test("the prompts of tributary init repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted", function* () {
+  const prompting = Effect.gen(function* () {
+    const reference = yield* ReferenceServer.start({ port: 0, controlPort: 0, data: "empty" })
+    const { folder } = yield* inFolder
+    const body = JSON.stringify({ company: 1, scopes: ["customers:read", "orders:read"] })
+    const answer = yield* ControlPlane.call(reference, "POST", "/tokens", body)
+    const { token } = JSON.parse(answer) as { readonly token: string }
+    const host = new URL(reference.baseUrl).host
+    const url = [...typed(host), enter]
 
-      const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
-      const stopped = yield* Effect.exit(initialise(nothing, {}).pipe(at(broken)))
-      assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
-      assert.deepStrictEqual(readdirSync(folder), [])
+    const broken = terminalOf([url, [enter], [...typed("half-a-tok"), ctrlC]])
+    const stopped = yield* Effect.exit(initialise(nothing, {}).pipe(at(broken)))
+    assert.isTrue(Exit.isFailure(stopped) && Cause.hasInterruptsOnly(stopped.cause))
+    assert.deepStrictEqual(readdirSync(folder), [])
 
-      writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
-      writeFileSync(".gitignore", "node_modules\n")
-      const open = typed("http://hooks.example.com")
-      const good = terminalOf([
-        url,
-        // A token in the place of the name is refused. No default is in the way of what is typed.
-        [...typed("pasted0123456789abcdef"), enter, key("u", { ctrl: true }), ...typed("north-x"), enter],
-        [...typed("wrong-token-0123456789"), enter],
-        [...typed(token), enter],
-        [enter], // no other company
-        [enter], // the embedded Postgres
-        [down, enter], // a selection of areas
-        [down, down, down, space, enter], // after "all" and "inverse": the second readable area
-        [back, back, ...typed("45"), enter],
-        [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
-        [...typed("a long password"), enter]
-      ])
-      const done = yield* initialise(nothing, {}).pipe(at(good))
-      assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
-      assert.include(good.shown(), "this looks like a token")
-      assert.include(good.shown(), "is not https")
-      for (const secret of [token, "wrong-token", "a long password"]) {
-        assert.notInclude(good.shown(), secret)
-        assert.notInclude(
-          JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
-          secret
-        )
-      }
-      assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
-      assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
-      assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
-      assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
-
-      assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
-      assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
-        KEPT: "1",
-        NORTH_X_TOKEN: token,
-        TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
-      })
-      const yaml = readFileSync("config/tributary.yaml", "utf8")
-      assert.notInclude(yaml, token)
-      assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
-      assert.isTrue(existsSync("config/tributary.schema.json"))
-
-      const settings = yield* Configuration.load({}, {})
-      const [company] = settings.companies
-      assert.deepStrictEqual(
-        { ...company, token: Redacted.value(company!.token) },
-        {
-          name: "north-x",
-          url: reference.baseUrl,
-          token,
-          companyId: null,
-          resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
-          webhookSecrets: [],
-          webhookEvents: null,
-          paused: null
-        }
+    writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
+    writeFileSync(".gitignore", "node_modules\n")
+    const open = typed("http://hooks.example.com")
+    const good = terminalOf([
+      url,
+      // A token in the place of the name is refused. No default is in the way of what is typed.
+      [...typed("pasted0123456789abcdef"), enter, key("u", { ctrl: true }), ...typed("north-x"), enter],
+      [...typed("wrong-token-0123456789"), enter],
+      [...typed(token), enter],
+      [enter], // no other company
+      [enter], // the embedded Postgres
+      [down, enter], // a selection of areas
+      [down, down, down, space, enter], // after "all" and "inverse": the second readable area
+      [back, back, ...typed("45"), enter],
+      [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
+      [...typed("a long password"), enter]
+    ])
+    const done = yield* initialise(nothing, {}).pipe(at(good))
+    assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
+    assert.include(good.shown(), "this looks like a token")
+    assert.include(good.shown(), "is not https")
+    for (const secret of [token, "wrong-token", "a long password"]) {
+      assert.notInclude(good.shown(), secret)
+      assert.notInclude(
+        JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
+        secret
       )
-      assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
-      assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
+    }
+    assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
+    assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
+    assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
+    assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
+
+    assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
+    assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
+      KEPT: "1",
+      NORTH_X_TOKEN: token,
+      TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
     })
-    yield* flowing(prompting)
+    const yaml = readFileSync("config/tributary.yaml", "utf8")
+    assert.notInclude(yaml, token)
+    assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
+    assert.isTrue(existsSync("config/tributary.schema.json"))
+
+    const settings = yield* Configuration.load({}, {})
+    const [company] = settings.companies
+    assert.deepStrictEqual(
+      { ...company, token: Redacted.value(company!.token) },
+      {
+        name: "north-x",
+        url: reference.baseUrl,
+        token,
+        companyId: null,
+        resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+        webhookSecrets: [],
+        webhookEvents: null,
+        paused: null
+      }
+    )
+    assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
+    assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
   })
+  yield* flowing(prompting)
 })

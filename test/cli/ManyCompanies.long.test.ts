@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Redacted, type Scope } from "effect"
 import pg from "pg"
 import { freshDatabase } from "../support/postgres.ts"
@@ -99,8 +99,9 @@ const connectionsMax = 60
 const pauseMaxMs = 20_000
 const watchedMaxMs = 80_000
 
-describe("a warehouse with hundreds of companies", () => {
-  liveTest("serves 300 companies of 8 resources with steady progress and few connections", function* () {
+liveTest(
+  "a warehouse with hundreds of companies serves 300 companies of 8 resources with steady progress and few connections",
+  function* () {
     const place = yield* stand(300)
     const serve = place.start("serve", "--json")
     let last = { done: 0, atMs: 0 }
@@ -123,5 +124,5 @@ describe("a warehouse with hundreds of companies", () => {
     assert.strictEqual(looks.at(-1)!.failed, 0)
     assert.isBelow(pauseMs, pauseMaxMs, summaryOf(looks))
     assert.isBelow(stderr.split("\n").length, 50, "a line for each condition, not for each company")
-  })
-})
+  }
+)

@@ -1,5 +1,5 @@
 /** `tributary plan`, compared with the number of requests that the server then records. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld, type World } from "../support/world.ts"
 import { liveTest } from "../support/live.ts"
@@ -48,39 +48,37 @@ const within = (predicted: number, actual: number, share: number) =>
 const rows = `select (select count(*) from tributary.runs)::int as runs, (select count(*) from tributary.checkpoints)::int
   as checkpoints, (select count(*) from pg_class where relkind = 'r' and relnamespace = to_regnamespace('erp'))::int as tables`
 
-describe("tributary plan", () => {
-  liveTest(
-    "estimates the requests of first, incremental and full syncs of demo data, and changes nothing",
-    function* () {
-      const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-      // A limit that yields a duration in minutes and delays no request of this test.
-      world.configure("budget: { requests_per_minute: 100000 }\n")
-      const blind = yield* requestsOf(world)
-      const unknown = yield* planOf(world, "--no-probe")
-      assert.strictEqual(yield* requestsOf(world), blind)
-      assert.strictEqual(unknown.report.certainty, "atLeast")
-      assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
+liveTest(
+  "tributary plan estimates the requests of first, incremental and full syncs of demo data, and changes nothing",
+  function* () {
+    const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+    // A limit that yields a duration in minutes and delays no request of this test.
+    world.configure("budget: { requests_per_minute: 100000 }\n")
+    const blind = yield* requestsOf(world)
+    const unknown = yield* planOf(world, "--no-probe")
+    assert.strictEqual(yield* requestsOf(world), blind)
+    assert.strictEqual(unknown.report.certainty, "atLeast")
+    assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
 
-      const before = yield* requestsOf(world)
-      const first = yield* planOf(world)
-      assert.strictEqual(
-        (yield* requestsOf(world)) - before,
-        1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
-      )
-      assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
-      assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
-      const text = yield* world.run(["plan"])
-      assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
-      within(first.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.1)
+    const before = yield* requestsOf(world)
+    const first = yield* planOf(world)
+    assert.strictEqual(
+      (yield* requestsOf(world)) - before,
+      1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
+    )
+    assert.deepStrictEqual(yield* world.query(rows), [{ runs: 0, checkpoints: 0, tables: 0 }])
+    assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
+    const text = yield* world.run(["plan"])
+    assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
+    within(first.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.1)
 
-      const next = yield* planOf(world, "--no-probe")
-      const incremental = next.resources.filter(({ kind }) => kind === "incremental")
-      assert.isAbove(incremental.length, 20)
-      assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
-      within(next.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.02)
+    const next = yield* planOf(world, "--no-probe")
+    const incremental = next.resources.filter(({ kind }) => kind === "incremental")
+    assert.isAbove(incremental.length, 20)
+    assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
+    within(next.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.02)
 
-      const full = yield* planOf(world, "--no-probe", "--full")
-      within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
-    }
-  )
-})
+    const full = yield* planOf(world, "--no-probe", "--full")
+    within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
+  }
+)

@@ -1,5 +1,5 @@
 /** `tributary schema publication` on a Postgres with logical replication, read through pgoutput by a library. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import pg from "pg"
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from "pg-logical-replication"
@@ -67,8 +67,9 @@ const subscribe = (url: string, publication: string, slot: string) =>
     ({ stop }) => Effect.promise(stop)
   )
 
-describe("tributary schema publication", () => {
-  liveTest("makes a publication that brings a subscriber every row and every change", function* () {
+liveTest(
+  "tributary schema publication makes a publication that brings a subscriber every row and every change",
+  function* () {
     const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
     const { url } = yield* acquireServer
     const client = yield* acquireClient(url)
@@ -134,5 +135,5 @@ describe("tributary schema publication", () => {
     assert.include(filtered, '"erp"."areas" where (_company_id = 1)')
     yield* query(filtered)
     assert.include(yield* succeed(...one), "nothing to run")
-  })
-})
+  }
+)

@@ -1,11 +1,9 @@
 /** An HTTP client without a network. Each request gets the next step of a script and is recorded. */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import { assert } from "vitest"
 import * as Budget from "../../src/budget/Budget.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"

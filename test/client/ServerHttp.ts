@@ -1,9 +1,7 @@
 /** Clients of a reference server in this process, without a network. */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import type { Core } from "../../connectors/service-v2/reference-server/Core.ts"

@@ -285,20 +285,18 @@ describe("subscription lists", () => {
   })
 })
 
-describe("a retried create of a subscription", () => {
-  test("creates no second subscription and returns the secret", function* () {
-    const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBase: Duration.zero } })
-    const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
-    yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 2 })
-    const { subscription, secret } = yield* subscriptions.create(definition)
-    assert.match(Redacted.value(secret), /^whsec_/)
-    assert.strictEqual(requests.length, 3)
-    assert.strictEqual(new Set(requests.map(({ key }) => key)).size, 1)
-    assert.deepStrictEqual(yield* subscriptions.list, [subscription])
-    yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 })
-    yield* subscriptions.test(subscription.id)
-    assert.lengthOf(sent, 1)
-  })
+test("a retried create of a subscription creates no second subscription and returns the secret", function* () {
+  const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBase: Duration.zero } })
+  const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
+  yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 2 })
+  const { subscription, secret } = yield* subscriptions.create(definition)
+  assert.match(Redacted.value(secret), /^whsec_/)
+  assert.strictEqual(requests.length, 3)
+  assert.strictEqual(new Set(requests.map(({ key }) => key)).size, 1)
+  assert.deepStrictEqual(yield* subscriptions.list, [subscription])
+  yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 })
+  yield* subscriptions.test(subscription.id)
+  assert.lengthOf(sent, 1)
 })
 
 describe("cancelling a subscription", () => {
@@ -448,17 +446,15 @@ describe("a test delivery", () => {
   })
 })
 
-describe("the field of a new secret", () => {
-  test("is the configured one, and rejected if the source shows that field again", function* () {
-    const { subscriptions, sent } = yield* scripted([answers(200, shown)], { rotateField: "signing_secret" })
-    yield* subscriptions.update("1", { secret: Redacted.make(canary), paused: false })
-    assert.strictEqual(sent[0]!.body, JSON.stringify({ paused: false, signing_secret: canary }))
-    for (const rotateField of ["description", "url", "id", "", "a b", "secret\n"]) {
-      const exit = yield* Effect.exit(ScriptedHttp.make([], { rotateField }))
-      assert(Exit.isFailure(exit), rotateField)
-      assert.match(Cause.pretty(exit.cause), /rotateField/)
-    }
-  })
+test("the field of a new secret is the configured one, and rejected if the source shows that field again", function* () {
+  const { subscriptions, sent } = yield* scripted([answers(200, shown)], { rotateField: "signing_secret" })
+  yield* subscriptions.update("1", { secret: Redacted.make(canary), paused: false })
+  assert.strictEqual(sent[0]!.body, JSON.stringify({ paused: false, signing_secret: canary }))
+  for (const rotateField of ["description", "url", "id", "", "a b", "secret\n"]) {
+    const exit = yield* Effect.exit(ScriptedHttp.make([], { rotateField }))
+    assert(Exit.isFailure(exit), rotateField)
+    assert.match(Cause.pretty(exit.cause), /rotateField/)
+  }
 })
 
 describe("a webhook secret", () => {

@@ -383,121 +383,117 @@ describe("the items of a batch", () => {
   })
 })
 
-describe("the response to a single write", () => {
-  test("has the record, bare or under data, or the id where fields are missing (WRITE-04, WRITE-09)", function* () {
-    for (const operation of ["create", "update", "cancel"] as const) {
-      for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
-        const item = yield* one({ operation, id: operation === "create" ? null : "7" }, body, 201)
-        assert.deepStrictEqual(item, written({ record: wholeRecord }))
-      }
+test("the response to a single write has the record, bare or under data, or the id where fields are missing (WRITE-04, WRITE-09)", function* () {
+  for (const operation of ["create", "update", "cancel"] as const) {
+    for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
+      const item = yield* one({ operation, id: operation === "create" ? null : "7" }, body, 201)
+      assert.deepStrictEqual(item, written({ record: wholeRecord }))
     }
-    assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
-    assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
-    assert.deepStrictEqual(yield* one({}, { id: null, name: "x" }), written({ id: null }))
-    assert.deepStrictEqual(yield* one({ operation: "update", id: "7" }, { name: "x" }), written())
-    assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
-    assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
-    assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
-    assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
-    assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
-  })
+  }
+  assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
+  assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
+  assert.deepStrictEqual(yield* one({}, { id: null, name: "x" }), written({ id: null }))
+  assert.deepStrictEqual(yield* one({ operation: "update", id: "7" }, { name: "x" }), written())
+  assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
+  assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
+  assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
+  assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
+  assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
 })
 
-describe("writes to the reference server, with item statuses as integers and as text", () => {
-  test("return every result of a batch of 250, and records whose sums are not stored (I-05)", function* () {
-    for (const batchStatus of ["integer", "text"]) {
-      const { call, control, served, token } = server()
-      control("PUT", "/limits", { requestsPerMinute: null })
-      assert.strictEqual(control("PUT", "/dialect", { batchStatus }).status, 200)
-      const { http } = networkOf(served, () => Effect.succeed(null))
-      const connector = yield* clientOf(http, token(), { pageSize: 250 })
-      let key = 0
-      const write = (path: string, operation: WriteRequest["operation"], body: unknown) =>
-        connector.write({
-          resource: serviceV2.resources.get(path)!,
-          operation,
-          id: null,
-          body: JSON.stringify(body),
-          idempotencyKey: `key-${++key}`,
-          ifMatch: null
-        })
-      const make = (path: string, body: Json): Json => {
-        const response = call("POST", `/${path}`, body)
-        assert.strictEqual(response.status, 201, response.text)
-        return response.body
-      }
-      /** The records of a resource from its list, by id. A record from a list is kept as the bytes for the database. */
-      const listRecords = Effect.fnUntraced(function* (path: string) {
-        const resource = serviceV2.resources.get(path)!
-        const { records, next } = yield* connector.page({ resource, since: null, token: null })
-        assert.isNull(next)
-        return new Map(
-          records.map(({ id, columns, partial, customFields, extra }): readonly [string, SourceRecord] => [
-            id,
-            { id, columns: [...columns], partial, customFields, extra }
-          ])
-        )
+test("writes to the reference server, with item statuses as integers and as text return every result of a batch of 250, and records whose sums are not stored (I-05)", function* () {
+  for (const batchStatus of ["integer", "text"]) {
+    const { call, control, served, token } = server()
+    control("PUT", "/limits", { requestsPerMinute: null })
+    assert.strictEqual(control("PUT", "/dialect", { batchStatus }).status, 200)
+    const { http } = networkOf(served, () => Effect.succeed(null))
+    const connector = yield* clientOf(http, token(), { pageSize: 250 })
+    let key = 0
+    const write = (path: string, operation: WriteRequest["operation"], body: unknown) =>
+      connector.write({
+        resource: serviceV2.resources.get(path)!,
+        operation,
+        id: null,
+        body: JSON.stringify(body),
+        idempotencyKey: `key-${++key}`,
+        ifMatch: null
       })
-
-      const sent = Array.from({ length: 250 }, (_, at) => ({
-        name: at % 50 === 49 ? "n0" : `n${at}`,
-        commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
-        externalid: `e${at}`
-      }))
-      const answer = yield* write("salesmen", "batch", sent)
-      assert.deepInclude(answer, { status: 207 })
-      assert.deepStrictEqual(
-        valuesOf(answer.items, "index"),
-        sent.map((_, at) => at)
+    const make = (path: string, body: Json): Json => {
+      const response = call("POST", `/${path}`, body)
+      assert.strictEqual(response.status, 201, response.text)
+      return response.body
+    }
+    /** The records of a resource from its list, by id. A record from a list is kept as the bytes for the database. */
+    const listRecords = Effect.fnUntraced(function* (path: string) {
+      const resource = serviceV2.resources.get(path)!
+      const { records, next } = yield* connector.page({ resource, since: null, token: null })
+      assert.isNull(next)
+      return new Map(
+        records.map(({ id, columns, partial, customFields, extra }): readonly [string, SourceRecord] => [
+          id,
+          { id, columns: [...columns], partial, customFields, extra }
+        ])
       )
-      const salesmen = yield* listRecords("salesmen")
-      for (const item of answer.items) {
-        const at = item.index % 50
-        if (at < 48) {
-          assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null)
-          assert.deepStrictEqual(item.record, salesmen.get(item.id))
-        } else {
-          assert(item._tag === "WriteRejected")
-          const [code, field, status] = at === 49 ? ["duplicate", "name", 409] : ["invalid_type", "commissionrate", 400]
-          assert.deepInclude(item, {
-            code,
-            field,
-            isRetryable: false,
-            status: batchStatus === "text" ? null : status
-          })
-        }
-      }
+    })
 
-      const customerid = make("customers", { customercode: "c", name: "n" })["id"]
-      const lines = [{ description: "x", quantity: "2", price: "5" }]
-      const draft = make("invoices", { customerid, lines })["id"]
-      const posted = make("invoices", { customerid, lines })["id"]
-      assert.strictEqual(call("POST", `/invoices/${String(posted)}/post`).status, 200)
-      const vendorid = make("vendors", { vendorcode: "v", name: "n" })["id"]
-      const apbillid = make("apbills", { vendorid, billdate: "2026-02-03", billtotal: "100" })["id"]
-      const glaccountid = 70
-      const accounts = [{ id: glaccountid, name: "1000" }]
-      assert.strictEqual(
-        control("POST", "/records", { company: 1, resource: "glaccounts", records: accounts }).status,
-        200
-      )
-      const bodies: Readonly<Record<string, Json>> = {
-        invoicelines: { invoiceid: draft, description: "y", quantity: "1.5", price: "2.25" },
-        payments: { invoiceid: posted, amount: "1.25" },
-        apbilllines: { apbillid, glaccountid, amount: "10" }
-      }
-      for (const [path, body] of Object.entries(bodies)) {
-        const alone = yield* write(path, "create", body)
-        const items = [...alone.items, ...(yield* write(path, "batch", [body, body])).items]
-        for (const name of serviceV2.resources.get(path)!.answers) assert.include(alone.body, `"${name}":`)
-        const byId = yield* listRecords(path)
-        assert.strictEqual(items.length, 3)
-        for (const item of items) {
-          assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null, path)
-          assert.isNull(item.record.extra, path)
-          assert.deepStrictEqual(item.record, byId.get(item.id), path)
-        }
+    const sent = Array.from({ length: 250 }, (_, at) => ({
+      name: at % 50 === 49 ? "n0" : `n${at}`,
+      commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
+      externalid: `e${at}`
+    }))
+    const answer = yield* write("salesmen", "batch", sent)
+    assert.deepInclude(answer, { status: 207 })
+    assert.deepStrictEqual(
+      valuesOf(answer.items, "index"),
+      sent.map((_, at) => at)
+    )
+    const salesmen = yield* listRecords("salesmen")
+    for (const item of answer.items) {
+      const at = item.index % 50
+      if (at < 48) {
+        assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null)
+        assert.deepStrictEqual(item.record, salesmen.get(item.id))
+      } else {
+        assert(item._tag === "WriteRejected")
+        const [code, field, status] = at === 49 ? ["duplicate", "name", 409] : ["invalid_type", "commissionrate", 400]
+        assert.deepInclude(item, {
+          code,
+          field,
+          isRetryable: false,
+          status: batchStatus === "text" ? null : status
+        })
       }
     }
-  })
+
+    const customerid = make("customers", { customercode: "c", name: "n" })["id"]
+    const lines = [{ description: "x", quantity: "2", price: "5" }]
+    const draft = make("invoices", { customerid, lines })["id"]
+    const posted = make("invoices", { customerid, lines })["id"]
+    assert.strictEqual(call("POST", `/invoices/${String(posted)}/post`).status, 200)
+    const vendorid = make("vendors", { vendorcode: "v", name: "n" })["id"]
+    const apbillid = make("apbills", { vendorid, billdate: "2026-02-03", billtotal: "100" })["id"]
+    const glaccountid = 70
+    const accounts = [{ id: glaccountid, name: "1000" }]
+    assert.strictEqual(
+      control("POST", "/records", { company: 1, resource: "glaccounts", records: accounts }).status,
+      200
+    )
+    const bodies: Readonly<Record<string, Json>> = {
+      invoicelines: { invoiceid: draft, description: "y", quantity: "1.5", price: "2.25" },
+      payments: { invoiceid: posted, amount: "1.25" },
+      apbilllines: { apbillid, glaccountid, amount: "10" }
+    }
+    for (const [path, body] of Object.entries(bodies)) {
+      const alone = yield* write(path, "create", body)
+      const items = [...alone.items, ...(yield* write(path, "batch", [body, body])).items]
+      for (const name of serviceV2.resources.get(path)!.answers) assert.include(alone.body, `"${name}":`)
+      const byId = yield* listRecords(path)
+      assert.strictEqual(items.length, 3)
+      for (const item of items) {
+        assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null, path)
+        assert.isNull(item.record.extra, path)
+        assert.deepStrictEqual(item.record, byId.get(item.id), path)
+      }
+    }
+  }
 })

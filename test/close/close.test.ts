@@ -80,19 +80,16 @@ const content: Document.Content = {
   models: [{ model: "sums", count: 3, sums: { total: "1.00" }, digest: "cd".repeat(32) }]
 }
 
-describe("a period", () => {
-  it("ends at the first instant of the next month of its time zone", () => {
-    const ends = (month: string, zone: string) => Period.parse(month, zone)?.endsAt.toISOString()
-    assert.strictEqual(ends("2026-10", "UTC"), "2026-11-01T00:00:00.000Z")
-    assert.strictEqual(ends("2026-12", "UTC"), "2027-01-01T00:00:00.000Z")
-    assert.strictEqual(ends("2026-10", "Europe/Berlin"), "2026-10-31T23:00:00.000Z")
-    assert.strictEqual(ends("2026-03", "Europe/Berlin"), "2026-03-31T22:00:00.000Z")
-    assert.strictEqual(ends("2026-10", "America/New_York"), "2026-11-01T04:00:00.000Z")
-    assert.strictEqual(Period.parse("2028-02", "UTC")?.lastDay, "2028-02-29")
-    for (const text of ["2026-13", "2026-00", "2026-1", "26-10", "october", ""])
-      assert.isNull(Period.parse(text, "UTC"))
-    assert.isNull(Period.parse("2026-10", "Europe/Nowhere"))
-  })
+it("a period ends at the first instant of the next month of its time zone", () => {
+  const ends = (month: string, zone: string) => Period.parse(month, zone)?.endsAt.toISOString()
+  assert.strictEqual(ends("2026-10", "UTC"), "2026-11-01T00:00:00.000Z")
+  assert.strictEqual(ends("2026-12", "UTC"), "2027-01-01T00:00:00.000Z")
+  assert.strictEqual(ends("2026-10", "Europe/Berlin"), "2026-10-31T23:00:00.000Z")
+  assert.strictEqual(ends("2026-03", "Europe/Berlin"), "2026-03-31T22:00:00.000Z")
+  assert.strictEqual(ends("2026-10", "America/New_York"), "2026-11-01T04:00:00.000Z")
+  assert.strictEqual(Period.parse("2028-02", "UTC")?.lastDay, "2028-02-29")
+  for (const text of ["2026-13", "2026-00", "2026-1", "26-10", "october", ""]) assert.isNull(Period.parse(text, "UTC"))
+  assert.isNull(Period.parse("2026-10", "Europe/Nowhere"))
 })
 
 describe("the signed file", () => {
@@ -161,85 +158,79 @@ describe("the signed file", () => {
   })
 })
 
-describe("the files of closes", () => {
-  it("are not replaced, and counted as revisions", () => {
-    const closes = join(folder, "closes")
-    assert.strictEqual(Files.latestRevision(closes, "2026-10", "north"), 0)
-    const path = Files.closePath(closes, "2026-10", "north", 1)
-    Files.writeClose(path, "one", Buffer.from("pdf"), false)
-    assert.throws(() => Files.writeClose(path, "two", Buffer.from("other"), false), /written by another close/)
-    assert.strictEqual(Files.readText(path), "one")
-    Files.writeClose(Files.closePath(closes, "2026-10", "north", 2), "two", Buffer.from("pdf"), false)
-    const draft = Files.draftPath(closes, "2026-10", "north")
-    Files.writeClose(draft, "draft", Buffer.from("pdf"), true)
-    Files.writeClose(draft, "later draft", Buffer.from("pdf"), true)
-    assert.strictEqual(Files.latestRevision(closes, "2026-10", "north"), 2)
-    assert.strictEqual(Files.latestRevision(closes, "2026-10", "nort"), 0)
-    assert.deepStrictEqual(readdirSync(closes).sort(), [
-      "2026-10-north.2.json",
-      "2026-10-north.2.pdf",
-      "2026-10-north.draft.json",
-      "2026-10-north.draft.pdf",
-      "2026-10-north.json",
-      "2026-10-north.pdf"
-    ])
-  })
+it("the files of closes are not replaced, and counted as revisions", () => {
+  const closes = join(folder, "closes")
+  assert.strictEqual(Files.latestRevision(closes, "2026-10", "north"), 0)
+  const path = Files.closePath(closes, "2026-10", "north", 1)
+  Files.writeClose(path, "one", Buffer.from("pdf"), false)
+  assert.throws(() => Files.writeClose(path, "two", Buffer.from("other"), false), /written by another close/)
+  assert.strictEqual(Files.readText(path), "one")
+  Files.writeClose(Files.closePath(closes, "2026-10", "north", 2), "two", Buffer.from("pdf"), false)
+  const draft = Files.draftPath(closes, "2026-10", "north")
+  Files.writeClose(draft, "draft", Buffer.from("pdf"), true)
+  Files.writeClose(draft, "later draft", Buffer.from("pdf"), true)
+  assert.strictEqual(Files.latestRevision(closes, "2026-10", "north"), 2)
+  assert.strictEqual(Files.latestRevision(closes, "2026-10", "nort"), 0)
+  assert.deepStrictEqual(readdirSync(closes).sort(), [
+    "2026-10-north.2.json",
+    "2026-10-north.2.pdf",
+    "2026-10-north.draft.json",
+    "2026-10-north.draft.pdf",
+    "2026-10-north.json",
+    "2026-10-north.pdf"
+  ])
 })
 
-describe("the chain of closes", () => {
-  it("finds a file that was changed after a later one was signed", () => {
-    const closes = join(folder, "chain")
-    Files.latestRevision(closes, "2026-10", "north")
-    const key = Signature.loadKey(join(folder, "chain.pem"))
-    const pathOf = (revision: number) => Files.closePath(closes, "2026-10", "north", revision)
-    const write = (revision: number) => {
-      const replaces = revision === 1 ? null : Files.sha256Of(pathOf(revision - 1))
-      const signed = Signature.sign({ ...content, revision, replaces }, key)
-      Files.writeClose(pathOf(revision), Document.print(signed), Buffer.from("pdf"), false)
-      return signed
-    }
-    write(1)
-    const second = write(2)
-    const third = write(3)
-    const states = (close: Document.Document, path: string) =>
-      Chain.check(path, close).map(({ file, state }) => `${file.slice(closes.length + 1)} ${state}`)
-    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json intact"])
-    const text = readFileSync(pathOf(1), "utf8")
-    writeFileSync(pathOf(1), text.replace("closedAt", "closedat"))
-    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json changed"])
-    assert.deepStrictEqual(states(second, pathOf(2)), ["2026-10-north.json changed"])
-    rmSync(pathOf(2))
-    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json missing"])
-    assert.deepStrictEqual(states(Signature.sign(content, key), pathOf(1)), [])
-  })
+it("the chain of closes finds a file that was changed after a later one was signed", () => {
+  const closes = join(folder, "chain")
+  Files.latestRevision(closes, "2026-10", "north")
+  const key = Signature.loadKey(join(folder, "chain.pem"))
+  const pathOf = (revision: number) => Files.closePath(closes, "2026-10", "north", revision)
+  const write = (revision: number) => {
+    const replaces = revision === 1 ? null : Files.sha256Of(pathOf(revision - 1))
+    const signed = Signature.sign({ ...content, revision, replaces }, key)
+    Files.writeClose(pathOf(revision), Document.print(signed), Buffer.from("pdf"), false)
+    return signed
+  }
+  write(1)
+  const second = write(2)
+  const third = write(3)
+  const states = (close: Document.Document, path: string) =>
+    Chain.check(path, close).map(({ file, state }) => `${file.slice(closes.length + 1)} ${state}`)
+  assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json intact"])
+  const text = readFileSync(pathOf(1), "utf8")
+  writeFileSync(pathOf(1), text.replace("closedAt", "closedat"))
+  assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json changed"])
+  assert.deepStrictEqual(states(second, pathOf(2)), ["2026-10-north.json changed"])
+  rmSync(pathOf(2))
+  assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json missing"])
+  assert.deepStrictEqual(states(Signature.sign(content, key), pathOf(1)), [])
 })
 
-describe("the pages", () => {
-  it("repeat the head of a table, and show the state, the sums and the key", async () => {
-    const key = Signature.loadKey(join(folder, "pages.pem"))
-    const resources = Array.from({ length: 120 }, (_, index) => resourceOf(`things${index}`))
-    const document = Signature.sign({ ...content, resources, state: "differences", findings: ["2 things differ"] }, key)
-    const pages = pagesOf(await Pdf.render(document))
-    assert.isAbove(pages.length, 2)
-    const all = pages.join("\n")
-    for (const text of [
-      "Close of 2026-10",
-      "Company north (7)",
-      "With differences",
-      "- 2 things differ",
-      document.signature.fingerprint
-    ])
-      assert.include(all, text)
-    assert.include(all, "amount -1,234,567.12")
-    for (const [index, page] of pages.entries()) {
-      assert.include(page, `page ${index + 1} of ${pages.length}`)
-      if (/things\d/.test(page)) assert.match(page, /resource\ndate\nrecords\ncancelled\nsums\ndigest/)
-    }
-    assert.lengthOf(all.match(/things\d+\n/g)!, 120)
-    // The order of the file's members is another one.
-    const read = JSON.parse(Document.print(document)) as Document.Document
-    assert.deepStrictEqual(await Pdf.render(document), await Pdf.render(read))
-  })
+it("the pages repeat the head of a table, and show the state, the sums and the key", async () => {
+  const key = Signature.loadKey(join(folder, "pages.pem"))
+  const resources = Array.from({ length: 120 }, (_, index) => resourceOf(`things${index}`))
+  const document = Signature.sign({ ...content, resources, state: "differences", findings: ["2 things differ"] }, key)
+  const pages = pagesOf(await Pdf.render(document))
+  assert.isAbove(pages.length, 2)
+  const all = pages.join("\n")
+  for (const text of [
+    "Close of 2026-10",
+    "Company north (7)",
+    "With differences",
+    "- 2 things differ",
+    document.signature.fingerprint
+  ])
+    assert.include(all, text)
+  assert.include(all, "amount -1,234,567.12")
+  for (const [index, page] of pages.entries()) {
+    assert.include(page, `page ${index + 1} of ${pages.length}`)
+    if (/things\d/.test(page)) assert.match(page, /resource\ndate\nrecords\ncancelled\nsums\ndigest/)
+  }
+  assert.lengthOf(all.match(/things\d+\n/g)!, 120)
+  // The order of the file's members is another one.
+  const read = JSON.parse(Document.print(document)) as Document.Document
+  assert.deepStrictEqual(await Pdf.render(document), await Pdf.render(read))
 })
 
 describe("the findings", () => {

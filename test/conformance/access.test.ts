@@ -115,19 +115,17 @@ describe("a token", () => {
   })
 })
 
-describe("a user of a token", () => {
-  it("[AUTH-09][AUTH-16][AUTH-20][C-05] who is inactive, or no supervisor of the company, is 403 forbidden", async (a, b) => {
-    for (const more of [{ supervisor: false }, { active: false }, { usercompany: b.id }]) {
-      const { token } = await mint({ company: a.id, ...more })
-      const answer = await send({ method: "GET", path: "/salesmen", token })
-      refused(answer, "forbidden")
-      assert.isUndefined(answer.headers["www-authenticate"])
-      refused(await send({ method: "POST", path: "/salesmen", token, body: { name: "x" } }), "forbidden")
-      refused(await send({ method: "GET", path: "/me", token }), "forbidden")
-    }
-    assert.isEmpty(await a.list("/salesmen"))
-    assert.isEmpty(await b.list("/salesmen"))
-  })
+it("a user of a token [AUTH-09][AUTH-16][AUTH-20][C-05] who is inactive, or no supervisor of the company, is 403 forbidden", async (a, b) => {
+  for (const more of [{ supervisor: false }, { active: false }, { usercompany: b.id }]) {
+    const { token } = await mint({ company: a.id, ...more })
+    const answer = await send({ method: "GET", path: "/salesmen", token })
+    refused(answer, "forbidden")
+    assert.isUndefined(answer.headers["www-authenticate"])
+    refused(await send({ method: "POST", path: "/salesmen", token, body: { name: "x" } }), "forbidden")
+    refused(await send({ method: "GET", path: "/me", token }), "forbidden")
+  }
+  assert.isEmpty(await a.list("/salesmen"))
+  assert.isEmpty(await b.list("/salesmen"))
 })
 
 describe("the scopes of a token", () => {

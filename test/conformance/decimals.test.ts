@@ -15,18 +15,16 @@ import { makeDraft, makeOrder, makePosted, orderLines } from "./world.ts"
 
 useServer()
 
-describe("a writable decimal", () => {
-  it("[WRITE-01][FIELD-07][CODE-08][CODE-04] of shipment quantities accepts 6 decimals, as a string", async (c) => {
-    const order = await makeOrder(c)
-    const ship = (quantity: unknown) =>
-      c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }] })
-    for (const value of ["1.0000000", "0.1234567"]) refused(await ship(value), "invalid_precision", "lines[0].quantity")
-    for (const value of [1, 1.5, true, ...MALFORMED_DECIMALS])
-      refused(await ship(value), "invalid_type", "lines[0].quantity")
-    succeeded(await ship("0.000001"), 201)
-    succeeded(await ship("1.123456"), 201)
-    isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "1.123457", 6)
-  })
+it("a writable decimal [WRITE-01][FIELD-07][CODE-08][CODE-04] of shipment quantities accepts 6 decimals, as a string", async (c) => {
+  const order = await makeOrder(c)
+  const ship = (quantity: unknown) =>
+    c.post("/shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }] })
+  for (const value of ["1.0000000", "0.1234567"]) refused(await ship(value), "invalid_precision", "lines[0].quantity")
+  for (const value of [1, 1.5, true, ...MALFORMED_DECIMALS])
+    refused(await ship(value), "invalid_type", "lines[0].quantity")
+  succeeded(await ship("0.000001"), 201)
+  succeeded(await ship("1.123456"), 201)
+  isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "1.123457", 6)
 })
 
 describe("a decimal value", () => {

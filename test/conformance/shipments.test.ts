@@ -239,16 +239,14 @@ describe("cancelling a shipment", () => {
   })
 })
 
-describe("an order with shipments", () => {
-  it("[RES-09][RES-16] includes its lines, numbered from 1, with ordered and shipped quantities", async (c) => {
-    const order = await twoLines(c)
-    assert.deepEqual(valuesOf(order.lines, "linenumber"), [1, 2])
-    for (const line of order.lines) {
-      isDecimal(line["qtyship"], "0", 6)
-      assert.strictEqual((await c.read("orderlines", idOf(line)))["orderid"], order.id)
-    }
-    isDecimal(order.order["ordertotal"], "60", 4)
-  })
+it("an order with shipments [RES-09][RES-16] includes its lines, numbered from 1, with ordered and shipped quantities", async (c) => {
+  const order = await twoLines(c)
+  assert.deepEqual(valuesOf(order.lines, "linenumber"), [1, 2])
+  for (const line of order.lines) {
+    isDecimal(line["qtyship"], "0", 6)
+    assert.strictEqual((await c.read("orderlines", idOf(line)))["orderid"], order.id)
+  }
+  isDecimal(order.order["ordertotal"], "60", 4)
 })
 
 keptPromises()

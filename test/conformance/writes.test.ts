@@ -81,32 +81,30 @@ describe("a create", () => {
   })
 })
 
-describe("a field of a body", () => {
-  it("[ERR-06][CODE-03][D-02] is named with each other problem in one invalid_request", async (c) => {
-    const answer = await c.post("/salesmen", { salesman: 1, commissionrate: "1.2345", email1: "x".repeat(51) })
-    refusedEntries(
-      answer,
-      "name:required",
-      "salesman:invalid_type",
-      "commissionrate:invalid_precision",
-      "email1:too_long"
-    )
-    const shipment = {
-      orderid: "1",
-      lines: [
-        { orderlineid: 1, quantity: 1 },
-        { orderlineid: 2, quantity: "1.1234567" }
-      ]
-    }
-    refusedEntries(
-      await c.post("/shipments", shipment),
-      "orderid:invalid_type",
-      "lines[0].quantity:invalid_type",
-      "lines[1].quantity:invalid_precision"
-    )
-    const rma = await c.post("/rmareturns", { total_credit: 1, return_date: 5 })
-    refusedEntries(rma, "total_credit:invalid_type", "return_date:invalid_type")
-  })
+it("a field of a body [ERR-06][CODE-03][D-02] is named with each other problem in one invalid_request", async (c) => {
+  const answer = await c.post("/salesmen", { salesman: 1, commissionrate: "1.2345", email1: "x".repeat(51) })
+  refusedEntries(
+    answer,
+    "name:required",
+    "salesman:invalid_type",
+    "commissionrate:invalid_precision",
+    "email1:too_long"
+  )
+  const shipment = {
+    orderid: "1",
+    lines: [
+      { orderlineid: 1, quantity: 1 },
+      { orderlineid: 2, quantity: "1.1234567" }
+    ]
+  }
+  refusedEntries(
+    await c.post("/shipments", shipment),
+    "orderid:invalid_type",
+    "lines[0].quantity:invalid_type",
+    "lines[1].quantity:invalid_precision"
+  )
+  const rma = await c.post("/rmareturns", { total_credit: 1, return_date: 5 })
+  refusedEntries(rma, "total_credit:invalid_type", "return_date:invalid_type")
 })
 
 describe("an update", () => {
@@ -182,19 +180,17 @@ describe("a cancellation", () => {
   }
 })
 
-describe("a custom field", () => {
-  it("[F-17][A-12][FIELD-16][RES-03] is written if defined, shown if included, and unknown_value otherwise", async (c) => {
-    await c.put("customfields", [{ name: "shoesize", resource: "salesmen" }])
-    const record = await makeSalesman(c, { custom_fields: { shoesize: "44" } })
-    assert.notProperty(await c.read("salesmen", idOf(record)), "custom_fields")
-    const shown = succeeded(await c.get(`/salesmen/${idOf(record)}?include=custom_fields`))
-    assert.deepInclude(row(shown["custom_fields"]), { shoesize: "44" })
-    succeeded(await c.patch(`/salesmen/${idOf(record)}`, { custom_fields: { shoesize: "45" } }))
-    const [listed] = await c.list("/salesmen?include=custom_fields")
-    assert.deepInclude(row(row(listed)["custom_fields"]), { shoesize: "45" })
-    refused(await c.post("/salesmen", { name: fresh("s"), custom_fields: { hat: "L" } }), "unknown_value")
-    refused(await c.post("/invoiceterms", { verbal: fresh("t"), custom_fields: { shoesize: "1" } }), "unknown_value")
-  })
+it("a custom field [F-17][A-12][FIELD-16][RES-03] is written if defined, shown if included, and unknown_value otherwise", async (c) => {
+  await c.put("customfields", [{ name: "shoesize", resource: "salesmen" }])
+  const record = await makeSalesman(c, { custom_fields: { shoesize: "44" } })
+  assert.notProperty(await c.read("salesmen", idOf(record)), "custom_fields")
+  const shown = succeeded(await c.get(`/salesmen/${idOf(record)}?include=custom_fields`))
+  assert.deepInclude(row(shown["custom_fields"]), { shoesize: "44" })
+  succeeded(await c.patch(`/salesmen/${idOf(record)}`, { custom_fields: { shoesize: "45" } }))
+  const [listed] = await c.list("/salesmen?include=custom_fields")
+  assert.deepInclude(row(row(listed)["custom_fields"]), { shoesize: "45" })
+  refused(await c.post("/salesmen", { name: fresh("s"), custom_fields: { hat: "L" } }), "unknown_value")
+  refused(await c.post("/invoiceterms", { verbal: fresh("t"), custom_fields: { shoesize: "1" } }), "unknown_value")
 })
 
 /** The verbs of a single record. */

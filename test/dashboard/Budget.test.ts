@@ -1,5 +1,5 @@
 /** The page of the rate budgets, and its chart. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/BudgetChart.ts"
@@ -25,33 +25,31 @@ const pathOf = (svg: string, name: string) => new RegExp(`<path class="${name}" 
 const drawn = (points: ReadonlyArray<Sample>) =>
   Effect.promise(async () => (await budgetChart(points, options)).toString())
 
-describe("the budget chart", () => {
-  test("leaves a gap where no process measured, and marks refusals and pauses", function* () {
-    const apart = yield* drawn([point(at(1)), point(at(1, 15)), point(at(1, 30)), point(at(9)), point(at(9, 15))])
-    for (const path of ["used", "allowed"]) assert.lengthOf(pathOf(apart, path)!.match(/M/g)!, 2)
-    // y: 100 on an axis that ends at 100, is 110 high and has its base at 134. x: 12:01 of an hour that is 1,000 wide.
-    assert.match(pathOf(apart, "allowed")!, /^M16\.7,24L/)
+test("the budget chart leaves a gap where no process measured, and marks refusals and pauses", function* () {
+  const apart = yield* drawn([point(at(1)), point(at(1, 15)), point(at(1, 30)), point(at(9)), point(at(9, 15))])
+  for (const path of ["used", "allowed"]) assert.lengthOf(pathOf(apart, path)!.match(/M/g)!, 2)
+  // y: 100 on an axis that ends at 100, is 110 high and has its base at 134. x: 12:01 of an hour that is 1,000 wide.
+  assert.match(pathOf(apart, "allowed")!, /^M16\.7,24L/)
 
-    const points = [
-      point(at(1)),
-      point(at(1, 15), { refusals: 2, isPaused: true, used: 60, allowed: 75 }),
-      point(at(1, 30), { refusals: 2, isPaused: true, allowed: 75 }),
-      point(at(1, 45), { refusals: 3, allowed: 75 })
-    ]
-    assert.deepStrictEqual(valuesOf(refusalsOf(points), "refusals"), [2, 1])
-    const svg = yield* drawn(points)
-    assert.lengthOf(svg.match(/<text class="refused"/g)!, 2)
-    assert.lengthOf(svg.match(/<rect\s+class="paused"/g)!, 1)
-    assert.strictEqual(
-      writeTimes(inWords(points, options), "UTC"),
-      "Between 12:00 and 13:00 at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
-    )
+  const points = [
+    point(at(1)),
+    point(at(1, 15), { refusals: 2, isPaused: true, used: 60, allowed: 75 }),
+    point(at(1, 30), { refusals: 2, isPaused: true, allowed: 75 }),
+    point(at(1, 45), { refusals: 3, allowed: 75 })
+  ]
+  assert.deepStrictEqual(valuesOf(refusalsOf(points), "refusals"), [2, 1])
+  const svg = yield* drawn(points)
+  assert.lengthOf(svg.match(/<text class="refused"/g)!, 2)
+  assert.lengthOf(svg.match(/<rect\s+class="paused"/g)!, 1)
+  assert.strictEqual(
+    writeTimes(inWords(points, options), "UTC"),
+    "Between 12:00 and 13:00 at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
+  )
 
-    const single = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
-    assert.notInclude(single, "NaN")
-    assert.strictEqual(pathOf(single, "allowed"), "")
-    assert.include(yield* drawn([]), "Nothing was measured")
-  })
+  const single = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
+  assert.notInclude(single, "NaN")
+  assert.strictEqual(pathOf(single, "allowed"), "")
+  assert.include(yield* drawn([]), "Nothing was measured")
 })
 
 suite("the budget page", warehouse, (test) => {

@@ -1,9 +1,5 @@
 /** Page requests without a listener: the response of a route to a path, as text. */
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as FiberSet from "effect/FiberSet"
-import * as Scope from "effect/Scope"
+import { Clock, Duration, Effect, FiberSet, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"

@@ -1,7 +1,6 @@
 /** A company of the reference server with one record in quarantine. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../src/sync/SourceGuard.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"

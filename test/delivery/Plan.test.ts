@@ -109,21 +109,19 @@ describe("a plan", () => {
   })
 })
 
-describe("a message", () => {
-  it("has the records digit by digit, and an id of its changes", () => {
-    const companies = new Map([[1n, "north"]])
-    const one = Message.make([change(7, 3)], { isBatch: false, companies })
-    assert.strictEqual(one.id, "chg_7_1f")
-    assert.include(one.body, `"after":{"amount":1.10,"big":12345678901234567890.10}`)
-    assert.include(one.body, `"type":"things.update"`)
-    const batch = (...changes: ReadonlyArray<Change>) => Message.make(changes, { isBatch: true, companies })
-    assert.strictEqual(batch(change(7, 3)).id, one.id)
-    assert.strictEqual(batch(change(7, 3), change(8, 3)).id, batch(change(7, 3), change(8, 3)).id)
-    assert.notStrictEqual(
-      batch(change(7, 3), change(8, 3), change(10, 3)).id,
-      batch(change(7, 3), change(9, 3), change(10, 3)).id
-    )
-  })
+it("a message has the records digit by digit, and an id of its changes", () => {
+  const companies = new Map([[1n, "north"]])
+  const one = Message.make([change(7, 3)], { isBatch: false, companies })
+  assert.strictEqual(one.id, "chg_7_1f")
+  assert.include(one.body, `"after":{"amount":1.10,"big":12345678901234567890.10}`)
+  assert.include(one.body, `"type":"things.update"`)
+  const batch = (...changes: ReadonlyArray<Change>) => Message.make(changes, { isBatch: true, companies })
+  assert.strictEqual(batch(change(7, 3)).id, one.id)
+  assert.strictEqual(batch(change(7, 3), change(8, 3)).id, batch(change(7, 3), change(8, 3)).id)
+  assert.notStrictEqual(
+    batch(change(7, 3), change(8, 3), change(10, 3)).id,
+    batch(change(7, 3), change(9, 3), change(10, 3)).id
+  )
 })
 
 describe("the resolution of a round", () => {

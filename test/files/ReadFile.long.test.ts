@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { afterEach, assert, beforeEach, it } from "vitest"
 
 let folder = ""
 const at = (name: string) => join(folder, name)
@@ -42,18 +42,17 @@ const asUser = (code: string): unknown => {
 
 const environment = `{ SERVICE_API_URL: "https://erp.example", SERVICE_API_TOKEN: "t" }`
 
-describe("a file that this process may not use", () => {
-  it("is refused with its owner, its mode and code 2", () => {
-    chmodSync(folder, 0o755)
-    mkdirSync(at("config"))
-    writeFileSync(at("config/tributary.yaml"), "requests: {}\n")
-    mkdirSync(at("state/postgres"), { recursive: true })
-    mkdirSync(at("closes"))
-    writeFileSync(at("closes/2026-10-north.json"), "{}")
-    writeFileSync(at("secret"), "A=1\n")
-    for (const name of ["config", "state", "closes", "secret"]) chmodSync(at(name), 0)
-    const owner = process.getuid!()
-    const [byDefault, byFlag, state, chain, file] = asUser(`return [
+it("a file that this process may not use is refused with its owner, its mode and code 2", () => {
+  chmodSync(folder, 0o755)
+  mkdirSync(at("config"))
+  writeFileSync(at("config/tributary.yaml"), "requests: {}\n")
+  mkdirSync(at("state/postgres"), { recursive: true })
+  mkdirSync(at("closes"))
+  writeFileSync(at("closes/2026-10-north.json"), "{}")
+  writeFileSync(at("secret"), "A=1\n")
+  for (const name of ["config", "state", "closes", "secret"]) chmodSync(at(name), 0)
+  const owner = process.getuid!()
+  const [byDefault, byFlag, state, chain, file] = asUser(`return [
       await failure(load({}, ${environment})),
       await failure(load({ config: "config/tributary.yaml" }, ${environment})),
       await failure(Warehouse.exists({ databaseUrl: null, dataDirectory: "state" })),
@@ -61,21 +60,20 @@ describe("a file that this process may not use", () => {
         { company: { name: "north" }, period: { month: "2026-10" }, replaces: "00", revision: 2 })),
       caught(() => ReadFile.textIfPresent("secret"))
     ]`) as ReadonlyArray<{ readonly code?: number; readonly message: string }>
-    for (const [one, path, part] of [
-      [byDefault, "config/tributary.yaml", "config"],
-      [byFlag, "config/tributary.yaml", "config"],
-      [state, "state/postgres", "state"]
-    ] as const) {
-      assert.strictEqual(one!.code, 2)
-      assert.include(
-        one!.message,
-        `${path} cannot be used: ${at(part)} belongs to user ${owner} and group ${process.getgid!()} with mode 0000`
-      )
-      assert.match(one!.message, /for example: chmod [uo]\+x /)
-    }
-    assert.include(chain!.message, "closes/2026-10-north.json cannot be used")
-    // Other users get no right to a file, which may have secrets.
-    assert.match(file!.message, /^secret cannot be used: .* for example: ch(own \d+|mod u\+r) /)
-    for (const name of ["config", "state", "closes"]) chmodSync(at(name), 0o700)
-  })
+  for (const [one, path, part] of [
+    [byDefault, "config/tributary.yaml", "config"],
+    [byFlag, "config/tributary.yaml", "config"],
+    [state, "state/postgres", "state"]
+  ] as const) {
+    assert.strictEqual(one!.code, 2)
+    assert.include(
+      one!.message,
+      `${path} cannot be used: ${at(part)} belongs to user ${owner} and group ${process.getgid!()} with mode 0000`
+    )
+    assert.match(one!.message, /for example: chmod [uo]\+x /)
+  }
+  assert.include(chain!.message, "closes/2026-10-north.json cannot be used")
+  // Other users get no right to a file, which may have secrets.
+  assert.match(file!.message, /^secret cannot be used: .* for example: ch(own \d+|mod u\+r) /)
+  for (const name of ["config", "state", "closes"]) chmodSync(at(name), 0o700)
 })

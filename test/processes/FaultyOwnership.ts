@@ -4,9 +4,7 @@
  * Each process draws for itself, bucket by bucket, how long it owns the bucket and how long it does not: a bucket has one
  * owner, several, or none, and its keeper may be stopped at any step. While `isOff` is true, every process owns every bucket.
  */
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Random from "effect/Random"
+import { Effect, Layer, Random } from "effect"
 import { type Keeper, type Ownership, parallelScope, runKeeper } from "../../src/processes/Ownership.ts"
 
 export interface FaultyOptions {

@@ -1,11 +1,6 @@
 /** The contract of every implementation of `src/processes/Ownership.ts`. */
 import { assert } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Latch from "effect/Latch"
-import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
+import { Clock, Effect, Exit, Latch, Layer, Scope } from "effect"
 import { bucketCount, type Keeper, type Ownership } from "../../src/processes/Ownership.ts"
 import { flowing, until } from "../support/until.ts"
 

@@ -1,11 +1,7 @@
 /** A comparison of the radar with a reference server in process. */
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import { Clock, Duration, Effect, Fiber, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { run } from "../../connectors/service-v2/radar/index.ts"

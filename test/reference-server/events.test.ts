@@ -5,31 +5,23 @@ import { signature } from "../../connectors/service-v2/reference-server/events/s
 import { eventServer, subscribe } from "./eventsSupport.ts"
 import { codeOf, dataOf, order, postedInvoice, ship, type Json } from "./support.ts"
 
-describe("events of the reference server", () => {
-  it("are fired for changed parents, and posted in addition to updated", async () => {
-    const { call, cycle, types } = eventServer()
-    const made = order(call)
-    subscribe(call, [
-      "orders.updated",
-      "shipments.created",
-      "shipments.cancelled",
-      "invoices.updated",
-      "invoices.posted"
-    ])
-    const shipped = ship(call, made, "1")
-    assert.strictEqual(shipped.status, 201, shipped.text)
-    await cycle()
-    assert.sameMembers(types(), ["shipments.created", "orders.updated"])
-    call("DELETE", `/shipments/${String(shipped.body["id"])}`)
-    await cycle()
-    assert.sameMembers(types().slice(2), ["shipments.cancelled", "orders.updated"])
-    const { id: invoiceid } = postedInvoice(call, "10.00")
-    await cycle()
-    assert.deepStrictEqual(types().slice(4), ["invoices.updated", "invoices.posted"])
-    call("POST", "/payments", { invoiceid, amount: "10.00", method: 1 })
-    await cycle()
-    assert.deepStrictEqual(types().slice(6), ["invoices.updated"])
-  })
+it("events of the reference server are fired for changed parents, and posted in addition to updated", async () => {
+  const { call, cycle, types } = eventServer()
+  const made = order(call)
+  subscribe(call, ["orders.updated", "shipments.created", "shipments.cancelled", "invoices.updated", "invoices.posted"])
+  const shipped = ship(call, made, "1")
+  assert.strictEqual(shipped.status, 201, shipped.text)
+  await cycle()
+  assert.sameMembers(types(), ["shipments.created", "orders.updated"])
+  call("DELETE", `/shipments/${String(shipped.body["id"])}`)
+  await cycle()
+  assert.sameMembers(types().slice(2), ["shipments.cancelled", "orders.updated"])
+  const { id: invoiceid } = postedInvoice(call, "10.00")
+  await cycle()
+  assert.deepStrictEqual(types().slice(4), ["invoices.updated", "invoices.posted"])
+  call("POST", "/payments", { invoiceid, amount: "10.00", method: 1 })
+  await cycle()
+  assert.deepStrictEqual(types().slice(6), ["invoices.updated"])
 })
 
 describe("a delivery cycle", () => {
@@ -104,21 +96,19 @@ describe("the test call of a subscription", () => {
 /** The same scheme of signatures. */
 const stripe = new Stripe("sk_test_unused")
 
-describe("a signature of the server", () => {
-  it("is accepted by stripe's constructEvent with one secret and with two", () => {
-    const t = 1_790_000_000
-    const body = Buffer.from('{"id":"evt_1","type":"orders.created","data":{"note":"crème 🧾"}}')
-    for (const secrets of [
-      ["whsec_new_secret_of_32_bytes"],
-      ["whsec_new_secret_of_32_bytes", "whsec_old_secret_of_32"]
-    ]) {
-      const header = signature(t, body, secrets)
-      for (const secret of secrets) {
-        const event = stripe.webhooks.constructEvent(body, header, secret, 300, undefined, (t + 299) * 1000)
-        assert.strictEqual(event.id, "evt_1")
-      }
-      assert.throws(() => stripe.webhooks.constructEvent(body, header, "whsec_wrong", 300, undefined, t * 1000))
-      assert.throws(() => stripe.webhooks.constructEvent(body, header, secrets[0]!, 300, undefined, (t + 301) * 1000))
+it("a signature of the server is accepted by stripe's constructEvent with one secret and with two", () => {
+  const t = 1_790_000_000
+  const body = Buffer.from('{"id":"evt_1","type":"orders.created","data":{"note":"crème 🧾"}}')
+  for (const secrets of [
+    ["whsec_new_secret_of_32_bytes"],
+    ["whsec_new_secret_of_32_bytes", "whsec_old_secret_of_32"]
+  ]) {
+    const header = signature(t, body, secrets)
+    for (const secret of secrets) {
+      const event = stripe.webhooks.constructEvent(body, header, secret, 300, undefined, (t + 299) * 1000)
+      assert.strictEqual(event.id, "evt_1")
     }
-  })
+    assert.throws(() => stripe.webhooks.constructEvent(body, header, "whsec_wrong", 300, undefined, t * 1000))
+    assert.throws(() => stripe.webhooks.constructEvent(body, header, secrets[0]!, 300, undefined, (t + 301) * 1000))
+  }
 })

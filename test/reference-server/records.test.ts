@@ -3,52 +3,46 @@ import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, order, server, ship } from "./support.ts"
 import type { Json, Server } from "./support.ts"
 
-describe("references", () => {
-  it("follow a changed code in every record that shows it", () => {
-    const { call } = server()
-    const { id, bolts } = order(call)
-    call("PATCH", `/items/${String(bolts["id"])}`, { sku: "NUT" })
-    const { body } = call("GET", `/orders/${id}`)
-    assert.strictEqual((body["lines"] as ReadonlyArray<Json>)[0]!["item"], "NUT")
-    assert.strictEqual(dataOf(call("GET", `/orderlines?orderid=${id}`))[0]!["item"], "NUT")
-  })
+it("references follow a changed code in every record that shows it", () => {
+  const { call } = server()
+  const { id, bolts } = order(call)
+  call("PATCH", `/items/${String(bolts["id"])}`, { sku: "NUT" })
+  const { body } = call("GET", `/orders/${id}`)
+  assert.strictEqual((body["lines"] as ReadonlyArray<Json>)[0]!["item"], "NUT")
+  assert.strictEqual(dataOf(call("GET", `/orderlines?orderid=${id}`))[0]!["item"], "NUT")
 })
 
-describe("a record of the reference server", () => {
-  it("accepts the accepted values of a custom field only", () => {
-    const { call, control } = server()
-    const records = [{ name: "region", resource: "customers", acceptedvalues: "North,South" }]
-    control("POST", "/records", { company: 1, resource: "customfields", records })
-    const make = (custom_fields: Json) => call("POST", "/customers", { customercode: "C", custom_fields })
-    assert.strictEqual(codeOf(make({ region: { file: "x" } })), "unsupported_value")
-    assert.strictEqual(codeOf(make({ region: "West" })), "unsupported_value")
-    assert.strictEqual(make({ region: "North" }).status, 201)
-  })
+it("a record of the reference server accepts the accepted values of a custom field only", () => {
+  const { call, control } = server()
+  const records = [{ name: "region", resource: "customers", acceptedvalues: "North,South" }]
+  control("POST", "/records", { company: 1, resource: "customfields", records })
+  const make = (custom_fields: Json) => call("POST", "/customers", { customercode: "C", custom_fields })
+  assert.strictEqual(codeOf(make({ region: { file: "x" } })), "unsupported_value")
+  assert.strictEqual(codeOf(make({ region: "West" })), "unsupported_value")
+  assert.strictEqual(make({ region: "North" }).status, 201)
 })
 
-describe("lists below a record", () => {
-  it("return the packages of a shipment, at the charges of its carrier service", () => {
-    const { call, control } = server()
-    control("POST", "/records", {
-      company: 1,
-      resource: "carrierservices",
-      records: [{ code: "G", box1_charge: "8.5", box_addl: "4.25" }]
-    })
-    const made = order(call)
-    call("PATCH", `/orderlines/${String(made.lines[0]!["id"])}`, { qtyorder: "100" })
-    const shipment = ship(call, made, "90").body
-    const service = dataOf(call("GET", "/carrierservices?code=G"))[0]!["id"]
-    call("PATCH", `/shipments/${String(shipment["id"])}`, { carrierserviceid: service })
-    const packages = dataOf(call("GET", `/shipments/${String(shipment["id"])}/packages`))
-    assert.deepStrictEqual(
-      packages.map(({ weight, carriercharge }) => [weight, carriercharge]),
-      [
-        ["40.000000", "8.5000"],
-        ["40.000000", "4.2500"],
-        ["10.000000", "4.2500"]
-      ]
-    )
+it("lists below a record return the packages of a shipment, at the charges of its carrier service", () => {
+  const { call, control } = server()
+  control("POST", "/records", {
+    company: 1,
+    resource: "carrierservices",
+    records: [{ code: "G", box1_charge: "8.5", box_addl: "4.25" }]
   })
+  const made = order(call)
+  call("PATCH", `/orderlines/${String(made.lines[0]!["id"])}`, { qtyorder: "100" })
+  const shipment = ship(call, made, "90").body
+  const service = dataOf(call("GET", "/carrierservices?code=G"))[0]!["id"]
+  call("PATCH", `/shipments/${String(shipment["id"])}`, { carrierserviceid: service })
+  const packages = dataOf(call("GET", `/shipments/${String(shipment["id"])}/packages`))
+  assert.deepStrictEqual(
+    packages.map(({ weight, carriercharge }) => [weight, carriercharge]),
+    [
+      ["40.000000", "8.5000"],
+      ["40.000000", "4.2500"],
+      ["10.000000", "4.2500"]
+    ]
+  )
 })
 
 describe("stock of the reference server", () => {

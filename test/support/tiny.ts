@@ -1,7 +1,6 @@
 /** A tiny catalogue and a source in memory, for testing the engine without a real API. */
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
+import { Clock, Effect } from "effect"
 import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
 import {
   boolean,

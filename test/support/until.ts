@@ -5,9 +5,7 @@
  * itself waits or polls; {@link settled} moves nothing, for an answer of a database or a peer. The timeout of the test
  * ends both. Under the clock of the machine (tests with processes) `until` asks every 50 ms and has a limit.
  */
-import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Clock, Duration, Effect } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 
 const everyMs = 50

@@ -4,9 +4,7 @@
  * Field names, paging and the header of the token differ from Service API v2. There are no webhooks, batches or
  * cancels. `src/connector/README.md` explains it step by step.
  */
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
+import { Clock, Effect, Schedule } from "effect"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { ConnectorShape, FetchedRecord, PageRequest, WriteAnswer } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"

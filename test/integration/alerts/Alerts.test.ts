@@ -27,124 +27,114 @@ import {
   two
 } from "./conditions.ts"
 
-describe("each kind of condition", () => {
-  test("has one start and one end on each route, with three processes", function* () {
-    yield* prepare
-    const webhook = yield* httpReceiver()
-    const slack = yield* httpReceiver()
-    const mail = yield* smtpReceiver
-    const routes = [httpRoute(webhook.url, "s3cret"), slackRoute(slack.url), emailRoute(mail.url)]
-    const processes = yield* three(routes, readDisk)
-    yield* minutes(3, processes)
-    assert.deepStrictEqual(webhook.requests, [], "nothing holds")
-    const expected: Array<string> = []
-    for (const kind of kinds) {
-      const trigger = triggers[kind]
-      yield* trigger.begin
-      yield* minutes(trigger.minutes, processes, trigger.isFresh)
-      expected.push(`start ${kind}`)
-      assert.deepStrictEqual(eventsOf(webhook.requests), expected)
-      yield* trigger.end
-      yield* minutes(4, processes)
-      expected.push(`end ${kind}`)
-      assert.deepStrictEqual(eventsOf(webhook.requests), expected)
-    }
-    assert.lengthOf(slack.requests, expected.length)
-    assert.lengthOf(mail.mails, expected.length)
-    // Each message says what, since when, for whom, and what to do.
-    for (const one of postsOf(webhook.requests)) {
-      assert.isAbove(one.what.length, 10)
-      assert.match(one.since, /^2026-11-20T/)
-      assert.match(one.remedy, /tributary/)
-      assert.include(["north", null], one.company)
-    }
-    const keys = webhook.requests.map(({ headers }) => headers["idempotency-key"])
-    assert.strictEqual(new Set(keys).size, expected.length)
-    assert.match(String(webhook.requests[0]!.headers["webhook-signature"]), /^v1,[\w+/]{43}=$/)
-    const { text } = JSON.parse(slack.requests[0]!.body) as { readonly text: string }
-    assert.match(text, /^\[WARNING\] Data is late: north, things\nWhat: [^]*Since: [^]*Consequence: [^]*What to do: /)
-    assert.match(mail.mails[0]!, /Subject: \[WARNING\] Data is late: north, things/)
-    assert.match(mail.mails[0]!, /Message-ID: <tributary-\d+-\d+@example\.com>/i)
-    const states = yield* run<{ state: string; attempts: number }>(
-      "select distinct state, attempts from tributary.alert_messages"
-    )
-    assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
-    assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
-  })
+test("each kind of condition has one start and one end on each route, with three processes", function* () {
+  yield* prepare
+  const webhook = yield* httpReceiver()
+  const slack = yield* httpReceiver()
+  const mail = yield* smtpReceiver
+  const routes = [httpRoute(webhook.url, "s3cret"), slackRoute(slack.url), emailRoute(mail.url)]
+  const processes = yield* three(routes, readDisk)
+  yield* minutes(3, processes)
+  assert.deepStrictEqual(webhook.requests, [], "nothing holds")
+  const expected: Array<string> = []
+  for (const kind of kinds) {
+    const trigger = triggers[kind]
+    yield* trigger.begin
+    yield* minutes(trigger.minutes, processes, trigger.isFresh)
+    expected.push(`start ${kind}`)
+    assert.deepStrictEqual(eventsOf(webhook.requests), expected)
+    yield* trigger.end
+    yield* minutes(4, processes)
+    expected.push(`end ${kind}`)
+    assert.deepStrictEqual(eventsOf(webhook.requests), expected)
+  }
+  assert.lengthOf(slack.requests, expected.length)
+  assert.lengthOf(mail.mails, expected.length)
+  // Each message says what, since when, for whom, and what to do.
+  for (const one of postsOf(webhook.requests)) {
+    assert.isAbove(one.what.length, 10)
+    assert.match(one.since, /^2026-11-20T/)
+    assert.match(one.remedy, /tributary/)
+    assert.include(["north", null], one.company)
+  }
+  const keys = webhook.requests.map(({ headers }) => headers["idempotency-key"])
+  assert.strictEqual(new Set(keys).size, expected.length)
+  assert.match(String(webhook.requests[0]!.headers["webhook-signature"]), /^v1,[\w+/]{43}=$/)
+  const { text } = JSON.parse(slack.requests[0]!.body) as { readonly text: string }
+  assert.match(text, /^\[WARNING\] Data is late: north, things\nWhat: [^]*Since: [^]*Consequence: [^]*What to do: /)
+  assert.match(mail.mails[0]!, /Subject: \[WARNING\] Data is late: north, things/)
+  assert.match(mail.mails[0]!, /Message-ID: <tributary-\d+-\d+@example\.com>/i)
+  const states = yield* run<{ state: string; attempts: number }>(
+    "select distinct state, attempts from tributary.alert_messages"
+  )
+  assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
+  assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
 })
 
-describe("the list of conditions", () => {
-  test("says that nothing was evaluated, and shows what holds also without a route", function* () {
-    yield* prepare
-    const settings = { alerts: alertsTo([]) }
-    const lines = Effect.map(AlertsCommand.readList(settings), (list) => AlertsCommand.listLines(list).join("\n"))
-    const before = yield* lines
-    assert.include(before, "not evaluated: no serve has evaluated the conditions yet")
-    assert.notInclude(before, "no condition holds")
-    const processes = yield* two([])
-    yield* minutes(1, processes)
-    assert.match(yield* lines, /no condition holds$/)
-    yield* triggers.failing.begin
-    yield* minutes(triggers.failing.minutes, processes, triggers.failing.isFresh)
-    assert.match(yield* lines, /failing +north +things/)
-    yield* pass(600)
-    assert.match(yield* lines, /not evaluated: the last evaluation was at .*, and no serve evaluates now/)
-  })
+test("the list of conditions says that nothing was evaluated, and shows what holds also without a route", function* () {
+  yield* prepare
+  const settings = { alerts: alertsTo([]) }
+  const lines = Effect.map(AlertsCommand.readList(settings), (list) => AlertsCommand.listLines(list).join("\n"))
+  const before = yield* lines
+  assert.include(before, "not evaluated: no serve has evaluated the conditions yet")
+  assert.notInclude(before, "no condition holds")
+  const processes = yield* two([])
+  yield* minutes(1, processes)
+  assert.match(yield* lines, /no condition holds$/)
+  yield* triggers.failing.begin
+  yield* minutes(triggers.failing.minutes, processes, triggers.failing.isFresh)
+  assert.match(yield* lines, /failing +north +things/)
+  yield* pass(600)
+  assert.match(yield* lines, /not evaluated: the last evaluation was at .*, and no serve evaluates now/)
 })
 
-describe("a resource that is refused", () => {
-  test("is one failing resource while another one is read", function* () {
-    yield* prepare
-    const webhook = yield* httpReceiver()
-    const processes = yield* two([httpRoute(webhook.url)])
-    yield* run(
-      `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status, started_at, finished_at, failure_kind, failures)
+test("a resource that is refused is one failing resource while another one is read", function* () {
+  yield* prepare
+  const webhook = yield* httpReceiver()
+  const processes = yield* two([httpRoute(webhook.url)])
+  yield* run(
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status, started_at, finished_at, failure_kind, failures)
        values ('north', 'widgets', 'sync', 'every 10 min', 900000, 'failed', tributary.now(), tributary.now(), 'Unauthorized', 1)`
-    )
-    const refused =
-      "update tributary.tasks set status = 'failed', failure_kind = 'Unauthorized', finished_at = tributary.now() + interval '1 second' where resource = 'widgets'"
-    for (let minute = 0; minute < 8; minute += 2) {
-      yield* pass(120)
-      yield* succeed
-      yield* run(refused)
-      yield* round(processes)
-    }
-    assert.deepStrictEqual(eventsOf(webhook.requests), ["start failing"])
-  })
+  )
+  const refused =
+    "update tributary.tasks set status = 'failed', failure_kind = 'Unauthorized', finished_at = tributary.now() + interval '1 second' where resource = 'widgets'"
+  for (let minute = 0; minute < 8; minute += 2) {
+    yield* pass(120)
+    yield* succeed
+    yield* run(refused)
+    yield* round(processes)
+  }
+  assert.deepStrictEqual(eventsOf(webhook.requests), ["start failing"])
 })
 
-describe("a first sync", () => {
-  test("is not late while it reads one resource after another, and late when no process reads", function* () {
-    yield* prepare
-    const webhook = yield* httpReceiver()
-    const processes = yield* two([httpRoute(webhook.url)])
-    yield* run(
-      `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, process_id, started_at)
+test("a first sync is not late while it reads one resource after another, and late when no process reads", function* () {
+  yield* prepare
+  const webhook = yield* httpReceiver()
+  const processes = yield* two([httpRoute(webhook.url)])
+  yield* run(
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, process_id, started_at)
        values ('north', 'widgets', 'sync', 'every 10 min', 900000, null, null),
               ('north', 'gadgets', 'sync', 'every 10 min', 900000, 'p1', tributary.now())`
-    )
-    yield* run(
-      `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+  )
+  yield* run(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
        values (7, 'gadgets', 'full', 'live', 'running', 1, tributary.now())`
-    )
-    const beforeRun =
-      "update tributary.tasks set status = null, started_at = null, finished_at = null where resource <> 'things'"
-    const waiting = Effect.fnUntraced(function* (rounds: number) {
-      for (let count = 0; count < rounds; count += 1) {
-        yield* pass(120)
-        yield* succeed
-        yield* run(beforeRun)
-        yield* round(processes)
-      }
-    })
-    yield* waiting(10)
-    assert.deepStrictEqual(webhook.requests, [])
-    yield* run(
-      "update tributary.runs set status = 'abandoned', finished_at = tributary.now() where resource = 'gadgets'"
-    )
-    yield* waiting(4)
-    assert.deepStrictEqual(eventsOf(webhook.requests), ["start late", "start late"])
+  )
+  const beforeRun =
+    "update tributary.tasks set status = null, started_at = null, finished_at = null where resource <> 'things'"
+  const waiting = Effect.fnUntraced(function* (rounds: number) {
+    for (let count = 0; count < rounds; count += 1) {
+      yield* pass(120)
+      yield* succeed
+      yield* run(beforeRun)
+      yield* round(processes)
+    }
   })
+  yield* waiting(10)
+  assert.deepStrictEqual(webhook.requests, [])
+  yield* run("update tributary.runs set status = 'abandoned', finished_at = tributary.now() where resource = 'gadgets'")
+  yield* waiting(4)
+  assert.deepStrictEqual(eventsOf(webhook.requests), ["start late", "start late"])
 })
 
 describe("a process that ends", () => {

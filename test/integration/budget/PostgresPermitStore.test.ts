@@ -178,24 +178,22 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
     })
   })
 
-  describe("concurrent processes", () => {
-    test("send no request once a pause is stored, at a limit of 600 per minute", function* () {
-      const sql = yield* SqlClient.SqlClient
-      const set = yield* ownTime
-      const now = 1_800_000_000_000
-      yield* set(now)
-      const name = fingerprint()
-      const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-      const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-      yield* two.takePermit
-      yield* one.pause(Duration.seconds(1))
-      const fiber = yield* Effect.forkChild(two.takePermit)
-      // Permits that were leased ahead are void after a quarter of a second. The clock of the database stands still.
-      yield* TestClock.adjust("10 seconds")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* set(now + 60_000)
-      yield* flowing(Fiber.join(fiber))
-    })
+  test("concurrent processes send no request once a pause is stored, at a limit of 600 per minute", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const set = yield* ownTime
+    const now = 1_800_000_000_000
+    yield* set(now)
+    const name = fingerprint()
+    const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+    const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+    yield* two.takePermit
+    yield* one.pause(Duration.seconds(1))
+    const fiber = yield* Effect.forkChild(two.takePermit)
+    // Permits that were leased ahead are void after a quarter of a second. The clock of the database stands still.
+    yield* TestClock.adjust("10 seconds")
+    assert.isUndefined(fiber.pollUnsafe())
+    yield* set(now + 60_000)
+    yield* flowing(Fiber.join(fiber))
   })
 
   test("grants permits outside the transaction of its caller", function* () {

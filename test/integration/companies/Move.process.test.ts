@@ -2,7 +2,7 @@
  * A company that moves to another warehouse by a command that is killed with -9 at each of its steps: the move can be
  * repeated or undone, and the company is never active in both warehouses. A step is a statement of the command.
  */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { never, openTap } from "../../support/tap.ts"
 import { change, makeWarehouses, move, rowsBehind, succeed, type Warehouses } from "./warehouses.ts"
@@ -44,8 +44,9 @@ const states = ({ from, to }: Warehouses) =>
     )
   )
 
-describe("tributary company move", () => {
-  liveTest("is repeated or undone after a kill with -9 at each step; then the company moves back", function* () {
+liveTest(
+  "tributary company move is repeated or undone after a kill with -9 at each step; then the company moves back",
+  function* () {
     const warehouses = yield* makeWarehouses
     const { from, to, run, start, differences, world } = warehouses
     succeed(yield* run(to, ["company", "list"]))
@@ -114,5 +115,5 @@ describe("tributary company move", () => {
       yield* from.count("tributary.runs where company_id = 2 and resource = 'customers' and kind = 'full'"),
       1
     )
-  })
-})
+  }
+)

@@ -1,11 +1,12 @@
 /** Syncs from a source that refuses: the resources of a missing scope stop with the remedy, and no output has the token. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"
 import { liveTest } from "../../support/live.ts"
 
-describe("a sync from a faulty source", () => {
-  liveTest("ends with code 3 for a refused token or scope and reports the remedy", function* () {
+liveTest(
+  "a sync from a faulty source ends with code 3 for a refused token or scope and reports the remedy",
+  function* () {
     const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
     const narrow = yield* Effect.promise(() => world.reference.token(1, ["setup:read"]))
     const refused = Effect.fnUntraced(function* (token: string, resources: ReadonlyArray<string>, remedy: string) {
@@ -20,5 +21,5 @@ describe("a sync from a faulty source", () => {
     yield* world.control("POST", "/tokens/revoke", { token: narrow })
     yield* refused(narrow, ["salesmen"], "the token was revoked: issue a new one")
     yield* refused("no-such-token", ["salesmen"], "does not know this token")
-  })
-})
+  }
+)

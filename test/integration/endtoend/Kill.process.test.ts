@@ -2,7 +2,7 @@
  * `sync` killed with -9 at each stage of a request and of a landing, while records change at the source. The warehouse
  * ends equal, and no page of the first load is landed twice.
  */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Moment, never, openTap } from "../../support/tap.ts"
 import { makeWorld } from "../../support/world.ts"
@@ -25,8 +25,9 @@ const places = [
 const isAt = (place: (typeof places)[number], moment: Moment) =>
   moment.kind === place.kind && moment.number === place.number && moment.stage === place.stage
 
-describe("a killed sync", () => {
-  liveTest("ends equal to the source after a kill with -9 at each stage, each page landed once", function* () {
+liveTest(
+  "a killed sync ends equal to the source after a kill with -9 at each stage, each page landed once",
+  function* () {
     const world = yield* makeWorld({ data: ["--data", "scale", "--rows", String(rows)], company: 1 })
     world.configure(
       "budget: { requests_per_minute: unlimited }\nsync: { batch_records: 200 }\npaging: { page_size: 100 }\n"
@@ -79,5 +80,5 @@ describe("a killed sync", () => {
       `select count(*)::int as n from tributary.runs where status = 'abandoned'`
     )
     assert.strictEqual(abandoned!.n, places.length)
-  })
-})
+  }
+)

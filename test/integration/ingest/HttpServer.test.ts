@@ -134,49 +134,47 @@ const tlsFiles = Effect.gen(function* () {
 })
 
 suite("the webhook HTTP server", warehouse, (test) => {
-  describe("responses", () => {
-    test("have the documented status for every kind of request", function* () {
-      const { listener, count, receiver } = yield* receiving({
-        more: (request, response) => {
-          if (request.url !== "/page") return false
-          response.end("a page")
-          return true
-        }
-      })
-      const { url } = listener
-      for (let times = 0; times < 2; times += 1) assert.strictEqual((yield* sendGood(url, "evt_1")).status, 204)
-      const encoded = bodyOf("evt_2")
-      for (const [company, headers, status] of [
-        ["%61cme", {}, 204],
-        ["%2561cme", {}, 404],
-        ["a%2Fb", {}, 404],
-        ["%ff", {}, 404],
-        ["a".repeat(65), {}, 404],
-        ["acme", { "content-type": "text/html" }, 204],
-        ["acme", { "content-encoding": "identity" }, 204]
-      ] as const)
-        assert.strictEqual((yield* send(url, encoded, headers, company)).status, status, company)
-      assert.strictEqual((yield* send(url, "{}")).status, 400, "no event")
-      const bad = yield* send(url, encoded, { "svc-signature": sign(encoded, other) })
-      const unknown = yield* send(url, encoded, {}, "unknown")
-      assert.deepStrictEqual([bad.status, unknown.status, bad.text], [401, 401, unknown.text])
-      const wrongMethod = yield* get(url, "/hooks/acme")
-      assert.deepStrictEqual([wrongMethod.status, wrongMethod.headers.get("allow")], [405, "POST"])
-      for (const path of ["/", "/hooks", "/hooks/", "/hooks/acme/", "/hooks/acme/x", "/metrics/x", "/other"])
-        assert.strictEqual((yield* get(url, path)).status, 404, path)
-      assert.strictEqual((yield* get(url, "/page")).text, "a page", "of the additional handler")
-      assert.deepInclude(yield* get(url, "/healthz"), { status: 200, text: "ok\n" })
-      assert.deepInclude(yield* get(url, "/healthz", "HEAD"), { status: 200, text: "" })
-      assert.strictEqual((yield* get(url, "/readyz?verbose")).status, 200)
-      assert.strictEqual((yield* get(url, "/readyz", "DELETE")).status, 405)
-      const { text } = yield* get(url, "/metrics")
-      assert.match(text, /tributary_webhook_deliveries_total\{outcome="accepted"\} 2\n/)
-      assert.match(text, /tributary_webhook_deliveries_total\{outcome="forged"\} 2\n/)
-      assert.match(text, /tributary_webhook_last_accepted_timestamp_seconds\{company="acme"\} \d+/)
-      assert.match(text, /tributary_webhook_inbox_up 1\n/)
-      assert.strictEqual(yield* count, 2)
-      assert.deepInclude(receiver.stats().outcomes, { accepted: 2, known: 3, noEvent: 1 })
+  test("responses have the documented status for every kind of request", function* () {
+    const { listener, count, receiver } = yield* receiving({
+      more: (request, response) => {
+        if (request.url !== "/page") return false
+        response.end("a page")
+        return true
+      }
     })
+    const { url } = listener
+    for (let times = 0; times < 2; times += 1) assert.strictEqual((yield* sendGood(url, "evt_1")).status, 204)
+    const encoded = bodyOf("evt_2")
+    for (const [company, headers, status] of [
+      ["%61cme", {}, 204],
+      ["%2561cme", {}, 404],
+      ["a%2Fb", {}, 404],
+      ["%ff", {}, 404],
+      ["a".repeat(65), {}, 404],
+      ["acme", { "content-type": "text/html" }, 204],
+      ["acme", { "content-encoding": "identity" }, 204]
+    ] as const)
+      assert.strictEqual((yield* send(url, encoded, headers, company)).status, status, company)
+    assert.strictEqual((yield* send(url, "{}")).status, 400, "no event")
+    const bad = yield* send(url, encoded, { "svc-signature": sign(encoded, other) })
+    const unknown = yield* send(url, encoded, {}, "unknown")
+    assert.deepStrictEqual([bad.status, unknown.status, bad.text], [401, 401, unknown.text])
+    const wrongMethod = yield* get(url, "/hooks/acme")
+    assert.deepStrictEqual([wrongMethod.status, wrongMethod.headers.get("allow")], [405, "POST"])
+    for (const path of ["/", "/hooks", "/hooks/", "/hooks/acme/", "/hooks/acme/x", "/metrics/x", "/other"])
+      assert.strictEqual((yield* get(url, path)).status, 404, path)
+    assert.strictEqual((yield* get(url, "/page")).text, "a page", "of the additional handler")
+    assert.deepInclude(yield* get(url, "/healthz"), { status: 200, text: "ok\n" })
+    assert.deepInclude(yield* get(url, "/healthz", "HEAD"), { status: 200, text: "" })
+    assert.strictEqual((yield* get(url, "/readyz?verbose")).status, 200)
+    assert.strictEqual((yield* get(url, "/readyz", "DELETE")).status, 405)
+    const { text } = yield* get(url, "/metrics")
+    assert.match(text, /tributary_webhook_deliveries_total\{outcome="accepted"\} 2\n/)
+    assert.match(text, /tributary_webhook_deliveries_total\{outcome="forged"\} 2\n/)
+    assert.match(text, /tributary_webhook_last_accepted_timestamp_seconds\{company="acme"\} \d+/)
+    assert.match(text, /tributary_webhook_inbox_up 1\n/)
+    assert.strictEqual(yield* count, 2)
+    assert.deepInclude(receiver.stats().outcomes, { accepted: 2, known: 3, noEvent: 1 })
   })
 
   describe("request bodies", () => {
@@ -368,51 +366,49 @@ suite("the webhook HTTP server", warehouse, (test) => {
     })
   })
 
-  describe("TLS", () => {
-    test("loads a renewed certificate, keeps the old one if it is invalid, and rejects old versions", function* () {
-      const { folder, files: paths, first, write } = yield* tlsFiles
-      const second = certificate(["localhost"])
-      const lines: Array<string> = []
-      const { listener, count } = yield* receiving({ tls: paths, certificateInterval: Duration.millis(20) }).pipe(
-        Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
+  test("TLS loads a renewed certificate, keeps the old one if it is invalid, and rejects old versions", function* () {
+    const { folder, files: paths, first, write } = yield* tlsFiles
+    const second = certificate(["localhost"])
+    const lines: Array<string> = []
+    const { listener, count } = yield* receiving({ tls: paths, certificateInterval: Duration.millis(20) }).pipe(
+      Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
+    )
+    const post = (ca: string, id: string) =>
+      Effect.callback<number | string>((resume) => {
+        const body = bodyOf(id)
+        const headers = { "svc-signature": sign(body), "content-length": body.length }
+        const to = { port: listener.port, path: "/hooks/acme", method: "POST", servername: "localhost" }
+        const request = httpsRequest({ ...to, ca, headers, agent: false }, (response) => {
+          response.resume()
+          resume(Effect.succeed(response.statusCode!))
+        })
+        request.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
+        request.end(body)
+      }).pipe(flowing)
+    assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
+    assert.isString(yield* post(second.cert, "evt_2"))
+    // A key that does not fit the certificate: the old certificate stays in use.
+    writeFileSync(paths.certificate, second.cert)
+    yield* until(
+      "the warning",
+      () => lines.some((line) => line.startsWith("The renewed certificate is not used")),
+      isTrue
+    )
+    assert.strictEqual(yield* post(first.cert, "evt_3"), 204)
+    assert.isFalse(lines.some((line) => line.includes("PRIVATE KEY")))
+    write(second)
+    yield* until("the new certificate", post(second.cert, "evt_4"), (status) => status === 204)
+    assert.isString(yield* post(first.cert, "evt_5"))
+    const old = yield* Effect.callback<string>((resume) => {
+      const versions = { minVersion: "TLSv1", maxVersion: "TLSv1.1" } as const
+      const socket = tlsConnect({ port: listener.port, ca: second.cert, servername: "localhost", ...versions }, () =>
+        resume(Effect.succeed("connected"))
       )
-      const post = (ca: string, id: string) =>
-        Effect.callback<number | string>((resume) => {
-          const body = bodyOf(id)
-          const headers = { "svc-signature": sign(body), "content-length": body.length }
-          const to = { port: listener.port, path: "/hooks/acme", method: "POST", servername: "localhost" }
-          const request = httpsRequest({ ...to, ca, headers, agent: false }, (response) => {
-            response.resume()
-            resume(Effect.succeed(response.statusCode!))
-          })
-          request.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
-          request.end(body)
-        }).pipe(flowing)
-      assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
-      assert.isString(yield* post(second.cert, "evt_2"))
-      // A key that does not fit the certificate: the old certificate stays in use.
-      writeFileSync(paths.certificate, second.cert)
-      yield* until(
-        "the warning",
-        () => lines.some((line) => line.startsWith("The renewed certificate is not used")),
-        isTrue
-      )
-      assert.strictEqual(yield* post(first.cert, "evt_3"), 204)
-      assert.isFalse(lines.some((line) => line.includes("PRIVATE KEY")))
-      write(second)
-      yield* until("the new certificate", post(second.cert, "evt_4"), (status) => status === 204)
-      assert.isString(yield* post(first.cert, "evt_5"))
-      const old = yield* Effect.callback<string>((resume) => {
-        const versions = { minVersion: "TLSv1", maxVersion: "TLSv1.1" } as const
-        const socket = tlsConnect({ port: listener.port, ca: second.cert, servername: "localhost", ...versions }, () =>
-          resume(Effect.succeed("connected"))
-        )
-        socket.on("error", () => resume(Effect.succeed("refused")))
-      })
-      assert.strictEqual(old, "refused")
-      assert.strictEqual(yield* count, 3)
-      const broken = yield* Effect.flip(receiving({ tls: { ...paths, key: join(folder, "none.pem") } }))
-      assert.match(String(broken), /none\.pem.*cannot be used/)
+      socket.on("error", () => resume(Effect.succeed("refused")))
     })
+    assert.strictEqual(old, "refused")
+    assert.strictEqual(yield* count, 3)
+    const broken = yield* Effect.flip(receiving({ tls: { ...paths, key: join(folder, "none.pem") } }))
+    assert.match(String(broken), /none\.pem.*cannot be used/)
   })
 })

@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { Agent, request } from "node:http"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
@@ -69,8 +69,9 @@ const warehouse = Effect.gen(function* () {
 /** The number of responses before each kill. A number and not a time, so that every machine makes progress. */
 const responsesBeforeKill = [1, 7, 40, 150, 16, 300]
 
-describe("a killed webhook receiver", () => {
-  liveTest("keeps every acknowledged event exactly once after kills between any two responses", function* () {
+liveTest(
+  "a killed webhook receiver keeps every acknowledged event exactly once after kills between any two responses",
+  function* () {
     const { url, ids } = yield* warehouse
     const acknowledged = new Set<string>()
     const offered = new Set<string>()
@@ -114,5 +115,5 @@ describe("a killed webhook receiver", () => {
     // The kills did interrupt deliveries.
     assert.isAbove(unanswered, responsesBeforeKill.length)
     assert.isAbove(acknowledged.size, 400)
-  })
-})
+  }
+)

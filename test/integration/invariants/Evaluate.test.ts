@@ -124,23 +124,21 @@ describe("a violation", () => {
   })
 })
 
-describe("a change that has no position yet", () => {
-  test("makes the rule due: its process may have been killed after the landing", function* () {
-    yield* prepare
-    yield* scan("update erp.things set price = -1 where id = 3")
-    yield* evaluate([priced])
-    yield* scan()
-    yield* evaluate([priced])
-    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3"])
-    // The landing of a deletion, as an event brings it.
-    yield* run("delete from erp.things where id = 3")
-    yield* run(
-      `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+test("a change that has no position yet makes the rule due: its process may have been killed after the landing", function* () {
+  yield* prepare
+  yield* scan("update erp.things set price = -1 where id = 3")
+  yield* evaluate([priced])
+  yield* scan()
+  yield* evaluate([priced])
+  assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3"])
+  // The landing of a deletion, as an event brings it.
+  yield* run("delete from erp.things where id = 3")
+  yield* run(
+    `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
        values (1, 'things', 'erp_history.things', '{3}', 1, tributary.now())`
-    )
-    assert.strictEqual(yield* evaluate([priced]), 1)
-    assert.deepStrictEqual(yield* current, [])
-  })
+  )
+  assert.strictEqual(yield* evaluate([priced]), 1)
+  assert.deepStrictEqual(yield* current, [])
 })
 
 describe("a rule that misbehaves", () => {
@@ -255,45 +253,39 @@ describe("a rule that misbehaves", () => {
   })
 })
 
-describe("a company that moves to another warehouse", () => {
-  test("is not evaluated until it is resumed", function* () {
-    yield* prepare
-    yield* run(
-      "insert into tributary.company_settings (company, url, token, move_id, move_state) values ('north', 'https://127.0.0.1:1/v2', 'none', 'm', 'leaving')"
-    )
-    assert.strictEqual(yield* evaluate([priced]), 0)
-    assert.strictEqual(yield* evaluate([priced], { isNow: false }), 0)
-    yield* run("update tributary.company_settings set move_state = null, move_id = null")
-    assert.strictEqual(yield* evaluate([priced]), 1)
-  })
+test("a company that moves to another warehouse is not evaluated until it is resumed", function* () {
+  yield* prepare
+  yield* run(
+    "insert into tributary.company_settings (company, url, token, move_id, move_state) values ('north', 'https://127.0.0.1:1/v2', 'none', 'm', 'leaving')"
+  )
+  assert.strictEqual(yield* evaluate([priced]), 0)
+  assert.strictEqual(yield* evaluate([priced], { isNow: false }), 0)
+  yield* run("update tributary.company_settings set move_state = null, move_id = null")
+  assert.strictEqual(yield* evaluate([priced]), 1)
 })
 
-describe("two evaluations at the same time", () => {
-  test("store one result", function* () {
-    yield* prepare
-    yield* run("update erp.things set price = -1 where id <= 5")
-    yield* Effect.forEach([1, 2, 3, 4], () => evaluate([priced]), { concurrency: "unbounded" })
-    assert.lengthOf(yield* current, 5)
-    assert.deepStrictEqual(yield* run("select evaluations::int from tributary.invariant_states"), [{ evaluations: 1 }])
-    assert.strictEqual(yield* evaluate([priced]), 0)
-  })
+test("two evaluations at the same time store one result", function* () {
+  yield* prepare
+  yield* run("update erp.things set price = -1 where id <= 5")
+  yield* Effect.forEach([1, 2, 3, 4], () => evaluate([priced]), { concurrency: "unbounded" })
+  assert.lengthOf(yield* current, 5)
+  assert.deepStrictEqual(yield* run("select evaluations::int from tributary.invariant_states"), [{ evaluations: 1 }])
+  assert.strictEqual(yield* evaluate([priced]), 0)
 })
 
-describe("300 companies", () => {
-  test("are evaluated by a few statements, and only those that changed", function* () {
-    yield* prepare
-    const companies = Array.from({ length: 300 }, (_one, index) => index + 1)
-    yield* run("insert into erp.things select c, n, n from generate_series(2, 300) c, generate_series(1, 100) n")
-    yield* run("analyze erp.things")
-    yield* scanned(companies, ["things"])
-    yield* changed(companies, ["things"])
-    yield* run("update erp.things set price = -1 where id = 7 and _company_id % 100 = 0")
-    assert.strictEqual(yield* evaluate([priced]), 300)
-    assert.deepStrictEqual(
-      yield* current,
-      [100, 200, 300].map((company) => `price_is_positive of ${company}: things 7 unconfirmed`)
-    )
-    yield* changed([250], ["things"])
-    assert.strictEqual(yield* evaluate([priced]), 1)
-  })
+test("300 companies are evaluated by a few statements, and only those that changed", function* () {
+  yield* prepare
+  const companies = Array.from({ length: 300 }, (_one, index) => index + 1)
+  yield* run("insert into erp.things select c, n, n from generate_series(2, 300) c, generate_series(1, 100) n")
+  yield* run("analyze erp.things")
+  yield* scanned(companies, ["things"])
+  yield* changed(companies, ["things"])
+  yield* run("update erp.things set price = -1 where id = 7 and _company_id % 100 = 0")
+  assert.strictEqual(yield* evaluate([priced]), 300)
+  assert.deepStrictEqual(
+    yield* current,
+    [100, 200, 300].map((company) => `price_is_positive of ${company}: things 7 unconfirmed`)
+  )
+  yield* changed([250], ["things"])
+  assert.strictEqual(yield* evaluate([priced]), 1)
 })

@@ -3,7 +3,7 @@
  * may do more.
  */
 import { randomUUID } from "node:crypto"
-import { assert, describe, it as test } from "@effect/vitest"
+import { assert, it as test } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
@@ -150,16 +150,14 @@ suite("the database roles", layerCatalogue, (test) => {
   })
 })
 
-describe("the statements of the roles", () => {
-  test("reject role and schema names that are no valid identifiers", () => {
-    for (const names of [
-      { loader: 'l"; drop table x; --', reader: "r" },
-      { loader: "l", reader: "r'||'" },
-      { loader: "", reader: "r" }
-    ]) {
-      assert.throws(() => statements(datasets, names), /cannot be a name/)
-    }
-    assert.throws(() => statements({ ...datasets, models: "a b" }), /cannot be a name/)
-    assert.isTrue(statements(datasets).every((statement) => !statement.includes("undefined")))
-  })
+test("the statements of the roles reject role and schema names that are no valid identifiers", () => {
+  for (const names of [
+    { loader: 'l"; drop table x; --', reader: "r" },
+    { loader: "l", reader: "r'||'" },
+    { loader: "", reader: "r" }
+  ]) {
+    assert.throws(() => statements(datasets, names), /cannot be a name/)
+  }
+  assert.throws(() => statements({ ...datasets, models: "a b" }), /cannot be a name/)
+  assert.isTrue(statements(datasets).every((statement) => !statement.includes("undefined")))
 })

@@ -282,13 +282,12 @@ suite("creates from the outbox", stand, (test) => {
     })
   })
 
-  describe("a push from the outbox", () => {
-    test("sends its own rows and earlier rows of the same records, and finishes", function* () {
-      const one = yield* makeStand()
-      const { sql, name } = one
-      yield* one.put(people(1))
-      const insert = (operation: string, records: ReadonlyArray<object>) =>
-        sql<{ id: bigint }>`
+  test("a push from the outbox sends its own rows and earlier rows of the same records, and finishes", function* () {
+    const one = yield* makeStand()
+    const { sql, name } = one
+    yield* one.put(people(1))
+    const insert = (operation: string, records: ReadonlyArray<object>) =>
+      sql<{ id: bigint }>`
             with p as (
               insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
               values (${name}, 'salesmen', ${operation}, 'test', ${JSON.stringify(records)}, ${records.length}) returning id
@@ -297,62 +296,59 @@ suite("creates from the outbox", stand, (test) => {
               select ${name}, 'salesmen', ${operation}, p.id, r
                 from p, jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r
             ) select id from p`
-      yield* one.insert(
-        [
-          { externalid: "p-0", phone1: "1" },
-          { externalid: "p-0", email1: "a@b.c" }
-        ],
-        "update"
-      )
-      yield* insert("create", people(2, 50))
-      const [mine] = yield* insert("update", [{ externalid: "p-0", phone1: "2" }])
-      const pushed = yield* one.push({}, { scope: { push: mine!.id } })
-      assert.strictEqual(pushed.failure, null)
-      assert.strictEqual(pushed.counts.updated, 1)
-      assert.deepStrictEqual(
-        (yield* one.rows).map(({ outcome, state }) => outcome ?? state),
-        ["updated", "updated", "pending", "pending", "updated"]
-      )
-      const finished = yield* sql<{ done: boolean }>`
+    yield* one.insert(
+      [
+        { externalid: "p-0", phone1: "1" },
+        { externalid: "p-0", email1: "a@b.c" }
+      ],
+      "update"
+    )
+    yield* insert("create", people(2, 50))
+    const [mine] = yield* insert("update", [{ externalid: "p-0", phone1: "2" }])
+    const pushed = yield* one.push({}, { scope: { push: mine!.id } })
+    assert.strictEqual(pushed.failure, null)
+    assert.strictEqual(pushed.counts.updated, 1)
+    assert.deepStrictEqual(
+      (yield* one.rows).map(({ outcome, state }) => outcome ?? state),
+      ["updated", "updated", "pending", "pending", "updated"]
+    )
+    const finished = yield* sql<{ done: boolean }>`
           select finished_at is not null as done from tributary.pushes where company = ${name} order by id`
-      assert.deepStrictEqual(
-        finished.map(({ done }) => done),
-        [false, true]
-      )
-      assert.strictEqual((yield* one.sourceRecords)[0]?.["phone1"], "2")
-    })
+    assert.deepStrictEqual(
+      finished.map(({ done }) => done),
+      [false, true]
+    )
+    assert.strictEqual((yield* one.sourceRecords)[0]?.["phone1"], "2")
   })
 
-  describe("creates that cannot continue", () => {
-    test("keep state and key of the rows while the source is unreachable or forbids writing", function* () {
-      const one = yield* makeStand()
-      yield* one.insert(people(30))
-      yield* one.faults({ kind: "reset", path: "/salesmen" })
-      const away = yield* one.push()
-      assert.deepStrictEqual([away.status, away.failure?.kind, away.counts.waiting], ["stopped", "Unreachable", 30])
-      yield* one.faults({ kind: "reset", method: "POST", path: "/salesmen" })
-      const lost = yield* one.push()
-      assert.deepStrictEqual([lost.status, lost.failure?.kind, lost.counts.sending], ["stopped", "Unreachable", 30])
-      yield* one.faults({
-        kind: "status",
-        status: 403,
-        method: "POST",
-        path: "/salesmen",
-        body: { error: { code: "insufficient_scope", message: "no" } }
-      })
-      const barred = yield* one.push()
-      assert.deepStrictEqual([barred.failure?.kind, barred.failure?.disposition], ["Forbidden", "blocked"])
-      assert.strictEqual(barred.counts.sending, 30)
-      yield* one.noFaults
-      const pushed = yield* one.push()
-      assert.strictEqual(pushed.status, "done")
-      assert.strictEqual(pushed.counts.created, 30)
-      assert.deepStrictEqual(
-        [...recordCounts(yield* one.sourceRecords).values()].filter((times) => times !== 1),
-        []
-      )
-      assert.strictEqual((yield* one.calls).length, 1)
-      assert.deepStrictEqual((yield* one.isEqual).differences, [])
+  test("creates that cannot continue keep state and key of the rows while the source is unreachable or forbids writing", function* () {
+    const one = yield* makeStand()
+    yield* one.insert(people(30))
+    yield* one.faults({ kind: "reset", path: "/salesmen" })
+    const away = yield* one.push()
+    assert.deepStrictEqual([away.status, away.failure?.kind, away.counts.waiting], ["stopped", "Unreachable", 30])
+    yield* one.faults({ kind: "reset", method: "POST", path: "/salesmen" })
+    const lost = yield* one.push()
+    assert.deepStrictEqual([lost.status, lost.failure?.kind, lost.counts.sending], ["stopped", "Unreachable", 30])
+    yield* one.faults({
+      kind: "status",
+      status: 403,
+      method: "POST",
+      path: "/salesmen",
+      body: { error: { code: "insufficient_scope", message: "no" } }
     })
+    const barred = yield* one.push()
+    assert.deepStrictEqual([barred.failure?.kind, barred.failure?.disposition], ["Forbidden", "blocked"])
+    assert.strictEqual(barred.counts.sending, 30)
+    yield* one.noFaults
+    const pushed = yield* one.push()
+    assert.strictEqual(pushed.status, "done")
+    assert.strictEqual(pushed.counts.created, 30)
+    assert.deepStrictEqual(
+      [...recordCounts(yield* one.sourceRecords).values()].filter((times) => times !== 1),
+      []
+    )
+    assert.strictEqual((yield* one.calls).length, 1)
+    assert.deepStrictEqual((yield* one.isEqual).differences, [])
   })
 })

@@ -91,32 +91,28 @@ suite("resuming a push", stand, (test) => {
     })
   })
 
-  describe("after the source failed every write", () => {
-    test("sends the remaining records", function* () {
-      const one = yield* makeStand()
-      yield* one.insert(people(40))
-      yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen" })
-      const settings = { batchRecordsMax: 8, concurrency: 1 }
-      const stopped = yield* one.push(settings)
-      assert.deepStrictEqual([stopped.status, stopped.failure?.kind], ["stopped", "FailsEveryWrite"])
-      assert.strictEqual(stopped.counts.waiting + stopped.counts.sending, 40)
-      yield* one.noFaults
-      assert.strictEqual((yield* one.push(settings)).status, "done")
-      yield* everyoneOnce(one, 40)
-    })
+  test("after the source failed every write sends the remaining records", function* () {
+    const one = yield* makeStand()
+    yield* one.insert(people(40))
+    yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen" })
+    const settings = { batchRecordsMax: 8, concurrency: 1 }
+    const stopped = yield* one.push(settings)
+    assert.deepStrictEqual([stopped.status, stopped.failure?.kind], ["stopped", "FailsEveryWrite"])
+    assert.strictEqual(stopped.counts.waiting + stopped.counts.sending, 40)
+    yield* one.noFaults
+    assert.strictEqual((yield* one.push(settings)).status, "done")
+    yield* everyoneOnce(one, 40)
   })
 
-  describe("while another process pushes", () => {
-    test("waits for the first process and finds all records written", function* () {
-      const one = yield* makeStand()
-      yield* one.insert(people(700))
-      const both = yield* Effect.all([one.push(), one.push()], { concurrency: "unbounded" })
-      assert.deepStrictEqual(
-        both.map(({ status }) => status),
-        ["done", "done"]
-      )
-      assert.strictEqual(both[0].calls.sent + both[1].calls.sent, 3)
-      yield* everyoneOnce(one, 700)
-    })
+  test("while another process pushes waits for the first process and finds all records written", function* () {
+    const one = yield* makeStand()
+    yield* one.insert(people(700))
+    const both = yield* Effect.all([one.push(), one.push()], { concurrency: "unbounded" })
+    assert.deepStrictEqual(
+      both.map(({ status }) => status),
+      ["done", "done"]
+    )
+    assert.strictEqual(both[0].calls.sent + both[1].calls.sent, 3)
+    yield* everyoneOnce(one, 700)
   })
 })

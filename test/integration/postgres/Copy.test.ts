@@ -1,4 +1,4 @@
-import { assert, describe, it as test } from "@effect/vitest"
+import { assert, it as test } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type pg from "pg"
@@ -202,9 +202,7 @@ suite("copyIn", layerSql, (test) => {
   })
 })
 
-describe("escapeCopyText", () => {
-  test("escapes the special characters of COPY and no others", () => {
-    assert.strictEqual(escapeCopyText("a\\b\tc\nd\re"), "a\\\\b\\tc\\nd\\re")
-    for (const plain of ["", "plain", "ü€𝄞", "'\"\b\f\v\u2028", "N"]) assert.strictEqual(escapeCopyText(plain), plain)
-  })
+test("escapeCopyText escapes the special characters of COPY and no others", () => {
+  assert.strictEqual(escapeCopyText("a\\b\tc\nd\re"), "a\\\\b\\tc\\nd\\re")
+  for (const plain of ["", "plain", "ü€𝄞", "'\"\b\f\v\u2028", "N"]) assert.strictEqual(escapeCopyText(plain), plain)
 })

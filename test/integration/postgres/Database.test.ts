@@ -274,34 +274,27 @@ describe("DATABASE_URL", () => {
   )
 })
 
-describe("target_session_attrs", () => {
-  test("is checked by each new connection and by the pool", function* () {
-    const url = new URL(Redacted.value(yield* freshDatabase))
-    const session = (value: string) => {
-      url.searchParams.set("target_session_attrs", value)
-      const database = Database.layerUrl(Redacted.make(url.href))
-      return {
-        dedicated: Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database)),
-        pooled: Effect.flatMap(SqlClient, (sql) => sql`select 1`).pipe(
-          Effect.provide(Layer.provide(sqlLayer, database))
-        )
-      }
+test("target_session_attrs is checked by each new connection and by the pool", function* () {
+  const url = new URL(Redacted.value(yield* freshDatabase))
+  const session = (value: string) => {
+    url.searchParams.set("target_session_attrs", value)
+    const database = Database.layerUrl(Redacted.make(url.href))
+    return {
+      dedicated: Effect.scoped(Effect.flatMap(Database, ({ connect }) => connect)).pipe(Effect.provide(database)),
+      pooled: Effect.flatMap(SqlClient, (sql) => sql`select 1`).pipe(Effect.provide(Layer.provide(sqlLayer, database)))
     }
-    const accepts = ({ dedicated, pooled }: ReturnType<typeof session>) => Effect.andThen(dedicated, pooled)
-    for (const value of ["any", "primary", "read-write"]) yield* accepts(session(value))
-    yield* Effect.flatMap(SqlClient, (sql) =>
-      sql.unsafe(`alter database ${url.pathname.slice(1)} set default_transaction_read_only = on`)
-    ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(Redacted.make(url.href)))))
-    for (const value of ["any", "primary"]) yield* accepts(session(value))
-    const { dedicated, pooled } = session("read-write")
-    for (const failing of [Effect.asVoid(dedicated), Effect.asVoid(pooled)]) {
-      const error = yield* Effect.flip(failing)
-      assert.instanceOf(error, DatabaseError)
-      assert.match(
-        error.message,
-        /read-only for this user, and target_session_attrs=read-write is set: name the primary/
-      )
-      assert.isTrue(error.isRetryable)
-    }
-  })
+  }
+  const accepts = ({ dedicated, pooled }: ReturnType<typeof session>) => Effect.andThen(dedicated, pooled)
+  for (const value of ["any", "primary", "read-write"]) yield* accepts(session(value))
+  yield* Effect.flatMap(SqlClient, (sql) =>
+    sql.unsafe(`alter database ${url.pathname.slice(1)} set default_transaction_read_only = on`)
+  ).pipe(Effect.provide(Layer.provide(sqlLayer, Database.layerUrl(Redacted.make(url.href)))))
+  for (const value of ["any", "primary"]) yield* accepts(session(value))
+  const { dedicated, pooled } = session("read-write")
+  for (const failing of [Effect.asVoid(dedicated), Effect.asVoid(pooled)]) {
+    const error = yield* Effect.flip(failing)
+    assert.instanceOf(error, DatabaseError)
+    assert.match(error.message, /read-only for this user, and target_session_attrs=read-write is set: name the primary/)
+    assert.isTrue(error.isRetryable)
+  }
 })

@@ -1,7 +1,7 @@
 /** A check of each named statement: the database prepares it with the parameter and column types that it declares. */
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type pg from "pg"
 import { prepareSql } from "../../../src/outbox/AssumedNew.ts"
@@ -90,58 +90,56 @@ const describeStatement = (client: pg.Client, text: string): Promise<Described> 
     client.query(query as unknown as pg.Submittable)
   })
 
-describe("every named SQL statement", () => {
-  test("has the declared parameters and columns", function* () {
-    const client = yield* (yield* Database).connect
-    const rows = <Row extends pg.QueryResultRow>(text: string) =>
-      Effect.map(
-        Effect.promise(() => client.query<Row>(text)),
-        (result) => result.rows
-      )
-    // The temporary tables of a push.
-    yield* rows(`${prepareSql}; ${createSql}`)
-    const types = new Map(
-      (yield* rows<{ oid: number; name: string }>("select oid::int4 as oid, typname as name from pg_type")).map(
-        ({ oid, name }) => [oid, name.startsWith("_") ? `${name.slice(1)}[]` : name]
-      )
+test("every named SQL statement has the declared parameters and columns", function* () {
+  const client = yield* (yield* Database).connect
+  const rows = <Row extends pg.QueryResultRow>(text: string) =>
+    Effect.map(
+      Effect.promise(() => client.query<Row>(text)),
+      (result) => result.rows
     )
-    const nullable = new Set(
-      (yield* rows<{ key: string }>(
-        `select attrelid || '.' || attnum as key from pg_attribute a
+  // The temporary tables of a push.
+  yield* rows(`${prepareSql}; ${createSql}`)
+  const types = new Map(
+    (yield* rows<{ oid: number; name: string }>("select oid::int4 as oid, typname as name from pg_type")).map(
+      ({ oid, name }) => [oid, name.startsWith("_") ? `${name.slice(1)}[]` : name]
+    )
+  )
+  const nullable = new Set(
+    (yield* rows<{ key: string }>(
+      `select attrelid || '.' || attnum as key from pg_attribute a
              join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') where attnum > 0 and not attnotnull`
-      )).map(({ key }) => key)
+    )).map(({ key }) => key)
+  )
+  const statements = yield* Effect.promise(declared)
+  const names = statements.map(({ statement }) => statement.name)
+  assert.deepStrictEqual(
+    names.filter((name, index) => names.indexOf(name) !== index),
+    [],
+    "a name belongs to one statement"
+  )
+  const problems: Array<string> = []
+  for (const { file, statement } of statements) {
+    const addProblem = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
+    const described = yield* Effect.promise(() =>
+      describeStatement(client, statement.text).catch((error: unknown) => {
+        addProblem(String(error))
+        return null
+      })
     )
-    const statements = yield* Effect.promise(declared)
-    const names = statements.map(({ statement }) => statement.name)
-    assert.deepStrictEqual(
-      names.filter((name, index) => names.indexOf(name) !== index),
-      [],
-      "a name belongs to one statement"
-    )
-    const problems: Array<string> = []
-    for (const { file, statement } of statements) {
-      const addProblem = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
-      const described = yield* Effect.promise(() =>
-        describeStatement(client, statement.text).catch((error: unknown) => {
-          addProblem(String(error))
-          return null
-        })
-      )
-      if (described === null) continue
-      const params = described.params.map((oid) => types.get(oid))
-      const paramTypes = statement.params.map((type) => type.replace("?", ""))
-      if (params.join() !== paramTypes.join()) addProblem(`takes ${params.join()}, and declares ${paramTypes.join()}`)
-      const columns = described.fields.map(({ name, dataTypeID }) => `${name}: ${types.get(dataTypeID)}`)
-      const expected = Object.entries(statement.columns).map(([name, type]) => `${name}: ${type.replace("?", "")}`)
-      if (columns.join() !== expected.join()) {
-        addProblem(`answers ${columns.join(", ")}, and declares ${expected.join(", ")}`)
-        continue
-      }
-      for (const { name, tableID, columnID } of described.fields) {
-        if (nullable.has(`${tableID}.${columnID}`) && !statement.columns[name]!.endsWith("?"))
-          addProblem(`${name} may be null`)
-      }
+    if (described === null) continue
+    const params = described.params.map((oid) => types.get(oid))
+    const paramTypes = statement.params.map((type) => type.replace("?", ""))
+    if (params.join() !== paramTypes.join()) addProblem(`takes ${params.join()}, and declares ${paramTypes.join()}`)
+    const columns = described.fields.map(({ name, dataTypeID }) => `${name}: ${types.get(dataTypeID)}`)
+    const expected = Object.entries(statement.columns).map(([name, type]) => `${name}: ${type.replace("?", "")}`)
+    if (columns.join() !== expected.join()) {
+      addProblem(`answers ${columns.join(", ")}, and declares ${expected.join(", ")}`)
+      continue
     }
-    assert.deepStrictEqual(problems, [])
-  })
+    for (const { name, tableID, columnID } of described.fields) {
+      if (nullable.has(`${tableID}.${columnID}`) && !statement.columns[name]!.endsWith("?"))
+        addProblem(`${name} may be null`)
+    }
+  }
+  assert.deepStrictEqual(problems, [])
 })

@@ -1,9 +1,7 @@
 /** An installation whose roles have unusual settings. */
 import { randomUUID } from "node:crypto"
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Grants from "../../../src/warehouse/Grants.ts"

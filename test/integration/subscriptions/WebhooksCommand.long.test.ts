@@ -1,13 +1,14 @@
 /** Every command of `tributary webhooks`, one after the other in one installation. */
 import { appendFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { liveTest } from "../../support/live.ts"
 import { answerOf, hooked, ownSecret, signed } from "./commandSupport.ts"
 
-describe("tributary webhooks", () => {
-  liveTest("rotates, pauses, resumes, lists, creates, deletes and replays, and prints no secret", function* () {
+liveTest(
+  "tributary webhooks rotates, pauses, resumes, lists, creates, deletes and replays, and prints no secret",
+  function* () {
     const { world, configure, run, received, secrets, url, assertSilent } = yield* hooked
     configure("")
     assert.include((yield* run(2, ["ensure"])).stderr, "webhooks.public_url")
@@ -92,5 +93,5 @@ describe("tributary webhooks", () => {
     const again = yield* run(0, ["pause", "--company", "main"])
     assert.include(again.stdout, `webhooks resume ${subscription.id} --company main`)
     yield* assertSilent
-  })
-})
+  }
+)

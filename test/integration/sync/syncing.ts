@@ -1,6 +1,5 @@
 /** Runs of the engine that read a source in memory, and what they leave in the warehouse. */
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import type { ConnectorShape, Page } from "../../../src/connector/Connector.ts"
 import { PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
 import type { Lane, RunKind } from "../../../src/land/Checkpoint.ts"

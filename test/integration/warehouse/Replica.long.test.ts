@@ -1,5 +1,5 @@
 /** A physical replica as the reader, whose replay is paused: nothing that decides rests on what it does not have yet. */
-import { assert, describe } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import * as Snapshot from "../../../src/close/Snapshot.ts"
@@ -33,8 +33,9 @@ const priceOf = Effect.gen(function* () {
   return row!.price
 }).pipe(Effect.scoped)
 
-describe("a replica as the reader", () => {
-  liveTest("is waited for; while its replay is paused, marks stay and every decision is refused", function* () {
+liveTest(
+  "a replica as the reader is waited for; while its replay is paused, marks stay and every decision is refused",
+  function* () {
     const settings = ["fsync=off", "shared_buffers=32MB"]
     const primary = yield* serverOf(settings)
     const replica = yield* serverOf([...settings, "max_standby_streaming_delay=-1"], primary)
@@ -74,5 +75,5 @@ describe("a replica as the reader", () => {
       Effect.scoped,
       Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(primary.url)))))
     )
-  })
-})
+  }
+)

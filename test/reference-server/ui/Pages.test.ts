@@ -122,32 +122,28 @@ describe("the page of a request", () => {
   })
 })
 
-describe("the journal", () => {
-  it("gives programs the code, the field, the rule and the facts of each refusal", () => {
-    const precise = journal().find(({ refusal }) => (refusal as Json | null)?.["code"] === "invalid_precision")
-    assert.deepInclude(precise!["refusal"], { code: "invalid_precision", field: "amount" })
-    assert.includeMembers((precise!["refusal"] as { facts: Array<string> }).facts, ["CODE-08", "FIELD-06", "FIELD-05"])
-    const batch = journal().find(({ path }) => path === "/salesmen/batch")
-    assert.isNull(batch!["refusal"])
-    assert.deepStrictEqual(
-      (batch!["items"] as ReadonlyArray<Json>).map(({ index, code }) => [index, code]),
-      [
-        [1, "duplicate"],
-        [2, "invalid_type"]
-      ]
-    )
-  })
+it("the journal gives programs the code, the field, the rule and the facts of each refusal", () => {
+  const precise = journal().find(({ refusal }) => (refusal as Json | null)?.["code"] === "invalid_precision")
+  assert.deepInclude(precise!["refusal"], { code: "invalid_precision", field: "amount" })
+  assert.includeMembers((precise!["refusal"] as { facts: Array<string> }).facts, ["CODE-08", "FIELD-06", "FIELD-05"])
+  const batch = journal().find(({ path }) => path === "/salesmen/batch")
+  assert.isNull(batch!["refusal"])
+  assert.deepStrictEqual(
+    (batch!["items"] as ReadonlyArray<Json>).map(({ index, code }) => [index, code]),
+    [
+      [1, "duplicate"],
+      [2, "invalid_type"]
+    ]
+  )
 })
 
-describe("records", () => {
-  it("lists resources with their counts, finds a record, and shows the differences of its versions", async () => {
-    assert.match((await site.look("/records?company=1")).text, /customers<\/a>/)
-    const id = String(site.customer["id"])
-    assert.include((await site.look(`/records/1/customers?id=${id}`)).text, `/ui/records/1/customers/${id}`)
-    const { text } = await site.look(`/records/1/customers/${id}`)
-    for (const part of ["Version 1", "Version 2", "creditlimit", "12.5000", "What version 2 changed"])
-      assert.include(text, part)
-  })
+it("records lists resources with their counts, finds a record, and shows the differences of its versions", async () => {
+  assert.match((await site.look("/records?company=1")).text, /customers<\/a>/)
+  const id = String(site.customer["id"])
+  assert.include((await site.look(`/records/1/customers?id=${id}`)).text, `/ui/records/1/customers/${id}`)
+  const { text } = await site.look(`/records/1/customers/${id}`)
+  for (const part of ["Version 1", "Version 2", "creditlimit", "12.5000", "What version 2 changed"])
+    assert.include(text, part)
 })
 
 describe("a form", () => {

@@ -8,10 +8,7 @@
  * A task, a timer or an answer belongs to a process. A frozen process keeps what arrives until it is thawed; a dead one
  * loses it. So a kill needs no interruption: no code of the process runs again.
  */
-import type * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import type * as Scheduler from "effect/Scheduler"
+import { type Clock, Duration, Effect, type Scheduler } from "effect"
 import type { Chance } from "./Chance.ts"
 
 /** A simulated process. */

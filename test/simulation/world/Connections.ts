@@ -6,13 +6,9 @@
  * transaction is really aborted), a connection lost before or after the statement, a server that is gone for a while,
  * locks that are lost without an error. A session that lost its client is rolled back later.
  */
-import * as Effect from "effect/Effect"
-import * as Context from "effect/Context"
+import { Context, Effect, Redacted, type Scope, Stream } from "effect"
 import * as PgClient from "@effect/sql-pg/PgClient"
-import * as Redacted from "effect/Redacted"
 import * as Reactivity from "effect/reactivity/Reactivity"
-import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"

@@ -4,19 +4,21 @@
  * Promise: only this file knows how the pipeline is called. It replaces the network, the connections, the clock, the
  * random numbers and the scheduler, and nothing else of the pipeline.
  */
-import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
+import {
+  Cause,
+  Clock,
+  Context,
+  Duration,
+  Effect,
+  type Fiber,
+  Layer,
+  Logger,
+  Random,
+  Redacted,
+  Scheduler,
+  type Scope
+} from "effect"
 import * as HttpClient from "effect/http/HttpClient"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as Random from "effect/Random"
-import * as Redacted from "effect/Redacted"
-import * as Scheduler from "effect/Scheduler"
-import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { Budget } from "../../../src/budget/Budget.ts"

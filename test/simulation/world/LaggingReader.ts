@@ -7,9 +7,7 @@
  * that waits for its decision holds a snapshot and no lock of a table. What a snapshot shows after a table was lost or
  * restored is not what a replica shows. So nothing is decided then.
  */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
+import { Duration, Effect, Result } from "effect"
 import type { Client } from "pg"
 import { Database, type DatabaseShape } from "../../../src/postgres/Database.ts"
 import * as ReaderMark from "../../../src/warehouse/ReaderMark.ts"

@@ -4,8 +4,7 @@
  * Promise: a killed process runs no further instruction. The server notices the loss of its connections a while later.
  * A paused process runs no instruction until it is resumed, however late.
  */
-import type * as Effect from "effect/Effect"
-import type * as Fiber from "effect/Fiber"
+import { type Effect, type Fiber } from "effect"
 import { type Chance, chance } from "../kernel/Chance.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import { Actor } from "../kernel/Scene.ts"

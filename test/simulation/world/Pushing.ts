@@ -5,9 +5,7 @@
  * commit, right after one, when a write has left, or when the source has processed it and the answer has not arrived.
  * It may sleep for minutes and wake as a zombie. All processes may be gone for days with requests left open.
  */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
+import { Duration, Effect, Latch } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"

@@ -5,9 +5,7 @@
  * `tributary.now()` returns the virtual time.
  */
 import { rmSync } from "node:fs"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import { Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"

@@ -4,12 +4,8 @@
  * Promise: the parts are those of `src/serve/Serve.ts` and are wired as there, without the listener. `Ports.ts` passes
  * each delivery to the receiver.
  */
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import { Duration, Effect, Latch, Random, Schedule } from "effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import * as Latch from "effect/Latch"
-import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"

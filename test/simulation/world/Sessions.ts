@@ -5,8 +5,7 @@
  * work here is part of the kernel's real work, one piece at a time.
  */
 import { closeSync, openSync, writeSync } from "node:fs"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import { Effect, Redacted } from "effect"
 import type { Client } from "pg"
 import { type Server, open } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"

@@ -315,43 +315,39 @@ describe("an abort", () => {
   })
 })
 
-describe("the client's own transport", () => {
-  it("trusts the given certificates and no others", async () => {
-    const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
-    const seen: Array<string | undefined> = []
-    const server = createServer({ cert, key }, (request, response) => {
-      seen.push(request.headers.authorization)
-      response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
-    })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const { port } = server.address() as AddressInfo
-    const baseUrl = `https://127.0.0.1:${port}/!/api/v2`
-    const trusting = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, transport: { ca: cert } })
-    const wary = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, maxAttempts: 1 })
-    try {
-      assert.deepStrictEqual(await trusting.customers.list().toArray(), [])
-      assert.strictEqual((await failureOf(wary.customers.list().toArray())).code, "unreachable")
-      assert.deepStrictEqual(seen, ["Bearer over-tls"])
-    } finally {
-      await Promise.all([trusting.close(), wary.close()])
-      await new Promise((resolve) => server.close(resolve))
-    }
+it("the client's own transport trusts the given certificates and no others", async () => {
+  const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
+  const seen: Array<string | undefined> = []
+  const server = createServer({ cert, key }, (request, response) => {
+    seen.push(request.headers.authorization)
+    response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
   })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const baseUrl = `https://127.0.0.1:${port}/!/api/v2`
+  const trusting = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, transport: { ca: cert } })
+  const wary = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, maxAttempts: 1 })
+  try {
+    assert.deepStrictEqual(await trusting.customers.list().toArray(), [])
+    assert.strictEqual((await failureOf(wary.customers.list().toArray())).code, "unreachable")
+    assert.deepStrictEqual(seen, ["Bearer over-tls"])
+  } finally {
+    await Promise.all([trusting.close(), wary.close()])
+    await new Promise((resolve) => server.close(resolve))
+  }
 })
 
-describe("the caller's fetch", () => {
-  it("gets the same records, and follows no redirect", async () => {
-    const { client, token } = await company()
-    await client.customers.batch([{ customercode: "A", creditlimit: "9007199254740993.0001" }, { customercode: "B" }])
-    const agents: Array<string | null> = []
-    const own: typeof fetch = (input, init) => {
-      agents.push(new Headers(init?.headers).get("user-agent"))
-      return fetch(input, init)
-    }
-    const other = await sdk.client({ token, fetch: own, userAgent: "shop/1.0", pageSize: 1 })
-    assert.deepStrictEqual(await other.customers.list().toArray(), await client.customers.list().toArray())
-    assert.deepStrictEqual([...new Set(agents)], ["shop/1.0"])
-    await faults({ kind: "status", status: 302, headers: { location: `${sdk.baseUrl()}/customers` }, times: 1 })
-    assert.strictEqual((await failureOf(other.customers.get(1))).code, "redirected")
-  })
+it("the caller's fetch gets the same records, and follows no redirect", async () => {
+  const { client, token } = await company()
+  await client.customers.batch([{ customercode: "A", creditlimit: "9007199254740993.0001" }, { customercode: "B" }])
+  const agents: Array<string | null> = []
+  const own: typeof fetch = (input, init) => {
+    agents.push(new Headers(init?.headers).get("user-agent"))
+    return fetch(input, init)
+  }
+  const other = await sdk.client({ token, fetch: own, userAgent: "shop/1.0", pageSize: 1 })
+  assert.deepStrictEqual(await other.customers.list().toArray(), await client.customers.list().toArray())
+  assert.deepStrictEqual([...new Set(agents)], ["shop/1.0"])
+  await faults({ kind: "status", status: 302, headers: { location: `${sdk.baseUrl()}/customers` }, times: 1 })
+  assert.strictEqual((await failureOf(other.customers.get(1))).code, "redirected")
 })

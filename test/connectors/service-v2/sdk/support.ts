@@ -1,7 +1,5 @@
 /** A reference server in this process, and clients of it. */
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
+import { Effect, Exit, Scope } from "effect"
 import { afterAll, afterEach, assert, beforeAll } from "vitest"
 import * as ReferenceServer from "../../../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { type ClientOptions, createClient, type ServiceClient } from "../../../../connectors/service-v2/sdk/index.ts"
