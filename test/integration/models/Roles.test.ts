@@ -3,7 +3,7 @@
  * may do more.
  */
 import { randomUUID } from "node:crypto"
-import { assert, it as test } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
@@ -69,7 +69,7 @@ suite("the database roles", layerCatalogue, (test) => {
     ])
     demo.remove("ardailycloses", 1)
     yield* Effect.gen(function* () {
-      yield* demo.synced("by the loader")
+      yield* demo.synced("by the loader", "loader")
       assert.deepStrictEqual(yield* Views.apply(models, datasets), { done: [], skipped: [], refused: [] })
       const refused = yield* Views.apply([{ ...models[0]!, comment: "Changed?" }], datasets)
       assert.deepStrictEqual(refused.done, [])
@@ -150,7 +150,7 @@ suite("the database roles", layerCatalogue, (test) => {
   })
 })
 
-test("the statements of the roles reject role and schema names that are no valid identifiers", () => {
+it("the statements of the roles reject role and schema names that are no valid identifiers", () => {
   for (const names of [
     { loader: 'l"; drop table x; --', reader: "r" },
     { loader: "l", reader: "r'||'" },

@@ -72,9 +72,10 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
   const connectors = new Map(companyNumbers.map((company) => [company, connectorOf(company)]))
   const landed = new Map<string, string>()
 
-  /** Reads every record of the resources that changed, as a full scan does, and answers the moment after that. */
-  const synced = Effect.fnUntraced(function* (title: string) {
-    yield* passMinute
+  /** Fully reads the resources that changed, and answers the moment after that. Only the owner may move the clock on. */
+  const synced = Effect.fnUntraced(function* (title: string, by: "owner" | "loader" = "owner") {
+    const pass = by === "owner" ? Effect.asVoid(passMinute) : Effect.void
+    yield* pass
     const sql = yield* SqlClient.SqlClient
     const companies = companyNumbers.map((company) => {
       const changed = resources.filter((path) => {
@@ -113,9 +114,10 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
     for (const table of new Set(tables.flatMap((table) => [table.current, table.superseded])))
       yield* sql.unsafe(`analyze ${table}`)
     yield* ChangeFeed.order
-    const time = yield* passMinute
+    yield* pass
+    const [now] = yield* sql<{ time: string }>`select tributary.now()::text as time`
     const position = ChangeFeed.textOf(yield* ChangeFeed.end)
-    return { title, time, position, companies: books() } satisfies Moment
+    return { title, time: now!.time, position, companies: books() } satisfies Moment
   })
 
   return { books, call, put, remove, all, one, synced }
