@@ -62,7 +62,7 @@ export class FeedReader {
     const { number, token } = this.position
     if (token !== null) {
       const [found] = await this.warehouse.ask(ChangeFeed.tokenStatement.text, [number])
-      if (found!["isGiven"] !== "t" || (found!["token"] !== null && found!["token"] !== token)) return null
+      if (number > BigInt(found!["newest"]!) || (found!["token"] !== null && found!["token"] !== token)) return null
     }
     try {
       return await this.warehouse.ask(ChangeFeed.readStatement.text, [number, changesPerCall, null, null])
