@@ -15,25 +15,25 @@ export const owner = switchFlag(
   "As the owner of the tables, who may change them (default: the reader, who may not)"
 )
 
+/** The place of the warehouse, which with `--demo` is not the one of `DATABASE_URL`. */
+type Location = Pick<Configuration, "databaseUrl">
+
 /** The login of the reader, or of the owner. */
 const addressOf = (asOwner: boolean) =>
-  asOwner ? Effect.map(Database, ({ endpoint }): Address => ({ endpoint, options: [] })) : addressOfReader
+  asOwner ? Effect.map(Database, ({ endpoint }): Address => ({ endpoint, url: null, options: [] })) : addressOfReader
 
 /** The URL that names the server: its parameters, such as those of TLS, apply to every login. */
-const givenUrl = ({ databaseUrl, readerUrl }: Configuration, { endpoint }: Address): URL => {
-  const given = [readerUrl, databaseUrl].find(
-    (one) => one !== null && decodeURIComponent(new URL(Redacted.value(one)).username) === endpoint.user
-  )
-  const url = given ?? databaseUrl
+const givenUrl = ({ databaseUrl }: Location, { endpoint, url: own }: Address): URL => {
+  const url = own ?? databaseUrl
   return new URL(
     url === null ? `postgres://${endpoint.host}:${endpoint.port}/${endpoint.database}` : Redacted.value(url)
   )
 }
 
 /** The URL for other programs, with the password. */
-export const urlFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
+export const urlFor = Effect.fnUntraced(function* (location: Location, asOwner: boolean) {
   const address = yield* addressOf(asOwner)
-  const url = givenUrl(settings, address)
+  const url = givenUrl(location, address)
   url.username = encodeURIComponent(address.endpoint.user)
   url.password = encodeURIComponent(Redacted.value(address.endpoint.password))
   if (address.options.length > 0) url.searchParams.set("options", address.options.join(" "))
@@ -51,10 +51,10 @@ const variables: Readonly<Record<string, string>> = {
 }
 
 /** The environment by which psql and other programs of libpq connect. */
-export const environmentFor = Effect.fnUntraced(function* (settings: Configuration, asOwner: boolean) {
+export const environmentFor = Effect.fnUntraced(function* (location: Location, asOwner: boolean) {
   const address = yield* addressOf(asOwner)
   const { endpoint } = address
-  const parameters = givenUrl(settings, address).searchParams
+  const parameters = givenUrl(location, address).searchParams
   return {
     PGHOST: endpoint.host,
     PGPORT: String(endpoint.port),

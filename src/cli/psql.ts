@@ -8,6 +8,7 @@ import * as Flag from "effect/cli/Flag"
 import { config, demoWarehouse, onWarehouse, withExamples } from "./Command.ts"
 import * as Connection from "./Connection.ts"
 import { CommandFailed, endWith, exitCode } from "./Exit.ts"
+import { locationOf } from "./Warehouse.ts"
 
 const isMissing = (error: Error): boolean => "code" in error && error.code === "ENOENT"
 
@@ -55,7 +56,9 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const args = [...Option.match(flags.command, { onNone: () => [], onSome: (sql) => ["-c", sql] }), ...flags.args]
     const code = yield* onWarehouse(flags, (settings) =>
-      Effect.flatMap(Connection.environmentFor(settings, flags.owner), (environment) => runPsql(args, environment))
+      Effect.flatMap(Connection.environmentFor(locationOf(settings, flags.demo), flags.owner), (environment) =>
+        runPsql(args, environment)
+      )
     )
     // psql has told what failed.
     yield* endWith(code === 0 ? exitCode.ok : exitCode.usage)

@@ -60,10 +60,10 @@ const printConnection = Effect.fnUntraced(function* (flags: {
 }) {
   const { url, isBrief } = yield* onWarehouse(flags, (settings) =>
     Effect.gen(function* () {
-      const { databaseUrl, ...location } = locationOf(settings, flags.demo)
+      const location = locationOf(settings, flags.demo)
       return {
-        url: Redacted.value(yield* Connection.urlFor({ ...settings, databaseUrl }, flags.owner)),
-        isBrief: databaseUrl === null && !(yield* EmbeddedPostgres.look(embeddedRoot(location))).stays
+        url: Redacted.value(yield* Connection.urlFor(location, flags.owner)),
+        isBrief: location.databaseUrl === null && !(yield* EmbeddedPostgres.look(embeddedRoot(location))).stays
       }
     })
   )

@@ -1,5 +1,6 @@
 /** The login of the reader for programs beside this one. */
 import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
 import type { Endpoint } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -9,6 +10,8 @@ import * as Reader from "./Reader.ts"
 /** How another program logs in, and the settings of its sessions, as libpq's `options`. */
 export interface Address {
   readonly endpoint: Endpoint
+  /** The URL that was given for this login; null where it is that of the owner, or there is none. */
+  readonly url: Redacted.Redacted | null
   readonly options: ReadonlyArray<string>
 }
 
@@ -23,12 +26,13 @@ export const addressOfReader: Effect.Effect<Address, DatabaseError, Database> = 
   const database = yield* Database
   switch (login._tag) {
     case "Url":
-      return { endpoint: (yield* Reader.serverOf(login.url)).endpoint, options: [] }
+      return { endpoint: (yield* Reader.serverOf(login.url)).endpoint, url: login.url, options: [] }
     case "Own":
-      return { endpoint: Reader.ownReader(database).endpoint, options: [] }
+      return { endpoint: Reader.ownReader(database).endpoint, url: null, options: [] }
     default:
       return {
         endpoint: database.endpoint,
+        url: null,
         options: [
           "-c default_transaction_read_only=on",
           ...(login._tag === "Role" ? [`-c role=${identifier(Reader.role)}`] : [])
