@@ -3,21 +3,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import type { Configuration } from "../configuration/Configuration.ts"
 import * as EmbeddedPostgres from "../postgres/EmbeddedPostgres.ts"
 import { config, configuration, demoWarehouse, json, reported, withExamples } from "./Command.ts"
 import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
-
-const flags = { config, demo: demoWarehouse, json }
-
-/** The location of the embedded server. */
-const locationOf = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
-  const location = Warehouse.locationOf(settings, demo)
-  if (location.databaseUrl === null) return location
-  return yield* usageError("the warehouse is the server of DATABASE_URL, and not the embedded Postgres")
-})
 
 const stateLines = ({ root, running, exists, stays }: EmbeddedPostgres.ServerState): ReadonlyArray<string> => {
   if (!exists) return [`there is no embedded Postgres in ${root} yet; tributary postgres start makes one`]
@@ -31,62 +21,59 @@ const stateLines = ({ root, running, exists, stays }: EmbeddedPostgres.ServerSta
   ]
 }
 
-const print = (asJson: boolean, state: EmbeddedPostgres.ServerState) => Output.printResult(asJson, state, stateLines)
+/** A command that acts on the embedded server, and prints its state. */
+const subcommand = <Name extends string>(
+  name: Name,
+  description: string,
+  example: string,
+  act: (
+    root: string,
+    port: number | undefined
+  ) => Effect.Effect<EmbeddedPostgres.ServerState, EmbeddedPostgres.EmbeddedPostgresError>
+) =>
+  Command.make(
+    name,
+    { config, demo: demoWarehouse, json },
+    Effect.fn(function* (flags) {
+      const state = yield* reported(
+        Effect.gen(function* () {
+          const location = Warehouse.locationOf(yield* configuration(flags.config), flags.demo)
+          if (location.databaseUrl !== null)
+            return yield* usageError("the warehouse is the server of DATABASE_URL, and not the embedded Postgres")
+          return yield* act(Warehouse.embeddedRoot(location), location.embeddedPort)
+        })
+      )
+      yield* Output.printResult(flags.json, state, stateLines)
+    })
+  ).pipe(Command.withDescription(description), withExamples({ [`tributary postgres ${name}`]: example }))
 
-const start = Command.make(
+const start = subcommand(
   "start",
-  flags,
-  Effect.fn(function* (given) {
-    const state = yield* reported(
-      Effect.gen(function* () {
-        const location = yield* locationOf(yield* configuration(given.config), given.demo)
-        const root = Warehouse.embeddedRoot(location)
-        yield* EmbeddedPostgres.start({ root, port: location.embeddedPort })
-        yield* EmbeddedPostgres.stay(root)
-        return yield* EmbeddedPostgres.look(root)
-      }).pipe(Effect.scoped)
+  "Start it, and keep it running until it is stopped, also when no command runs",
+  "Keep it running, for psql and BI tools",
+  (root, port) =>
+    EmbeddedPostgres.start({ root, port }).pipe(
+      Effect.andThen(EmbeddedPostgres.stay(root)),
+      Effect.andThen(EmbeddedPostgres.look(root)),
+      Effect.scoped
     )
-    yield* print(given.json, state)
-  })
-).pipe(
-  Command.withDescription("Start it, and keep it running until it is stopped, also when no command runs"),
-  withExamples({ "tributary postgres start": "Keep it running, for psql and BI tools" })
 )
 
-const stop = Command.make(
+const stop = subcommand(
   "stop",
-  flags,
-  Effect.fn(function* (given) {
-    const state = yield* reported(
-      Effect.gen(function* () {
-        const root = Warehouse.embeddedRoot(yield* locationOf(yield* configuration(given.config), given.demo))
-        const { exists } = yield* EmbeddedPostgres.look(root)
-        return exists ? yield* EmbeddedPostgres.release(root) : yield* EmbeddedPostgres.look(root)
-      })
+  "Stop it; while commands use it, the last of them stops it",
+  "Stop it, now or with the last command that uses it",
+  (root) =>
+    Effect.flatMap(EmbeddedPostgres.look(root), (state) =>
+      state.exists ? EmbeddedPostgres.release(root) : Effect.succeed(state)
     )
-    yield* print(given.json, state)
-  })
-).pipe(
-  Command.withDescription("Stop it; while commands use it, the last of them stops it"),
-  withExamples({ "tributary postgres stop": "Stop it, now or with the last command that uses it" })
 )
 
-const status = Command.make(
+const status = subcommand(
   "status",
-  flags,
-  Effect.fn(function* (given) {
-    const state = yield* reported(
-      Effect.gen(function* () {
-        return yield* EmbeddedPostgres.look(
-          Warehouse.embeddedRoot(yield* locationOf(yield* configuration(given.config), given.demo))
-        )
-      })
-    )
-    yield* print(given.json, state)
-  })
-).pipe(
-  Command.withDescription("Show whether it runs, and where; creates and starts nothing"),
-  withExamples({ "tributary postgres status": "Its port" })
+  "Show whether it runs, and where; creates and starts nothing",
+  "Its port",
+  EmbeddedPostgres.look
 )
 
 export const command = Command.make("postgres").pipe(Command.withSubcommands([start, stop, status]))

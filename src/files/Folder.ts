@@ -4,8 +4,6 @@ import { dirname } from "node:path"
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-const isPresent = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "EEXIST"
-
 /**
  * Makes a folder and the missing ones above it, and returns the first one that it made; undefined where the folder exists.
  * Throws the error of the file system. `recursive` of Node's `mkdir` never ends where the kernel makes no folders, such as
@@ -19,7 +17,7 @@ export const make = (path: string, mode = 0o777): string | undefined => {
     mkdirSync(path, { mode })
   } catch (error) {
     // Another process may have made it.
-    if (!isPresent(error) || !isFolder(path)) throw error
+    if (!isFolder(path)) throw error
   }
   return first ?? path
 }

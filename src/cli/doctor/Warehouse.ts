@@ -21,7 +21,7 @@ import * as Migrations from "../../postgres/Migrations.ts"
 import * as Remedy from "../../postgres/Remedy.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
-import { databaseLayer, describe } from "../Warehouse.ts"
+import { databaseLayer, describe, embeddedRoot } from "../Warehouse.ts"
 import type { ClockOffset } from "./Address.ts"
 import {
   about,
@@ -66,7 +66,7 @@ const open = Effect.fnUntraced(function* (
   settings: Configuration
 ): Effect.fn.Return<Checked<Tables["Service"]>, never, Scope.Scope> {
   const unusable = (finding: Finding, reason: string) => ({ findings: [finding], value: { context: null, reason } })
-  const root = join(settings.dataDirectory, "postgres")
+  const root = embeddedRoot(settings)
   if (settings.databaseUrl === null) {
     const found = yield* Effect.result(binaries)
     if (found._tag === "Failure") {
