@@ -41,7 +41,7 @@ const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--excl
  * stands for any.
  */
 const fileMention =
-  /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
+  /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|docs|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
 /** Files of the user, which are not in the tree. */
 const usersFiles = new Set(["config/tributary.yaml", "config/close-key.pem", "srv/tributary/src/cli/launch.js"])
 

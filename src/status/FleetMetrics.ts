@@ -2,8 +2,8 @@
  * The bound on labels of `/metrics`, and the metrics of all companies together.
  *
  * Promise: the number of series does not grow with the companies. Up to {@link labelledMax} companies have metrics of
- * their own. Of more, the worst {@link worstMax} have, by the order of their counted states; `config/metrics.md` has the
- * rule.
+ * their own. Of more, the worst {@link worstMax} have, by the order of their counted states. The rule is in
+ * `docs/reference/metrics.md`.
  */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"

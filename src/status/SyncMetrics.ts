@@ -1,5 +1,5 @@
 /**
- * Metrics of syncing, for `/metrics`; `config/metrics.md` lists every name.
+ * Metrics of syncing, for `/metrics`; `docs/reference/metrics.md` lists every name.
  *
  * Promise: every lookup uses an index and runs at most every few seconds, so that the cost does not grow with the
  * number of runs. A read never fails; metrics that cannot be read are left out. Labels are configured companies and

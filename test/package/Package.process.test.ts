@@ -22,7 +22,7 @@ const expected = [
   /^dist\/types\/.*\.d\.ts$/,
   /^dist\/schemas\/\w+\.json$/,
   /^dist\/migrations\/\d{4}_\w+\.sql$/,
-  /^(?:src|connectors)\/.*\.md$/,
+  /^(?:src|connectors|docs)\/.*\.md$/,
   /^config\/build\.js$/,
   /^config\/(?!vitest|ox|tsconfig).*\.(?:yaml|yml|json|md|png|service|timer|env|conf)$/
 ]

@@ -1,19 +1,21 @@
-/** The blocks of the pages that the README links. */
+/** The blocks of every page of `docs` and of the connectors. The gate runs those of README.md. */
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, it } from "@effect/vitest"
 import { root } from "../support/reference.ts"
+import { blocksOf } from "./Blocks.ts"
 import { readPage } from "./Reader.ts"
 
-const pages = [
-  ...readdirSync(join(root, "connectors/service-v2/docs"))
-    // test/integration/models/Questions.long.test.ts runs the questions, and compares the answers.
-    .filter((name) => name !== "questions.md")
-    .map((name) => `connectors/service-v2/docs/${name}`),
-  "connectors/service-v2/models/README.md",
-  "connectors/service-v2/radar/README.md",
-  "connectors/service-v2/reference-server/README.md"
-]
+/** The kinds of blocks that other tests run, or that nothing can run. */
+const elsewhere = new Set(["package", "picture", "foreign"])
+
+const pages = ["docs", "connectors"]
+  .flatMap((folder) =>
+    readdirSync(join(root, folder), { encoding: "utf8", recursive: true }).map((name) => join(folder, name))
+  )
+  .filter((page) => page.endsWith(".md") && blocksOf(page).some(({ kind }) => !elsewhere.has(kind)))
+  // test/integration/models/Questions.long.test.ts runs the questions, and compares the answers.
+  .filter((page) => page !== join("docs", "how-to", "questions.md"))
 
 describe("the documents", () => {
   for (const page of pages)

@@ -1,4 +1,4 @@
-/** A check of the dashboard and the alerts: they use only metrics and labels that `config/metrics.md` lists. */
+/** A check of the dashboard and the alerts: they use only metrics and labels that `docs/reference/metrics.md` lists. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { parse } from "yaml"

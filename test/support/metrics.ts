@@ -1,4 +1,4 @@
-/** The metrics that `config/metrics.md` lists, and those of a `/metrics` response, in one form. */
+/** The metrics that `docs/reference/metrics.md` lists, and those of a `/metrics` response, in one form. */
 import { readFileSync } from "node:fs"
 
 export interface ListedMetric {
@@ -6,7 +6,7 @@ export interface ListedMetric {
   readonly labels: ReadonlyArray<string>
 }
 
-const file = new URL("../../config/metrics.md", import.meta.url)
+const file = new URL("../../docs/reference/metrics.md", import.meta.url)
 
 /** The listed metrics by name. Throws on a row that cannot be parsed, and on a name that is listed twice. */
 export const listedMetrics = (): ReadonlyMap<string, ListedMetric> => {
@@ -17,7 +17,7 @@ export const listedMetrics = (): ReadonlyMap<string, ListedMetric> => {
       .slice(1)
       .split("|")
       .map((cell) => cell.trim().replaceAll("`", ""))
-    if (meaning === "" || all.has(name)) throw new Error(`config/metrics.md: ${line}`)
+    if (meaning === "" || all.has(name)) throw new Error(`docs/reference/metrics.md: ${line}`)
     all.set(name, { type, labels: labels === "" ? [] : labels.split(", ").toSorted() })
   }
   return all

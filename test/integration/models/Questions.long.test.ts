@@ -1,5 +1,5 @@
 /**
- * The questions of `connectors/service-v2/docs/questions.md`, asked by the reader of a warehouse with a month of
+ * The questions of `docs/how-to/questions.md`, asked by the reader of a warehouse with a month of
  * history: each answer is compared with one that is computed without SQL from the records of the server.
  */
 import { readFileSync } from "node:fs"
@@ -24,7 +24,7 @@ import { answers, type Given } from "./answers.ts"
 import { type Json, plain } from "./figures.ts"
 
 const textOf = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8")
-const page = textOf("connectors/service-v2/docs/questions.md")
+const page = textOf("docs/how-to/questions.md")
 
 /** Each question with its SQL, without the line that sets the moment. */
 const questions = [...page.matchAll(/^### (.*)\n(?:(?!^###).*\n)*?```sql\n((?:.*\n)*?)```$/gm)].map(

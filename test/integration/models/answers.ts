@@ -1,5 +1,5 @@
 /**
- * The answers to the questions of `connectors/service-v2/docs/questions.md`, computed from the server's own records
+ * The answers to the questions of `docs/how-to/questions.md`, computed from the server's own records
  * without SQL: rows in the order of the columns. This module shares no code with the product.
  */
 import { figures } from "./figures.ts"

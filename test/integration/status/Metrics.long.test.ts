@@ -44,7 +44,7 @@ const form = (metrics: ReadonlyMap<string, { readonly type: string; readonly lab
   [...metrics].map(([name, { type, labels }]) => `${name} ${type} ${labels.join(",")}`).toSorted()
 
 describe("the metrics, traces and logs", () => {
-  liveTest("of a running serve have exactly the metrics of config/metrics.md", function* () {
+  liveTest("of a running serve have exactly the metrics of docs/reference/metrics.md", function* () {
     const { world, token } = yield* worldOf
     const { command, listening } = yield* serving(world, token)
     const ask = Effect.map(

@@ -1,5 +1,5 @@
 /**
- * The generated parts of `connectors/service-v2/docs/warehouse.md`: tables, joins and diagrams from the catalogue, models,
+ * The generated parts of `docs/reference/tables.md`: tables, joins and diagrams from the catalogue, models,
  * and the control plane from the migrated database. `npm run tables` writes them.
  */
 import { readFileSync, writeFileSync } from "node:fs"
@@ -14,7 +14,7 @@ import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
-const file = new URL("../../../connectors/service-v2/docs/warehouse.md", import.meta.url)
+const file = new URL("../../../docs/reference/tables.md", import.meta.url)
 
 const row = (...cells: ReadonlyArray<string>) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`
 const tableText = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
