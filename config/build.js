@@ -35,6 +35,7 @@ const {
   name: packageName,
   version,
   type,
+  engines,
   dependencies,
   optionalDependencies
 } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
@@ -46,6 +47,16 @@ const publicModules = {
 }
 /** The modules with declarations; that of the types of records has nothing to run. */
 const declared = [...Object.values(publicModules), "connectors/service-v2/package/records.ts"]
+/**
+ * What the modules import first. An older Node fails in their dependencies, with errors that do not name the cause.
+ * `src/cli/launch.js` does the same for the command.
+ */
+const [, neededMajor, neededMinor] = /^>=(\d+)\.(\d+)/.exec(engines.node)
+const supportedNode = `const [major, minor] = process.versions.node.split(".").map(Number)
+if (major < ${neededMajor} || (major === ${neededMajor} && minor < ${neededMinor})) {
+  throw new Error("${packageName} needs Node ${neededMajor}.${neededMinor} or later; this is Node " + process.versions.node)
+}
+`
 /** The module that makes files from the catalogue. */
 const generator = "connectors/service-v2/package/generate.ts"
 /** A module that this many parts of the program load is in the file that most commands load. */
@@ -82,8 +93,12 @@ const ownAddress = {
   }
 }
 
+/** The folders of the packages whose code is in the bundle. */
+const bundledFolders = new Set()
+const folderOfPackage = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/
+
 /** Writes modules and what they import into the draft. */
-const bundle = async (rolldown, { input, codeSplitting }) => {
+const bundle = async (rolldown, { input, codeSplitting, banner }) => {
   const made = await rolldown({
     input,
     cwd: root,
@@ -100,9 +115,14 @@ const bundle = async (rolldown, { input, codeSplitting }) => {
     chunkFileNames: "[name]-[hash].js",
     // Node reads and compares the whole text at each start, even if the compile cache has its code.
     comments: { legal: true, annotation: false, jsdoc: false },
+    ...(banner === undefined ? {} : { banner }),
     ...(codeSplitting === undefined ? {} : { codeSplitting })
   })
   await made.close()
+  for (const id of written.output.flatMap(({ moduleIds = [] }) => moduleIds)) {
+    const [folder] = folderOfPackage.exec(id.replaceAll("\\", "/")) ?? []
+    if (folder !== undefined) bundledFolders.add(folder)
+  }
   const files = new Set(written.output.map(({ fileName }) => fileName))
   const missing = written.output
     .flatMap(({ imports = [], dynamicImports = [] }) => [...imports, ...dynamicImports])
@@ -120,8 +140,6 @@ const build = async (rolldown) => {
       filter: (path) => !/\.(?:ts|md)$/.test(path) && !["launch.js", "examples"].includes(basename(path))
     })
   }
-  const effect = dirname(fileURLToPath(import.meta.resolve("effect/package.json")))
-  cpSync(join(effect, "LICENSE"), join(draft, "effect.LICENSE"))
   writeFileSync(join(draft, "package.json"), `${JSON.stringify({ name: packageName, version, type })}\n`)
   await bundle(rolldown, {
     input: { main: "src/main.ts" },
@@ -133,7 +151,12 @@ const build = async (rolldown) => {
     }
   })
   // Apart from the program, whose files have what its commands need.
-  await bundle(rolldown, { input: publicModules })
+  put("src/supported-node.js", supportedNode)
+  await bundle(rolldown, {
+    input: publicModules,
+    banner: ({ isEntry }) => (isEntry ? 'import "./supported-node.js"' : "")
+  })
+  listBundled()
   await generate(rolldown)
   declare()
   utimesSync(join(output, "main.js"), startedMs / 1000, startedMs / 1000)
@@ -144,6 +167,16 @@ const put = (path, text) => {
   const file = join(draft, path)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, text)
+}
+
+/** Writes the list of the bundled packages, which the package contains without depending on them, and their licences. */
+const listBundled = () => {
+  const packages = [...bundledFolders].toSorted().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+    put(`licenses/${name.replaceAll("/", "-")}.txt`, readFileSync(join(folder, "LICENSE"), "utf8"))
+    return { name, version, license }
+  })
+  put("bundled.json", `${JSON.stringify(packages, null, 2)}\n`)
 }
 
 /** Writes the files that follow from the catalogue. */

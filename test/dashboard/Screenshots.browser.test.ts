@@ -1,4 +1,4 @@
-/** The screenshots that README.md shows. `npm run screenshots` takes them again; the test checks what the repository has. */
+/** The screenshots that README.md and docs/how-to/monitor.md show. `npm run screenshots` takes them again; the test checks what the repository has. */
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, layer } from "@effect/vitest"
@@ -12,14 +12,14 @@ import { opened, visited } from "./shownInBrowser.ts"
 const folder = "config/screenshots"
 const bytesMax = 170_000
 
-/** The height of the picture, and its pixels for one of the page: README.md is shown about 840 pixels wide. */
+/** The height of the picture, and its pixels for one of the page: a page is shown about 840 pixels wide. */
 const shots = [
   { name: "overview", path: "/", height: 1880, scale: 0.6 },
   { name: "record", path: "/records?company=north&resource=customers&id=1", height: 900, scale: 0.7 },
   { name: "resource", path: "/companies/north/customers", height: 900, scale: 0.7 }
 ]
 
-describe("the screenshots of README.md", () => {
+describe("the screenshots of the documents", () => {
   layer(layerWarehouse, { timeout: "60 seconds" })("on a desk, in light", (it) => {
     it.effect.runIf(process.env["SCREENSHOTS"] === folder)("are taken", () =>
       Effect.gen(function* () {
@@ -41,9 +41,9 @@ describe("the screenshots of README.md", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("are small, and the page names each with a text", () =>
+    it.effect("are small, and a page names each with a text", () =>
       Effect.sync(() => {
-        const page = readFileSync(join(root, "README.md"), "utf8")
+        const page = ["README.md", "docs/how-to/monitor.md"].map((path) => readFileSync(join(root, path), "utf8")).join()
         assert.sameMembers(
           readdirSync(join(root, folder)),
           shots.map(({ name }) => `${name}.png`)
@@ -51,7 +51,7 @@ describe("the screenshots of README.md", () => {
         for (const { name } of shots) {
           const file = `${folder}/${name}.png`
           assert.isBelow(statSync(join(root, file)).size, bytesMax, file)
-          assert.match(page, new RegExp(`!\\[[^\\]]{20,}\\]\\(${file}\\)`), file)
+          assert.match(page, new RegExp(`!\\[[^\\]]{20,}\\]\\((?:../../)?${file}\\)`), file)
         }
       })
     )

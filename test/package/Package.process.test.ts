@@ -15,14 +15,18 @@ const oldest = manifest.engines.node.replace(/^>=/, "")
 
 /** The allowed files of the package, by path. */
 const expected = [
-  /^(?:package\.json|README\.md|LICENSE)$/,
+  /^(?:package\.json|(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md|LICENSE)$/,
   /^src\/cli\/launch\.js$/,
-  /^dist\/(?:package\.json|effect\.LICENSE)$/,
+  /^dist\/(?:package\.json|bundled\.json|licenses\/[\w@.-]+\.txt)$/,
   /^dist\/(?:src|connectors)\/.*\.(?:js|sql|css|svg|json)$/,
   /^dist\/types\/.*\.d\.ts$/,
   /^dist\/schemas\/\w+\.json$/,
   /^dist\/migrations\/\d{4}_\w+\.sql$/,
+<<<<<<< HEAD
   /^(?:src|connectors|docs)\/.*\.md$/,
+=======
+  /^(?:docs|src|connectors)\/.*\.md$/,
+>>>>>>> 6135f71c (Give the README 1,100 words and docs by kind; check and pack a release)
   /^config\/build\.js$/,
   /^config\/(?!vitest|ox|tsconfig).*\.(?:yaml|yml|json|md|png|service|timer|env|conf)$/
 ]
@@ -69,14 +73,21 @@ describe("the package", () => {
 
   it("reports the required version on a Node that is too old", async () => {
     const launcher = readFileSync(join(installation.packageFolder, "src/cli/launch.js"), "utf8")
-    // The same launcher with the version number of an older Node.
-    const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${JSON.stringify(
-      join(installation.packageFolder, "src/cli/launch.js")
-    )})`
     assert.include(launcher, `"${oldest.replace(/\.0$/, "")}"`)
-    const { code, stderr } = await ended(spawn(process.execPath, ["--input-type=module", "--eval", older]))
+    // The same program with the version number of an older Node.
+    const onOlder = (file: string) => {
+      const path = JSON.stringify(join(installation.packageFolder, file))
+      const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${path})`
+      return ended(spawn(process.execPath, ["--input-type=module", "--eval", older]))
+    }
+    const { code, stderr } = await onOlder("src/cli/launch.js")
     assert.strictEqual(code, 2)
     assert.include(stderr, "tributary needs Node 22.19 or later; this is Node 22.18.0.")
+    for (const name of ["client", "reference-server"])
+      assert.include(
+        (await onOlder(`dist/src/${name}.js`)).stderr,
+        "tributary-sync needs Node 22.19 or later; this is Node 22.18.0"
+      )
   })
 
   it(`runs on Node ${oldest}: version, help, demo`, async () => {

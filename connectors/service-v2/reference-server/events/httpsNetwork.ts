@@ -12,8 +12,8 @@ import type { IncomingMessage } from "node:http"
 import { request as httpsRequest } from "node:https"
 import { isIP } from "node:net"
 import type { LookupFunction } from "node:net"
-import { createSecureContext, getCACertificates } from "node:tls"
-import type { SecureContext } from "node:tls"
+// Its names are not imported one by one: an older Node, which lacks one, must get as far as the message about its version.
+import tls, { type SecureContext } from "node:tls"
 import { limits } from "../../catalogue/limits.ts"
 import { isPublic } from "./addresses.ts"
 import type { Network, Outcome } from "./Network.ts"
@@ -56,7 +56,7 @@ const contexts = new WeakMap<ReadonlyArray<string>, SecureContext>()
 const contextOf = (trusted: ReadonlyArray<string>): SecureContext => {
   const context = contexts.get(trusted)
   if (context !== undefined) return context
-  const made = createSecureContext(trusted.length === 0 ? {} : { ca: [...getCACertificates("default"), ...trusted] })
+  const made = tls.createSecureContext(trusted.length === 0 ? {} : { ca: [...tls.getCACertificates("default"), ...trusted] })
   contexts.set(trusted, made)
   return made
 }
