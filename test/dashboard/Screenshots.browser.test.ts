@@ -43,7 +43,9 @@ describe("the screenshots of the documents", () => {
 
     it.effect("are small, and a page names each with a text", () =>
       Effect.sync(() => {
-        const page = ["README.md", "docs/how-to/monitor.md"].map((path) => readFileSync(join(root, path), "utf8")).join()
+        const page = ["README.md", "docs/how-to/monitor.md"]
+          .map((path) => readFileSync(join(root, path), "utf8"))
+          .join()
         assert.sameMembers(
           readdirSync(join(root, folder)),
           shots.map(({ name }) => `${name}.png`)

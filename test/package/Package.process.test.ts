@@ -5,6 +5,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { root, untilSeen } from "../support/reference.ts"
+import { firstDay } from "./FirstDay.ts"
 import { commandOf, ended, ending, firstLine, install, type Installation, nodeOf } from "./Package.ts"
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
@@ -22,11 +23,7 @@ const expected = [
   /^dist\/types\/.*\.d\.ts$/,
   /^dist\/schemas\/\w+\.json$/,
   /^dist\/migrations\/\d{4}_\w+\.sql$/,
-<<<<<<< HEAD
   /^(?:src|connectors|docs)\/.*\.md$/,
-=======
-  /^(?:docs|src|connectors)\/.*\.md$/,
->>>>>>> 6135f71c (Give the README 1,100 words and docs by kind; check and pack a release)
   /^config\/build\.js$/,
   /^config\/(?!vitest|ox|tsconfig).*\.(?:yaml|yml|json|md|png|service|timer|env|conf)$/
 ]
@@ -155,5 +152,11 @@ describe("the package", () => {
     serve.kill("SIGTERM")
     const { code, stderr } = await serveEnded
     assert.strictEqual(code, 0, stderr)
+  })
+
+  it(`gives the first day of the tutorial on Node ${oldest}, at a terminal`, async () => {
+    const session = await firstDay(commandOf(installation, node, join(installation.folder, "first-day")), started)
+    assert.match(session, /^Equal: [\d,]+ records of 86 resources/m)
+    assert.match(session, /"3500\.0000" → "777\.0000"/)
   })
 })

@@ -56,7 +56,9 @@ const contexts = new WeakMap<ReadonlyArray<string>, SecureContext>()
 const contextOf = (trusted: ReadonlyArray<string>): SecureContext => {
   const context = contexts.get(trusted)
   if (context !== undefined) return context
-  const made = tls.createSecureContext(trusted.length === 0 ? {} : { ca: [...tls.getCACertificates("default"), ...trusted] })
+  const made = tls.createSecureContext(
+    trusted.length === 0 ? {} : { ca: [...tls.getCACertificates("default"), ...trusted] }
+  )
   contexts.set(trusted, made)
   return made
 }
