@@ -171,11 +171,13 @@ const put = (path, text) => {
 
 /** Writes the list of the bundled packages, which the package contains without depending on them, and their licences. */
 const listBundled = () => {
-  const packages = [...bundledFolders].toSorted().map((folder) => {
-    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
-    put(`licenses/${name.replaceAll("/", "-")}.txt`, readFileSync(join(folder, "LICENSE"), "utf8"))
-    return { name, version, license }
-  })
+  const packages = [...bundledFolders]
+    .toSorted((one, other) => one.localeCompare(other, "en"))
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+      put(`licenses/${name.replaceAll("/", "-")}.txt`, readFileSync(join(folder, "LICENSE"), "utf8"))
+      return { name, version, license }
+    })
   put("bundled.json", `${JSON.stringify(packages, null, 2)}\n`)
 }
 

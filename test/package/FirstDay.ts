@@ -56,7 +56,7 @@ export const firstDay = async ({ program, options }: ReturnType<typeof commandOf
       line === "tributary init"
         ? start("python3", [terminal, JSON.stringify(answersOf(source["baseUrl"]!, token)), program, "init"])
         : start("sh", ["-c", meant])
-    child.stdin!.end("select count(*) from erp.customers;\n")
+    child.stdin.end("select count(*) from erp.customers;\n")
     const { code, stdout, stderr } = await ended(child)
     assert.strictEqual(code, 0, `${line}\n${stdout}\n${stderr}`)
     if (line.includes("/tokens")) ({ token } = JSON.parse(stdout) as { readonly token: string })
