@@ -7,9 +7,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
+import { exitCode } from "./cli/Exit.ts"
 import { Source } from "./cli/Source.ts"
 import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
@@ -120,9 +122,6 @@ const source = Layer.succeed(Source, {
   )
 })
 
-/** The exit code of a program that a signal ended. */
-const interrupted = 130
-
 /** Commands that run until a signal ends them. */
 const servers: ReadonlySet<string | undefined> = new Set(["serve", "reference-server"])
 
@@ -142,8 +141,10 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
     disableErrorReporting: true,
     // A signal is the usual end of a server: code 0, unless its end failed.
     teardown: (exit, onExit) =>
-      Runtime.defaultTeardown(exit, (code) =>
-        onExit(code === interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
-      )
+      Exit.isFailure(exit) && Cause.hasDies(exit.cause)
+        ? onExit(exitCode.fault)
+        : Runtime.defaultTeardown(exit, (code) =>
+            onExit(code === exitCode.interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
+          )
   })
 )

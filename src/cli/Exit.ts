@@ -1,17 +1,59 @@
-/**
- * Exit codes, one meaning each: 0 ok, 1 usage, 2 configuration, 3 the source refused, 4 finished with quarantine or
- * unequal, 5 gave up on a fault.
- */
+/** Exit codes, one meaning each, and the failure of a command. */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
+import * as Struct from "effect/Struct"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Failure } from "../sync/Outcome.ts"
 import type { SyncReport } from "../sync/Sync.ts"
 
-export const exitCode = { ok: 0, usage: 1, configuration: 2, refused: 3, incomplete: 4, fault: 5 } as const
+export const exitCode = {
+  ok: 0,
+  usage: 1,
+  configuration: 2,
+  refused: 3,
+  incomplete: 4,
+  fault: 5,
+  interrupted: 130
+} as const
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode]
+
+const texts: Readonly<Record<keyof typeof exitCode, { readonly meaning: string; readonly remedy: string }>> = {
+  ok: { meaning: "The command did everything that was requested.", remedy: "Nothing." },
+  usage: {
+    meaning: "The command line has a mistake, or names something that does not exist.",
+    remedy: "Correct the command line; --help lists the flags."
+  },
+  configuration: {
+    meaning: "The configuration, an input file, the database or a table must be changed first.",
+    remedy: "Follow the message; tributary doctor checks everything."
+  },
+  refused: {
+    meaning: "The source refused the token, or the token lacks a scope or module.",
+    remedy: "Replace the token, or grant the rights at the source."
+  },
+  incomplete: {
+    meaning: "The command finished with records in quarantine, rejected records, or differences.",
+    remedy: "Follow the message: it lists them, or has the query that does."
+  },
+  fault: {
+    meaning: "The command gave up on a fault of the network, the source, the database server or the program.",
+    remedy: "Run the same command again; it continues."
+  },
+  interrupted: {
+    meaning: "A signal (SIGINT or SIGTERM) stopped the command. serve and reference-server end with 0 instead.",
+    remedy: "Run the same command again; it continues."
+  }
+}
+
+/** The table of exit codes, for the help and the documents. */
+export const exitCodes: ReadonlyArray<{
+  readonly code: ExitCode
+  readonly name: string
+  readonly meaning: string
+  readonly remedy: string
+}> = Struct.keys(exitCode).map((name) => ({ code: exitCode[name], name, ...texts[name] }))
 
 /** The failure of a command, with its exit code. Its message is shown on standard error. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{

@@ -5,7 +5,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { CommandFailed, exitCode, exitCodes } from "./Exit.ts"
 import type { CommandName } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import { Version } from "./Version.ts"
@@ -146,6 +146,13 @@ export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>)
   return root.pipe(Command.withSubcommands(loaded))
 })
 
+/** The section of the program's help that has the meaning of each exit code. */
+const exitCodeHelp = [
+  "",
+  "EXIT CODES",
+  ...exitCodes.map(({ code, meaning }) => `  ${String(code).padEnd(3)}  ${meaning}`)
+]
+
 /** Runs a command line. Requested help goes to standard output; a usage error is a line on standard error. */
 export const run = (version: string, args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
@@ -170,6 +177,9 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
     const mistakes = help?.errors ?? []
     // Forty lines of help would hide the one that tells the mistake.
     if (mistakes.length === 0) for (const text of printed) yield* Output.print(text)
+    if (args.every((word) => word === "--help" || word === "-h")) {
+      for (const line of exitCodeHelp) yield* Output.print(line)
+    }
     for (const mistake of mistakes) {
       yield* Output.note(`tributary: ${mistake.message.trim().replaceAll(/\n\s*/g, " ")}`, "Error")
     }

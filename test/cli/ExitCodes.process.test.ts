@@ -1,0 +1,90 @@
+/** The exit code and the first line of the message of typical failures, as data; and the table of codes in the help. */
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { exitCode, exitCodes, type ExitCode } from "../../src/cli/Exit.ts"
+import { untilSeen } from "../support/reference.ts"
+import { makeWorld } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
+
+interface FailureCase {
+  readonly title: string
+  readonly args: ReadonlyArray<string>
+  readonly env?: Readonly<Record<string, string>>
+  readonly configuration?: string
+  readonly code: ExitCode
+  /** The first line on standard error. */
+  readonly line: RegExp
+}
+
+const cases: ReadonlyArray<FailureCase> = [
+  { title: "success", args: ["sync", "salesmen"], code: exitCode.ok, line: /^$/ },
+  {
+    title: "an unknown flag",
+    args: ["sync", "--ful"],
+    code: exitCode.usage,
+    line: /^tributary: Unrecognized flag: --ful in command tributary sync/
+  },
+  {
+    title: "an unknown resource",
+    args: ["sync", "invocies"],
+    code: exitCode.configuration,
+    line: /^tributary: there is no resource "invocies"; did you mean invoices\?$/
+  },
+  {
+    title: "a broken configuration file",
+    args: ["sync"],
+    configuration: "companies: [\n",
+    code: exitCode.configuration,
+    line: /^tributary: config\/tributary\.yaml:\d+:\d+: /
+  },
+  {
+    title: "an unreachable database",
+    args: ["sync", "salesmen"],
+    env: { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
+    code: exitCode.fault,
+    line: /^tributary: cannot reach Postgres at 127\.0\.0\.1:1 \(ECONNREFUSED\)/
+  },
+  {
+    title: "a refused token",
+    args: ["sync", "salesmen"],
+    env: { SERVICE_API_TOKEN: "a-token-that-the-service-refuses" },
+    code: exitCode.refused,
+    line: /^tributary: .*main: GET \/me.*: the token was not accepted \(401 \w+\)/
+  },
+  {
+    title: "a record in quarantine",
+    args: ["sync", "items"],
+    code: exitCode.incomplete,
+    line: /^tributary: .*main: 1 record.* in quarantine; see them with tributary query /
+  }
+]
+
+liveTest("a failing command ends with the code of its kind and a line that names the cause", function* () {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  yield* world.control("POST", "/records", {
+    company: 1,
+    resource: "items",
+    records: [{ id: 9001, sku: "NUL-1", description: "a NUL \u0000 inside" }]
+  })
+  const problems: Array<string> = []
+  for (const { args, code, configuration, env, line, title } of cases) {
+    world.configure(configuration ?? "requests: { attempts_max: 1 }\n")
+    const done = yield* world.run(args, env)
+    const [first = ""] = done.stderr.split("\n").filter((text) => text.startsWith("tributary: "))
+    if (done.code !== code || !line.test(first)) problems.push(`${title}: ${done.code} ${done.stderr}`)
+  }
+  assert.strictEqual(problems.join("\n"), "")
+
+  yield* world.control("POST", "/faults", { rules: [{ path: "/customers", kind: "delay", ms: 3_600_000 }] })
+  const stopping = world.command(["sync", "customers"])
+  yield* untilSeen(
+    "the run began",
+    world.query("select 1 from tributary.runs where resource = 'customers'"),
+    ({ length }) => length > 0
+  )
+  stopping.child.kill("SIGTERM")
+  assert.strictEqual((yield* Effect.promise(() => stopping.done)).code, exitCode.interrupted)
+
+  const help = yield* world.run(["--help"])
+  for (const { code, meaning } of exitCodes) assert.include(help.stdout, `  ${String(code).padEnd(3)}  ${meaning}\n`)
+})
