@@ -135,15 +135,15 @@ type WarehouseFlags = { readonly config: Option.Option<string>; readonly demo?: 
 const run = <A, E extends Failure, R>(
   { config: file, demo = false }: WarehouseFlags,
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>,
-  check: (location: ReturnType<typeof locationOf>) => Effect.Effect<void, CommandFailed | FileProblem>
+  mustExist: boolean
 ) =>
   reported(
     Effect.gen(function* () {
       const settings = yield* configuration(file)
       const location = locationOf(settings, demo)
-      yield* check(location)
+      if (mustExist) yield* requireWarehouse(location, demo)
       const extended = demo ? Effect.succeed(settings) : StoredCompanies.extend(settings)
-      return yield* provide(Effect.flatMap(extended, body), location)
+      return yield* provide(Effect.flatMap(extended, body), { ...location, mustExist })
     })
   )
 
@@ -154,10 +154,10 @@ const run = <A, E extends Failure, R>(
 export const onWarehouse = <A, E extends Failure, R>(
   flags: WarehouseFlags,
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
-) => run(flags, body, (location) => requireWarehouse(location, flags.demo))
+) => run(flags, body, true)
 
 /** {@link onWarehouse}, for commands that make the warehouse where there is none. */
 export const onWarehouseOrNew = <A, E extends Failure, R>(
   flags: WarehouseFlags,
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
-) => run(flags, body, () => Effect.void)
+) => run(flags, body, false)

@@ -154,11 +154,12 @@ export const onTargets = Effect.fnUntraced(function* <A, E, R>(
   body: (settings: Configuration.Configuration, companies: ReadonlyArray<SyncCompany>) => Effect.Effect<A, E, R>
 ) {
   const file = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-  if (options.isReading === true) yield* requireWarehouse(file)
+  const { isReading: mustExist = false } = options
+  if (mustExist) yield* requireWarehouse(file)
   yield* check(file, options, yield* mayHaveCompanies(file))
   return yield* StoredCompanies.extend(file).pipe(
     Effect.flatMap((settings) => Effect.flatMap(connect(settings, options), (companies) => body(settings, companies))),
     Effect.scoped,
-    (effect) => Warehouse.provide(effect, file)
+    (effect) => Warehouse.provide(effect, { ...file, mustExist })
   )
 })

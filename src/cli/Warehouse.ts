@@ -22,7 +22,10 @@ export const sharedLayer = Layer.merge(Budgets.layerPostgres, PageSizeStore.laye
 
 /** The settings of a warehouse: its server, its reader and the connections of a process. */
 type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
-  Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax" | "embeddedPort">>
+  Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax" | "embeddedPort">> & {
+    /** A database without warehouse is a failure. Otherwise it becomes one. */
+    readonly mustExist?: boolean
+  }
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
@@ -45,13 +48,13 @@ export const databaseLayer = (location: WarehouseLocation): Layer.Layer<Database
 }
 
 /**
- * Connects and migrates. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
+ * Connects and migrates, or makes the control plane. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
  * share the rate budget of their token, and the page sizes of their source, with every process on the same warehouse.
  */
 export const layer = (
   configuration: WarehouseLocation
 ): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
-  const migrated = Layer.effectDiscard(Migrations.ensure())
+  const migrated = Layer.effectDiscard(Migrations.ensure({ mustExist: configuration.mustExist }))
   const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(databaseLayer(configuration)))
   const { readerUrl: url = null, datasets = datasetsDefault } = configuration
   const reader = Layer.succeed(ReaderOptions, { url, datasets })

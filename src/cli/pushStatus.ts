@@ -289,7 +289,7 @@ export const exportRefused = Command.make(
             if (another !== undefined) return yield* ambiguous(targets)
             return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
           }),
-          file
+          { ...file, mustExist: true }
         )
       })
     )

@@ -117,7 +117,7 @@ const fromWarehouse = Effect.fnUntraced(function* (flags: Flags<typeof stateFlag
       server,
       ...(Option.isSome(at) ? { at: at.value } : {})
     }),
-    settings
+    { ...settings, mustExist: true }
   )
   const { baseUrl, controlUrl } = reference
   return {

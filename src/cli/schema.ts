@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { config, json, onWarehouseOrNew, repeatedFlag, withExamples } from "./Command.ts"
+import { config, json, onWarehouse, onWarehouseOrNew, repeatedFlag, withExamples } from "./Command.ts"
 import { endWith, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
@@ -17,7 +17,7 @@ const planCommand = Command.make(
   "plan",
   { config, json },
   Effect.fn(function* (flags) {
-    const report = yield* onWarehouseOrNew(flags, plan)
+    const report = yield* onWarehouse(flags, plan)
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, true)
     if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
   })

@@ -53,6 +53,8 @@ export const clearSnapshotStatement = Statement.make({
 export interface MigrationOptions {
   /** Default: `migrations/` of this package, whatever the working directory is. */
   readonly folder?: string | undefined
+  /** A database without control plane is a failure. Otherwise it gets one. */
+  readonly mustExist?: boolean | undefined
   /** The limits of the wait for tables that other sessions use. */
   readonly lockTimeout?: LockWait.LockTimeout | undefined
 }
@@ -123,6 +125,10 @@ export const ensure = (
       Effect.flatMap((applied) => pendingOf(migrations, applied)),
       Effect.result
     )
+    if (options.mustExist === true && pending._tag === "Failure" && !(yield* hasLedger)) {
+      const message = "there is no warehouse in this database yet: tributary sync makes and fills it"
+      return yield* new MigrationError({ file: undefined, line: undefined, message })
+    }
     // Any other difference is checked again, and reported, under the lock.
     return pending._tag === "Success" && pending.success.length === 0 ? [] : yield* migrate(options)
   })
@@ -268,6 +274,10 @@ export const ledgerStatement = Statement.make({
   columns: { exists: "bool" },
   text: "select to_regclass('tributary.migrations') is not null as exists"
 })
+
+const hasLedger = Effect.map(Statement.run(ledgerStatement), ([ledger]) => ledger?.exists === true).pipe(
+  Effect.mapError(DatabaseError.from("ask"))
+)
 
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
   Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>

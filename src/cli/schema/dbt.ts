@@ -19,7 +19,7 @@ import { syncedResources, warehouseResources } from "./SchemaChanges.ts"
 /** dbt sources, each with the text of its file. Inferred columns need the warehouse. */
 const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, useWarehouse: boolean) {
   const resources = useWarehouse
-    ? yield* Warehouse.provide(warehouseResources(settings), settings)
+    ? yield* Warehouse.provide(warehouseResources(settings), { ...settings, mustExist: true })
     : syncedResources(yield* catalogueOf(settings), settings)
   const models = yield* (yield* Source).models
   const { Document } = yield* Effect.promise(() => import("yaml"))

@@ -52,7 +52,7 @@ export const grantsCommand = Command.make(
         const settings = yield* configuration(flags.config)
         const companyId = Option.isNone(flags.company)
           ? null
-          : yield* Warehouse.provide(companyIdOf(flags.company.value), settings)
+          : yield* Warehouse.provide(companyIdOf(flags.company.value), { ...settings, mustExist: true })
         const { loader } = flags
         const reader = Option.getOrElse(flags.reader, () =>
           companyId === null ? Grants.roleNamesDefault.reader : CompanyGrants.readerDefault(companyId)

@@ -44,6 +44,17 @@ const refused = (folder: string) =>
   })
 
 describe("migrate", () => {
+  testSql("makes nothing in a database without control plane for a command that reads", function* () {
+    const sql = yield* SqlClient
+    const folder = yield* folderOf({ "0001_first.sql": first })
+    const error = yield* Effect.flip(ensure({ folder, mustExist: true }))
+    assert.include(error.message, "no warehouse in this database")
+    assert.deepStrictEqual(yield* sql`select nspname from pg_namespace where nspname in ('tributary', 'control')`, [])
+    yield* ensure({ folder })
+    writeFileSync(join(folder, "0002_second.sql"), second)
+    assert.deepStrictEqual(names(yield* ensure({ folder, mustExist: true })), ["0002_second.sql"], "a later version")
+  })
+
   testSql("gives the same result through a pool, with one query when the database is current", function* () {
     const sql = yield* SqlClient
     const folder = yield* folderOf({ "0001_first.sql": first })
