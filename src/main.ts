@@ -139,12 +139,18 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is the usual end of a server: code 0, unless its end failed.
-    teardown: (exit, onExit) =>
-      Exit.isFailure(exit) && Cause.hasDies(exit.cause)
-        ? onExit(exitCode.fault)
-        : Runtime.defaultTeardown(exit, (code) =>
-            onExit(code === exitCode.interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
-          )
+    teardown: (exit, onExit) => {
+      const end = (code: number) => {
+        // `process.exit` waits for threads, and so for a pipe that no program writes to: a second signal ends that.
+        for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal)
+        onExit(code)
+      }
+      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) return end(exitCode.fault)
+      Runtime.defaultTeardown(exit, (code) => {
+        const isStopped = code === exitCode.interrupted && servers.has(process.argv[2])
+        // A signal is the usual end of a server, unless its end failed. It may get the signal twice.
+        return isStopped ? onExit(Number(process.exitCode ?? 0)) : end(code)
+      })
+    }
   })
 )

@@ -42,7 +42,8 @@ const texts: Readonly<Record<keyof typeof exitCode, { readonly meaning: string; 
     remedy: "Run the same command again; it continues."
   },
   interrupted: {
-    meaning: "A signal (SIGINT or SIGTERM) stopped the command. serve and reference-server end with 0 instead.",
+    meaning:
+      "A signal stopped the command; serve and reference-server end with 0 then. A second SIGTERM ends any command with 143.",
     remedy: "Run the same command again; it continues."
   }
 }

@@ -27,10 +27,16 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   }
   // A second Ctrl-C ends the program at once. The terminal sends the signal to every process of the command, and npx, npm
   // and an older Node (below) forward it: a signal within 300 ms after the first is the same Ctrl-C.
+  let isSecond = false
   for (const signal of ["SIGINT", "SIGTERM"]) {
-    let isSecond = false
     process.on(signal, () => {
-      if (isSecond) process.exit(130)
+      if (isSecond) {
+        // `process.exit` waits for threads, and so for a pipe that no program writes to. The first process of a container
+        // gets no signal without a handler.
+        process.removeAllListeners(signal)
+        process.kill(process.pid, signal)
+        process.exit(130)
+      }
       setTimeout(() => (isSecond = true), 300).unref()
     })
   }

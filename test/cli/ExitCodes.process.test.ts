@@ -1,4 +1,7 @@
 /** The exit code and the first line of the message of typical failures, as data; and the table of codes in the help. */
+import { execFileSync } from "node:child_process"
+import { closeSync, constants, openSync } from "node:fs"
+import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { exitCode, exitCodes, type ExitCode } from "../../src/cli/Exit.ts"
@@ -87,4 +90,34 @@ liveTest("a failing command ends with the code of its kind and a line that names
 
   const help = yield* world.run(["--help"])
   for (const { code, meaning } of exitCodes) assert.include(help.stdout, `  ${String(code).padEnd(3)}  ${meaning}\n`)
+})
+
+/** Opens a pipe to write to where a program reads from it; null where none does. */
+const openPipe = (path: string): number | null => {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch {
+    return null
+  }
+}
+
+liveTest("a second signal ends a command that reads from a pipe without an end", function* () {
+  const world = yield* makeWorld({ data: ["--data", "empty"], company: 1 })
+  const pipe = join(world.folder, "records.ndjson")
+  execFileSync("mkfifo", [pipe])
+  const pushing = world.command(["push", "customers", "--from", pipe])
+  const writer = yield* untilSeen(
+    "the push reads from the pipe",
+    Effect.sync(() => openPipe(pipe)),
+    (opened) => opened !== null
+  )
+  yield* untilSeen(
+    "the command ends",
+    Effect.sync(() => pushing.child.kill("SIGTERM")),
+    (isThere) => !isThere
+  )
+  const { signal, stderr } = yield* Effect.promise(() => pushing.done)
+  closeSync(writer!)
+  assert.strictEqual(signal, "SIGTERM", stderr)
+  assert.include(stderr, "stopped; nothing was stored or sent")
 })
