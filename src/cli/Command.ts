@@ -37,6 +37,8 @@ export const repeatedFlag = (name: string, metavar: string, description: string)
 export const withExamples = (examples: Readonly<Record<string, string>>) =>
   Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description })))
 
+export const verbose = switchFlag("verbose", "Print a line for each resource, also without a terminal")
+
 export const json = switchFlag("json", "Print JSON, for programs")
 
 export const config = textFlag("config", "FILE", "Configuration file (default: config/tributary.yaml)")

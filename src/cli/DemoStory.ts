@@ -57,6 +57,8 @@ interface ResourceResult {
 
 export interface StoryReport {
   readonly records: number
+  /** The company whose cursors are shown. */
+  readonly company: string
   readonly webhook: DemoWebhook.TransferResult
   /** The same change, as an endpoint received it from the warehouse. */
   readonly delivery: DemoDelivery.ReceivedChange
@@ -111,9 +113,10 @@ const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWor
   const report = yield* Sync.run(settings, {}, sources).pipe(Effect.provide(progress))
   const code = codeOf(report)
   if (code !== exitCode.ok) {
+    yield* Sync.noteProblems(report)
     return yield* new CommandFailed({ code, message: "the demo's own sync did not succeed; please report it" })
   }
-  yield* say(`   ${Sync.summary(report)}`)
+  for (const line of Sync.summary(report)) yield* say(`   ${line}`)
   return report
 })
 
@@ -122,8 +125,8 @@ const differencesShownMax = 20
 /** Compares every row and value in both directions; returns the number of records. */
 const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, say }: DemoWorld) {
   const resources = [...(yield* Source).catalogue.resources.values()]
-  const pairs = companies.flatMap(({ companyId }) => resources.map((resource) => ({ companyId, resource })))
-  const compared = yield* Effect.forEach(pairs, ({ companyId, resource }) =>
+  const pairs = companies.flatMap((company) => resources.map((resource) => ({ ...company, resource })))
+  const compared = yield* Effect.forEach(pairs, ({ companyId, name, resource }) =>
     Effect.gen(function* () {
       const state = yield* demo.state(reference, companyId, resource.path)
       const { source, differences } = yield* compare(tableOf(resource), companyId, state)
@@ -131,7 +134,7 @@ const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, sa
         records: source,
         differences: differences.map(
           ({ id, kind, fields }) =>
-            `company ${companyId} ${resource.path} ${id}: ${kind}${fields.length === 0 ? "" : ` in ${fields.join(", ")}`}`
+            `${name} ${resource.path} ${id}: ${kind}${fields.length === 0 ? "" : ` in ${fields.join(", ")}`}`
         )
       }
     })
@@ -224,7 +227,7 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
 ) {
   const { say, progress } = options
   const world = yield* makeWorld(options)
-  const { demo, sources } = world
+  const { companies, demo, sources } = world
 
   yield* say("\n1. First sync: every record of every resource\n")
   const first = yield* syncAll(world, progress)
@@ -245,6 +248,6 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
   const queries = yield* Effect.forEach(demo.queries, ({ title, sql }) =>
     Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
   )
-  yield* print({ records, webhook: brought, delivery, resources, queries })
+  yield* print({ records, company: companies[0]!.name, webhook: brought, delivery, resources, queries })
   if (page !== null) return yield* serve(world, page, port, certificate, json)
 })

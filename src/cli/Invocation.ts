@@ -5,6 +5,7 @@
  * someone else. Messages name a command as `tributary sync`, which is also what tables keep; output for people has the
  * command as it was started.
  */
+import * as Context from "effect/Context"
 import { existsSync, realpathSync } from "node:fs"
 import { basename, dirname, join, sep } from "node:path"
 
@@ -69,6 +70,16 @@ export const invocationOf = (program: string, folder: string, isNpx: boolean): s
     return "npx tributary"
   return isNpx ? `npx ${packageName}` : "tributary"
 }
+
+/** The command line of this run, as a shell reads it. */
+export const CommandLine = Context.Reference<string>("tributary/cli/CommandLine", { defaultValue: () => "tributary" })
+
+/** The command line of these words. */
+export const commandLineOf = (words: ReadonlyArray<string>): string =>
+  [
+    "tributary",
+    ...words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+  ].join(" ")
 
 const invocation = invocationOf(process.argv[1] ?? "", process.cwd(), process.env["npm_command"] === "exec")
 const mention = new RegExp(`(?<![\\w./@-]|npx )tributary (?=(?:${commandNames.join("|")})\\b)`, "g")

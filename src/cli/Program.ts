@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import { CommandFailed, exitCode, exitCodes } from "./Exit.ts"
-import type { CommandName } from "./Invocation.ts"
+import { CommandLine, type CommandName, commandLineOf } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import { Version } from "./Version.ts"
 
@@ -168,6 +168,7 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
         Object.assign(Object.create(console) as Console.Console, { log: keep, error: keep })
       ),
       Effect.provideService(Version, version),
+      Effect.provideService(CommandLine, commandLineOf(args)),
       Effect.result
     )
     const help =

@@ -8,11 +8,18 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Output from "./Output.ts"
 
-export type ProgressStyle = "bars" | "lines" | "none"
+/** `quiet`: remarks only. */
+export type ProgressStyle = "bars" | "lines" | "quiet" | "none"
 
-/** Bars need an interactive terminal. */
-export const styleOf = (options: { readonly json: boolean }): ProgressStyle =>
-  options.json ? "none" : process.stderr.isTTY && process.env["CI"] === undefined ? "bars" : "lines"
+/** Bars need an interactive terminal. Elsewhere a command that has `--verbose` prints lines with it only. */
+export const styleOf = (options: { readonly json: boolean; readonly verbose?: boolean }): ProgressStyle =>
+  options.json
+    ? "none"
+    : process.stderr.isTTY && process.env["CI"] === undefined
+      ? "bars"
+      : options.verbose === false
+        ? "quiet"
+        : "lines"
 
 /** The shortest time that gives a rate. */
 export const rateAfterMs = 1_000

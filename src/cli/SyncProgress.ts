@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Outcome, RunTotals } from "../sync/Outcome.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
+import { CommandLine } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import { bars, lineEveryMs, type ProgressStyle, rateAfterMs, recordRate, timeLeft } from "./Progress.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
@@ -56,31 +57,35 @@ export const describeChanges = (
     ...others
   ]) || "nothing new"
 
-/** How a run ended, in one line. */
-const outcomeLine = ({ durationMs, failure, massDeleteBlocked, resource, status, totals }: Outcome): string => {
-  const text =
-    failure === null
-      ? `${describeChanges(totals)} (${Output.duration(durationMs)})`
-      : status === "skipped"
-        ? "skipped: the company's token is not accepted"
-        : `failed: ${failure.message}. What to do: ${failure.remedy}`
-  const blocked =
-    massDeleteBlocked === null
-      ? ""
-      : `; ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows were missing at the source, and the mass-delete guard deleted none: if they are deleted there, run again with --full --accept-deletions`
-  return `${resource}: ${text}${blocked}`
-}
+/** How a run ended, in one line. A failure has its own line after the last run. */
+const outcomeLine = ({ durationMs, massDeleteBlocked, resource, status, totals }: Outcome): string =>
+  `${resource}: ` +
+  (status === "failed" || status === "skipped"
+    ? status
+    : describeChanges(totals, massDeleteBlocked === null ? "" : "deletions blocked")) +
+  ` (${Output.duration(durationMs)})`
 
-/** Whether a run has no line of its own: it changed nothing, was skipped, or has a damaged table. The summary counts it. */
+/** Whether a run has a line of its own only with `--verbose`: it changed nothing, was skipped, or has a damaged table. */
 const isQuiet = ({ failure, status, totals }: Outcome) =>
   status === "skipped" ||
   failure?.kind === "TableDamaged" ||
   (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
 
+/** The company and the resource of a run: `main invoices`. */
+const makePlaces = () => {
+  const names = new Map<bigint, string>()
+  return {
+    identified: (companyId: bigint, name: string) => Effect.sync(() => void names.set(companyId, name)),
+    nameOf: (companyId: bigint) => names.get(companyId) ?? `company ${companyId}`
+  }
+}
+
 const makeLines = (expectations: Expectations) =>
   Effect.map(MonotonicClock.make, (nowMs): ProgressShape => {
+    const { identified, nameOf } = makePlaces()
     const runs = new Map<string, { readonly beganAtMs: number; lineAtMs: number }>()
     return {
+      identified,
       began: (run) =>
         Effect.sync(() => {
           const now = nowMs()
@@ -97,28 +102,30 @@ const makeLines = (expectations: Expectations) =>
           const of = records === null ? "" : ` of about ${Output.count(records)}`
           const text = pace(totals, now - active.beganAtMs, expected)
           return Output.note(
-            `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${text}`
+            `  ${nameOf(run.companyId)} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${text}`
           )
         }),
       ended: (outcome) =>
         Effect.suspend(() => {
           runs.delete(keyOf(outcome))
-          return isQuiet(outcome) ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`)
+          return Output.note(`  ${nameOf(outcome.companyId)} ${outcomeLine(outcome)}`)
         }),
       note: (text) => Output.note(`  ${text}`)
     }
   })
 
 /** A bar for each active run. A run that has ended becomes a line above the bars, so that any terminal is tall enough. */
-const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
+const makeBars = Effect.fnUntraced(function* (expectations: Expectations, isVerbose: boolean) {
   const nowMs = yield* MonotonicClock.make
   const drawn = yield* bars("  {name} {bar} {records} records  {text}")
+  const { identified, nameOf } = makePlaces()
   const runs = new Map<string, { readonly beganAtMs: number; readonly bar: SingleBar }>()
   const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
   return {
+    identified,
     began: (run) =>
       Effect.sync(() => {
-        const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
+        const name = `${nameOf(run.companyId)} ${run.resource}`.padEnd(34)
         const text = run.resumed ? "resumed" : ""
         const bar = runs.get(keyOf(run))?.bar ?? drawn.create(1, 0, { name, records: "0".padStart(9), text })
         runs.set(keyOf(run), { beganAtMs: nowMs(), bar })
@@ -140,21 +147,61 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
       Effect.gen(function* () {
         const active = runs.get(keyOf(outcome))
         runs.delete(keyOf(outcome))
-        if (!isQuiet(outcome)) yield* line(`company ${outcome.companyId} ${outcomeLine(outcome)}`)
+        if (isVerbose || !isQuiet(outcome)) yield* line(`${nameOf(outcome.companyId)} ${outcomeLine(outcome)}`)
         if (active !== undefined) drawn.remove(active.bar)
       }),
     note: line
   } satisfies ProgressShape
 })
 
+interface ProgressOptions {
+  readonly expectations?: Expectations
+  readonly isVerbose?: boolean
+}
+
 /** Progress in a style, for as long as the scope. Runs with an estimate show the time left. */
-export const layer = (style: ProgressStyle, expectations: Expectations = () => null): Layer.Layer<never> => {
+export const layer = (
+  style: ProgressStyle,
+  { expectations = () => null, isVerbose = false }: ProgressOptions = {}
+): Layer.Layer<never> => {
   switch (style) {
     case "bars":
-      return Layer.effect(Progress, makeBars(expectations))
+      return Layer.effect(Progress, makeBars(expectations, isVerbose))
     case "lines":
       return Layer.effect(Progress, makeLines(expectations))
+    case "quiet":
+      return Layer.effect(
+        Progress,
+        Effect.map(Progress, (silent) => ({ ...silent, note: (text: string) => Output.note(`  ${text}`) }))
+      )
     case "none":
       return Layer.empty
   }
 }
+
+/**
+ * Work that a later run of the same command continues, with its progress. Where a signal stops it, it prints the number of
+ * records that are kept, and that command.
+ */
+export const resumable = <A, E, R>(work: Effect.Effect<A, E, R>, progress: Layer.Layer<never>) =>
+  Effect.suspend(() => {
+    const kept = new Map<string, number>()
+    const counted = Effect.flatMap(Progress, (shape) =>
+      Effect.provideService(work, Progress, {
+        ...shape,
+        landed: (run, totals) => {
+          kept.set(keyOf(run), totals.records)
+          return shape.landed(run, totals)
+        }
+      })
+    )
+    return counted.pipe(
+      Effect.provide(progress),
+      Effect.onInterrupt(() =>
+        Effect.flatMap(CommandLine, (command) => {
+          const records = [...kept.values()].reduce((total, one) => total + one, 0)
+          return Output.note(`Stopped; ${Output.plural(records, "record")} kept. Continue with: ${command}`)
+        })
+      )
+    )
+  })

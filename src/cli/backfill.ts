@@ -15,7 +15,7 @@ import * as Query from "../postgres/Query.ts"
 import * as BackfillEstimate from "./BackfillEstimate.ts"
 import { type ProgressStyle, styleOf } from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
-import { company, config, json, reported, resources, url, withExamples } from "./Command.ts"
+import { company, config, json, reported, resources, url, verbose, withExamples } from "./Command.ts"
 import { codeOf, endWith } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
@@ -70,18 +70,22 @@ const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
   backfill: Range,
   targets: ReadonlyArray<SyncCompany>,
-  style: ProgressStyle
+  style: ProgressStyle,
+  isVerbose: boolean
 ) {
   const estimate = yield* BackfillEstimate.make(settings, backfill, targets)
   for (const remark of estimate.remarks) yield* Output.note(`tributary: ${remark}`)
   const synced = Sync.run(settings, { backfill }, targets)
-  const report =
-    style === "none"
-      ? yield* synced
-      : yield* Effect.gen(function* () {
+  const isShown = style === "bars" || style === "lines"
+  const report = yield* SyncProgress.resumable(
+    isShown
+      ? Effect.gen(function* () {
           yield* Effect.forkScoped(estimate.refine)
           return yield* Effect.provideService(synced, Progress, estimate.watch(yield* Progress))
-        }).pipe(Effect.scoped, Effect.provide(SyncProgress.layer(style, estimate.expectations)))
+        }).pipe(Effect.scoped)
+      : synced,
+    SyncProgress.layer(style, { expectations: estimate.expectations, isVerbose })
+  )
   const live = yield* liveAfter(report)
   return { ...report, backfill, live } satisfies BackfillReport
 })
@@ -90,7 +94,7 @@ const run = Effect.fn("backfill.run")(function* (
 const lines = (report: BackfillReport): ReadonlyArray<string> => {
   const { follows, neverSynced } = report.live
   return [
-    Sync.summary(report),
+    ...Sync.summary(report),
     ...(follows.length === 0
       ? []
       : [`Live syncing of ${names(follows)} continues from here: tributary sync reads the later changes`]),
@@ -107,6 +111,7 @@ export const command = Command.make(
     company,
     since,
     until,
+    verbose,
     url,
     config,
     json
@@ -115,7 +120,7 @@ export const command = Command.make(
     const report = yield* reported(
       Effect.flatMap(rangeOf(flags.since, flags.until), (backfill) =>
         onTargets(flags, { companies: flags.company, resources: flags.resources }, (settings, companies) =>
-          run(settings, backfill, companies, styleOf(flags))
+          run(settings, backfill, companies, styleOf(flags), flags.verbose)
         )
       )
     )

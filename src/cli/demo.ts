@@ -32,12 +32,12 @@ const printJson = ({ records, webhook, delivery, resources, queries }: StoryRepo
     })
   )
 
-const printReport = Effect.fnUntraced(function* ({ resources, queries }: StoryReport) {
+const printReport = Effect.fnUntraced(function* ({ company, resources, queries }: StoryReport) {
   yield* Output.print("\n6. The content of the warehouse now\n")
   const largest = resources.toSorted((a, b) => b.rows - a.rows).slice(0, resourcesShownMax)
   yield* Output.print(
     Output.table(
-      ["resource", "rows", "time", "cursor (company 1)"],
+      ["resource", "rows", "time", `cursor (${company})`],
       largest.map((one) => [
         one.resource,
         Output.count(one.rows),
@@ -92,7 +92,12 @@ export const command = Command.make(
         yield* say("Starting an embedded Postgres (the first time takes a moment)")
         const reference = yield* Effect.forkScoped(startReference)
         const story = tellStory(
-          { reference: Fiber.join(reference), settings, say, progress: SyncProgress.layer(Progress.styleOf(flags)) },
+          {
+            reference: Fiber.join(reference),
+            settings,
+            say,
+            progress: SyncProgress.layer(Progress.styleOf({ json: flags.json, verbose: false }))
+          },
           flags.serve ? settings.dashboard : null,
           flags.json,
           flags.json ? printJson : printReport

@@ -69,8 +69,7 @@ type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
 const verifyCompany = Effect.fnUntraced(function* (
   settings: VerifySettings,
   options: VerifyCommandOptions,
-  { name, connector, resources, named = false }: SyncCompany,
-  say: (line: string) => Effect.Effect<void>
+  { name, connector, resources, named = false }: SyncCompany
 ) {
   const identified = yield* Effect.result(connector.identify)
   if (identified._tag === "Failure") {
@@ -100,9 +99,7 @@ const verifyCompany = Effect.fnUntraced(function* (
         repair: options.repair ? repair : null,
         named,
         skipsUnsynced: options.skipsUnsynced ?? false
-      }).pipe(
-        Effect.tap((report) => (report.status === "equal" || isLeftOut(report) ? Effect.void : say(line(name, report))))
-      )
+      })
     },
     { concurrency: settings.concurrency }
   )
@@ -111,14 +108,6 @@ const verifyCompany = Effect.fnUntraced(function* (
 
 /** Whether the resource was never synced, and so not compared. */
 const isLeftOut = ({ remarks }: ResourceReport): boolean => remarks.includes(notSynced)
-
-/** The result of a resource in one line. */
-const line = (company: string, report: ResourceReport): string => {
-  const place = `company ${company} ${report.resource}`
-  if (report.status === "skipped") return `${place}: ${report.remarks.join("; ")}`
-  if (report.failure !== null) return `${place}: ${report.failure.message}. What to do: ${report.failure.remedy}`
-  return `${place}: ${resultText(report)}`
-}
 
 const resultText = (report: ResourceReport): string => {
   const differences = Output.list([
@@ -135,11 +124,10 @@ const resultText = (report: ResourceReport): string => {
 export const run = Effect.fn("verify.run")(function* (
   settings: VerifySettings,
   options: VerifyCommandOptions,
-  targets: ReadonlyArray<SyncCompany>,
-  say: (line: string) => Effect.Effect<void> = () => Effect.void
+  targets: ReadonlyArray<SyncCompany>
 ) {
   const { priority = { class: "backfill", dueAt: Number.POSITIVE_INFINITY } } = options
-  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, say), {
+  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target), {
     concurrency: "unbounded"
   }).pipe(Effect.provideService(Priority, priority))
   const resources = companies.flatMap((company) => company.resources)
@@ -330,11 +318,10 @@ export const command = Command.make(
           repair: flags.repair,
           skipsUnsynced: true
         }
-        const say = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
         return yield* onTargets(
           flags,
           { companies: flags.company, resources: [...flags.resources, ...flags.resource], isReading: true },
-          (settings, companies) => run(settings, options, companies, say)
+          (settings, companies) => run(settings, options, companies)
         )
       })
     )

@@ -13,6 +13,8 @@ export interface RunBegan {
 }
 
 export interface ProgressShape {
+  /** The number of a configured company is known. */
+  readonly identified: (companyId: bigint, name: string) => Effect.Effect<void>
   readonly began: (run: RunBegan) => Effect.Effect<void>
   readonly landed: (run: RunBegan, totals: RunTotals) => Effect.Effect<void>
   readonly ended: (outcome: Outcome) => Effect.Effect<void>
@@ -22,6 +24,7 @@ export interface ProgressShape {
 
 export const Progress = Context.Reference<ProgressShape>("tributary/sync/Progress", {
   defaultValue: () => ({
+    identified: () => Effect.void,
     began: () => Effect.void,
     landed: () => Effect.void,
     ended: () => Effect.void,

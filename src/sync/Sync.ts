@@ -130,17 +130,16 @@ const syncCompany = Effect.fn("syncCompany")(function* (
   company: SyncCompany,
   damaged: ReadonlyMap<string, TableDamaged>
 ) {
-  const progress = yield* Progress
   const { mode = {} } = options
   const lane = laneOf(mode)
   const identified = yield* Effect.result(company.connector.identify)
   if (identified._tag === "Failure") {
     const failure = failureOf(identified.failure)
-    yield* progress.note(`${company.name}: ${failure.message}; ${failure.remedy}`)
     return { name: company.name, companyId: null, outcomes: [], failure } satisfies CompanyReport
   }
   const identity = identified.success
   const { companyId } = identity
+  yield* (yield* Progress).identified(companyId, company.name)
   yield* retryTransient(SourceGuard.saveCompanyId(company.name, companyId))
   const lastRead = yield* retryTransient(Statement.run(lastReadStatement, [companyId]))
   const synced = new Map(lastRead.map(({ resource, at }) => [resource, at.getTime()]))

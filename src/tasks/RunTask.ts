@@ -50,6 +50,7 @@ const interruptedReason = "stopped: the process was shut down"
 
 /** The progress of a run, for the log. */
 export const logProgress: ProgressShape = {
+  identified: () => Effect.void,
   began: () => Effect.void,
   landed: () => Effect.void,
   ended: () => Effect.void,

@@ -14,6 +14,8 @@ interface FailureCase {
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
   readonly configuration?: string
+  /** A path that the source answers with 500. */
+  readonly failing?: string
   readonly code: ExitCode
   /** The first line on standard error. */
   readonly line: RegExp
@@ -52,13 +54,20 @@ const cases: ReadonlyArray<FailureCase> = [
     args: ["sync", "salesmen"],
     env: { SERVICE_API_TOKEN: "a-token-that-the-service-refuses" },
     code: exitCode.refused,
-    line: /^tributary: .*main: GET \/me.*: the token was not accepted \(401 \w+\)/
+    line: /^tributary: main: GET \/me.*: the token was not accepted \(401 \w+\).*; next: tributary doctor$/
+  },
+  {
+    title: "a resource that the source fails",
+    args: ["sync", "salesmen", "vendors"],
+    failing: "/vendors",
+    code: exitCode.fault,
+    line: /^tributary: main vendors: GET \/vendors\S*: the service failed \(500.*; next: tributary sync salesmen vendors$/
   },
   {
     title: "a record in quarantine",
     args: ["sync", "items"],
     code: exitCode.incomplete,
-    line: /^tributary: .*main: 1 record.* in quarantine; see them with tributary query /
+    line: /^tributary: main: 1 record is in quarantine; see them with tributary query /
   }
 ]
 
@@ -70,11 +79,16 @@ liveTest("a failing command ends with the code of its kind and a line that names
     records: [{ id: 9001, sku: "NUL-1", description: "a NUL \u0000 inside" }]
   })
   const problems: Array<string> = []
-  for (const { args, code, configuration, env, line, title } of cases) {
+  for (const { args, code, configuration, env, failing, line, title } of cases) {
     world.configure(configuration ?? "requests: { attempts_max: 1 }\n")
+    yield* world.control("POST", "/faults", {
+      rules: failing === undefined ? [] : [{ path: failing, kind: "status", status: 500 }]
+    })
     const done = yield* world.run(args, env)
-    const [first = ""] = done.stderr.split("\n").filter((text) => text.startsWith("tributary: "))
-    if (done.code !== code || !line.test(first)) problems.push(`${title}: ${done.code} ${done.stderr}`)
+    const lines = done.stderr.trimEnd().split("\n")
+    if (done.code !== code || !line.test(lines[0]!)) problems.push(`${title}: ${done.code} ${done.stderr}`)
+    // A sync without a terminal prints its problems and a summary.
+    if (code !== exitCode.usage && lines.length > 1) problems.push(`${title}: ${done.stderr}`)
   }
   assert.strictEqual(problems.join("\n"), "")
 
@@ -86,7 +100,12 @@ liveTest("a failing command ends with the code of its kind and a line that names
     ({ length }) => length > 0
   )
   stopping.child.kill("SIGTERM")
-  assert.strictEqual((yield* Effect.promise(() => stopping.done)).code, exitCode.interrupted)
+  const stopped = yield* Effect.promise(() => stopping.done)
+  assert.strictEqual(stopped.code, exitCode.interrupted)
+  assert.strictEqual(stopped.stderr, "Stopped; 0 records kept. Continue with: tributary sync customers\n")
+  const verbose = yield* world.run(["sync", "salesmen", "--verbose"])
+  assert.match(verbose.stderr, /^ {2}main salesmen: nothing new \(\d+ ms\)\n$/)
+  assert.match(verbose.stdout, /^main: 1 resource in [^:]+: nothing new \(\d+ records? read, \d+ requests?\)\n$/)
 
   const help = yield* world.run(["--help"])
   for (const { code, meaning } of exitCodes) assert.include(help.stdout, `  ${String(code).padEnd(3)}  ${meaning}\n`)

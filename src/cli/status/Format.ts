@@ -256,11 +256,13 @@ export const damageLines = (damaged: ReadonlyArray<string>): ReadonlyArray<strin
         `    what to do: ${TableDamage.remedy}`
       ]
 
+const nameOf = ({ company, companyId }: ResourceStatus): string => company ?? `company ${companyId}`
+
 const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
   Output.table(
     ["company", "resource", "rows", "deleted", "quarantine", "last run", "fresh", "cursor"],
     resources.map((one) => [
-      one.companyId.toString(),
+      nameOf(one),
       one.resource,
       Output.count(one.rows),
       Output.count(one.deleted),
@@ -269,11 +271,12 @@ const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
       `${age(one.ageMs)}${one.isProven ? " by events" : ""}`,
       one.cursor ?? ""
     ]),
-    ["right", "left", "right", "right", "right"]
+    ["left", "left", "right", "right", "right"]
   )
 
-const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, findings }: ResourceStatus) => {
-  const place = `\n  company ${companyId}, ${resource}`
+const remarkLines = (status: ResourceStatus) => {
+  const { resource, note, fullWanted, overlapMs, findings } = status
+  const place = `\n  ${nameOf(status)}, ${resource}`
   return [
     ...(overlapMs === 0
       ? []
@@ -281,16 +284,18 @@ const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, finding
           `${place}: rows were late: scans begin ${Output.elapsed(overlapMs)} before the cursor, ` +
             `halved after each week without late rows; to reset it: tributary sync ${resource} --reset-overlap`
         ]),
-    ...findings.map((finding) => `\n  company ${companyId}, ${FieldFinding.describeFinding(resource, finding)}`),
+    ...findings.map((finding) => `\n  ${nameOf(status)}, ${FieldFinding.describeFinding(resource, finding)}`),
     ...(note === null ? [] : [`${place}: ${note}`]),
     ...(fullWanted === null ? [] : [`${place}: the next run is a full scan: ${fullWanted}`])
   ]
 }
 
-const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceStatus): ReadonlyArray<string> =>
-  error === null || lastRun === "done"
+const errorLines = (status: ResourceStatus): ReadonlyArray<string> => {
+  const { resource, lastRun, error, remedy } = status
+  return error === null || lastRun === "done"
     ? []
-    : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
+    : [`\n  ${nameOf(status)}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
+}
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
   const { resources, paused, schedule, webhooks, outbox, unresolved, invariants, pushPause, activity } = report

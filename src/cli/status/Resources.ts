@@ -11,6 +11,8 @@ import * as Statement from "../../postgres/Statement.ts"
 
 export interface ResourceStatus {
   readonly companyId: bigint
+  /** Its name; null where none is configured any more. */
+  readonly company: string | null
   readonly resource: string
   readonly rows: number
   readonly deleted: number
@@ -41,6 +43,7 @@ export const checkpointsStatement = Statement.make({
   params: ["int8[]?"],
   columns: {
     companyId: "int8",
+    company: "text?",
     resource: "text",
     cursor: "text?",
     status: "text?",
@@ -51,7 +54,8 @@ export const checkpointsStatement = Statement.make({
     quarantined: "float8"
   },
   // Two names may have the same company number.
-  text: `select c.company_id as "companyId", c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
+  text: `select c.company_id as "companyId",
+         (select min(n.company) from tributary.companies n where n.company_id = c.company_id) as company, c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
          c.full_scan_reason as "fullWanted", f.fresh_at as "freshAt", coalesce(f.proven_at = f.fresh_at, false) as "isProven", coalesce(q.records, 0)::float8 as quarantined
     from tributary.checkpoints c
     left join lateral (
@@ -65,7 +69,7 @@ export const checkpointsStatement = Statement.make({
       select company_id, resource, count(*) as records from tributary.quarantine
        where resolved_at is null and ($1::bigint[] is null or company_id = any($1)) group by 1, 2) q
       on q.company_id = c.company_id and q.resource = c.resource
-   where c.lane = 'live' and ($1::bigint[] is null or c.company_id = any($1)) order by 1, 2`
+   where c.lane = 'live' and ($1::bigint[] is null or c.company_id = any($1)) order by 1, 3`
 })
 
 const keyOf = (companyId: bigint, resource: string): string => `${companyId} ${resource}`
@@ -121,11 +125,12 @@ export const readResources = Effect.fn("status.read")(function* (
   const findings = yield* FieldFinding.read
   const counts = yield* countRows(datasets, new Set(rows.map(({ resource }) => resource)), companyIds)
   return rows.map((row): ResourceStatus => {
-    const { companyId, resource, cursor, status, startedAt, freshAt, isProven, quarantined } = row
+    const { company, companyId, resource, cursor, status, startedAt, freshAt, isProven, quarantined } = row
     const { error, remedy, note, fullWanted } = row
     const key = keyOf(companyId, resource)
     return {
       companyId,
+      company,
       resource,
       rows: counts.get(key)?.rows ?? 0,
       deleted: counts.get(key)?.deleted ?? 0,
