@@ -21,8 +21,8 @@ const notHere: ReadonlyArray<readonly [RegExp, string]> = [
   [/^npm (?:ci && npm pack|install)\b|^mkdir .*npm init/, "test/package/Modules.long.test.ts packs and installs it"],
   [/^docker\b/, "needs a Docker engine; test/deploy reads the files"],
   [/^(?:sudo )?systemctl\b|^kubectl\b/, "changes the machine; test/deploy reads the files"],
-  [/^npx tributary (?:postgres|psql)\b/, "test/cli/EmbeddedServer.process.test.ts runs it"],
-  [/^npx tributary init\b(?!.*--yes)/, "prompts a person; test/cli/Init.test.ts answers"]
+  [/^(?:npx )?tributary (?:postgres|psql)\b/, "test/cli/EmbeddedServer.process.test.ts runs it"],
+  [/^npx tributary init\b(?!.*--yes)/, "prompts a person; test/package/FirstDay.ts answers"]
 ]
 
 /** Lines that are replaced by an equivalent command. */

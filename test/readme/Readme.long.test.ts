@@ -16,6 +16,8 @@ const pages = ["docs", "connectors"]
   .filter((page) => page.endsWith(".md") && blocksOf(page).some(({ kind }) => !elsewhere.has(kind)))
   // test/integration/models/Questions.long.test.ts runs the questions, and compares the answers.
   .filter((page) => page !== join("docs", "how-to", "questions.md"))
+  // test/package/Package.process.test.ts follows the tutorial, at a terminal.
+  .filter((page) => !page.startsWith(join("docs", "tutorials")))
 
 describe("the documents", () => {
   for (const page of pages)
