@@ -29,6 +29,14 @@ export const switchFlag = (name: string, description: string) =>
 export const textFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
 
+/** A flag with a text that has a default. */
+export const defaultFlag = (name: string, metavar: string, description: string, fallback: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(`${description} (default: ${fallback})`),
+    Flag.withMetavar(metavar),
+    Flag.withDefault(fallback)
+  )
+
 /** A flag that may be given several times. */
 export const repeatedFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.between(0, 1000))
@@ -52,10 +60,7 @@ export const resources = (what: string) =>
 
 export const company = repeatedFlag("company", "NAME", "Only this company (may be repeated)")
 
-export const url = Flag.String("url").pipe(
-  Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
-  Flag.optional
-)
+export const url = textFlag("url", "URL", "Base address of the service (default: SERVICE_API_URL)")
 
 export const demoWarehouse = switchFlag("demo", "Use the warehouse of the demo")
 

@@ -15,6 +15,7 @@ import type * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
+import { variableEntries } from "../configuration/EnvironmentVariables.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 
@@ -79,14 +80,12 @@ const readOptions = (environment: Environment): TelemetryOptions | ReadonlyArray
   return problems.length > 0 ? problems : { format, level, otlp }
 }
 
-/** The default signals, and how long a command waits for their export at its end, in milliseconds. */
-const defaults: Environment = {
-  OTEL_SERVICE_NAME: "tributary",
-  OTEL_TRACES_EXPORTER: "otlp",
-  OTEL_LOGS_EXPORTER: "otlp",
-  OTEL_BSP_EXPORT_TIMEOUT: "1000",
-  OTEL_BLRP_EXPORT_TIMEOUT: "1000"
-}
+/** The defaults of the exporter's variables. */
+const defaults: Environment = Object.fromEntries(
+  variableEntries.flatMap(([name, { default: fallback }]) =>
+    name.startsWith("OTEL_") && fallback !== undefined ? [[name, fallback]] : []
+  )
+)
 
 /**
  * Whether a span is a statement outside a run, which is not exported: workers poll every second. The `SqlClient` names

@@ -274,6 +274,7 @@ const history = Command.make(
   {
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("Most messages to show (default: 50)"),
+      Flag.withMetavar("N"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
       Flag.withDefault(50)
     ),

@@ -1,11 +1,19 @@
 /** The command `changes`: the change feed as lines of JSON. */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { endpointsCommand } from "./changes/endpoints.ts"
-import { config, demoWarehouse, onWarehouse, resources, switchFlag, textFlag, withExamples } from "./Command.ts"
+import {
+  config,
+  defaultFlag,
+  demoWarehouse,
+  onWarehouse,
+  resources,
+  switchFlag,
+  textFlag,
+  withExamples
+} from "./Command.ts"
 import { CommandFailed, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { companyIdOf } from "./schema/grants.ts"
@@ -55,10 +63,11 @@ export const command = Command.make(
   "changes",
   {
     resources: resources("read"),
-    from: Flag.String("from").pipe(
-      Flag.withDescription("Where to begin: beginning, now, or after a POSITION: the member resume of the last line"),
-      Flag.withMetavar("POSITION|now|beginning"),
-      Flag.withDefault("beginning")
+    from: defaultFlag(
+      "from",
+      "POSITION|now|beginning",
+      "Where to begin: beginning, now, or after a POSITION: the member resume of the last line",
+      "beginning"
     ),
     follow: switchFlag("follow", "Go on with new changes until it is stopped"),
     company: textFlag("company", "NAME", "The changes of this company only"),

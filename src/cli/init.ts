@@ -39,7 +39,7 @@ export const command = Command.make(
     tokenVariables: repeated(
       "token-env",
       "NAME",
-      "The environment variable (or .env entry) that holds the token, one for each company in their order"
+      "The environment variable (or .env entry) that holds the token (repeated in the order of the companies)"
     ),
     databaseUrlVariable: optional(
       "database-url-env",

@@ -133,7 +133,7 @@ export const command = Command.make(
     mode: Flag.Literals("mode", ["warehouse", "source"]).pipe(
       Flag.withDescription(
         "With --as-of: the versions that the warehouse had read by then, or those that the source had by its times of " +
-          "change. The source has no time of a deletion: it counts from the read that found it"
+          "change. The source has no time of a deletion: it counts from the read that found it (default: warehouse)"
       ),
       Flag.withDefault("warehouse" as const)
     ),

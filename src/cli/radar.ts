@@ -30,7 +30,7 @@ const flags = {
   tokenEnv: textFlag("token-env", "VAR", "The environment variable (or .env entry) that has the token"),
   company: textFlag("company", "NAME", "The configured company to compare (default: the only one)"),
   requests: Flag.Int("requests").pipe(
-    Flag.withDescription(`Maximum number of requests, up to ${requestsMax}`),
+    Flag.withDescription(`Maximum number of requests (default: ${requestsMax}, which is also the most)`),
     Flag.withMetavar("N"),
     Flag.withDefault(requestsMax)
   ),

@@ -42,13 +42,17 @@ const stateFlags = {
     Flag.withDescription("Its records: only those that every install has, a small business (default), or many rows"),
     Flag.optional
   ),
-  rows: Flag.Int("rows").pipe(Flag.withDescription("Records of --data scale"), Flag.optional),
+  rows: Flag.Int("rows").pipe(Flag.withDescription("Records of --data scale"), Flag.withMetavar("N"), Flag.optional),
   like: textFlag(
     "like",
     "FILE",
     "Behave as the installation that tributary radar --record has recorded; what cannot be the same is noted"
   ),
-  seed: Flag.Int("seed").pipe(Flag.withDescription("The same seed makes the same data"), Flag.optional),
+  seed: Flag.Int("seed").pipe(
+    Flag.withDescription("The same seed makes the same data"),
+    Flag.withMetavar("N"),
+    Flag.optional
+  ),
   load: textFlag("load", "FILE", "Start with this snapshot; --data is then only what a reset makes"),
   saveOnExit: textFlag("save-on-exit", "FILE", "Save a snapshot when a signal ends the server; it contains secrets"),
   scenario: textFlag("scenario", "NAME", "Run a scenario before the server is ready; GET /scenarios lists them"),

@@ -298,6 +298,7 @@ export const command = Command.make(
     ),
     seed: Flag.Int("seed").pipe(
       Flag.withDescription("Draw the same sample as a run that printed this seed"),
+      Flag.withMetavar("N"),
       Flag.optional
     ),
     repair: switchFlag("repair", "Read exactly the differing records again, and compare them once more"),

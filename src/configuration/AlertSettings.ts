@@ -1,7 +1,7 @@
 /** The settings of alerts: routes, their receivers, and the times before a start and an end. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { endAfterDefault, kinds, severities } from "../alerts/Kinds.ts"
+import { endAfterDefault, type Kind, kinds, kindTraits, severities } from "../alerts/Kinds.ts"
 import { interval } from "./ScheduleSettings.ts"
 import { address, required, section, setting, variableName, pattern } from "./SettingValues.ts"
 
@@ -58,18 +58,22 @@ const AlertRoute = section({
 })
 export type AlertRoute = typeof AlertRoute.Type
 
+const minutesOf = (time: Duration.Duration) => `${Duration.toMinutes(time)}m`
+
+const startAfterOf = (kind: Kind) => {
+  const time = kindTraits[kind].startAfter
+  const fallback = Duration.isZero(time) ? ": at once" : ` ${minutesOf(time)}`
+  const description = `condition "${kindTraits[kind].title}"; default${fallback}`
+  return Schema.optionalKey(interval.pipe(Schema.annotateEncoded({ description })))
+}
+
 export const Alerts = section({
   routes: setting("routes", Schema.Array(AlertRoute), "where alerts are sent, each with slack, http or email", []),
   startAfter: setting(
     "start_after",
-    Schema.Struct(Object.fromEntries(kinds.map((kind) => [kind, Schema.optionalKey(interval)]))),
+    Schema.Struct(Object.fromEntries(kinds.map((kind) => [kind, startAfterOf(kind)]))),
     "by kind: how long a condition is observed before it starts, for example { late: 10m }",
     {}
   ),
-  endAfter: setting(
-    "end_after",
-    interval,
-    "how long a condition is absent before it ends",
-    `${Duration.toMinutes(endAfterDefault)}m`
-  )
+  endAfter: setting("end_after", interval, "how long a condition is absent before it ends", minutesOf(endAfterDefault))
 })

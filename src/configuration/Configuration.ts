@@ -19,6 +19,7 @@ import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCo
 import { ConfigurationError } from "./ConfigurationError.ts"
 import type { FileEndpoint } from "../delivery/Endpoint.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
+import { environmentVariables } from "./EnvironmentVariables.ts"
 import { endpointsOf } from "./ChangeEndpoints.ts"
 import { invariantsOf } from "./Invariants.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
@@ -84,8 +85,6 @@ export interface Configuration
   /** Rules about the records beside those of the connector. */
   readonly invariants: ReadonlyArray<Invariant>
 }
-
-const dataDirectoryDefault = ".tributary"
 
 /** The limit of the budget with the reserve subtracted; null is unlimited. */
 const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: Settings): number | null =>
@@ -157,7 +156,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     connectionsMax,
     embeddedPort,
     datasets: { current, history, asOf: asOf ?? `${current}_asof` },
-    dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? dataDirectoryDefault),
+    dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? environmentVariables.TRIBUTARY_HOME.default),
     resources: Object.entries(settings.resources).map(([path, one]) => ({ path, ...one })),
     requestsPerMinute: requestsPerMinuteOf(settings),
     budgetScope: settings.budget.scope,

@@ -1,7 +1,7 @@
 /** The Schema of a rule about the records in the file. */
 import * as Schema from "effect/Schema"
 import { severities } from "../invariants/Invariant.ts"
-import { pattern, required, section, setting } from "./SettingValues.ts"
+import { filled, pattern, required, section, setting } from "./SettingValues.ts"
 
 export const InvariantRule = section({
   name: required(
@@ -12,7 +12,7 @@ export const InvariantRule = section({
   severity: setting("severity", Schema.Literals(severities), "the severity of its alert", "warning"),
   statement: setting(
     "statement",
-    Schema.String.check(Schema.isNonEmpty({ message: "Expected a sentence" })),
+    filled("Expected a sentence"),
     "the rule in one line; default: the first line of the comment at the beginning of its SQL, else its name"
   ),
   sql: setting(

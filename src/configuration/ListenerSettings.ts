@@ -104,10 +104,7 @@ export const Webhooks = section({
 export const Dashboard = section({
   listen: setting(
     "listen",
-    Schema.Union([
-      Schema.Literal("off"),
-      pattern(listenPattern, "Expected off, or host:port, for example 127.0.0.1:8086")
-    ]),
+    pattern(new RegExp(`^off$|${listenPattern.source}`, "u"), "Expected off, or host:port, for example 127.0.0.1:8086"),
     "where tributary serve shows the dashboard; off for none",
     "127.0.0.1:8086"
   ),

@@ -1,7 +1,7 @@
 /** The settings of the schedule of `serve`. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { between, seconds, meaning, pattern, required, section, setting } from "./SettingValues.ts"
+import { between, seconds, meaning, pattern, required, ruled, section, setting } from "./SettingValues.ts"
 
 const units = { s: "seconds", m: "minutes", h: "hours", d: "days" } as const
 
@@ -11,21 +11,24 @@ export const interval = meaning(
   Schema.Duration,
   (text) => Duration.fromInputUnsafe(`${Number(text.slice(0, -1))} ${units[text.slice(-1) as keyof typeof units]}`)
 )
-const timeZone = Schema.String.check(
-  Schema.makeFilter(
-    (name: string) =>
-      Intl.supportedValuesOf("timeZone").includes(name) ||
-      name === "UTC" ||
-      "Expected the name of a time zone, for example Europe/Berlin or UTC"
-  )
+const timeZone = ruled(
+  "the name of a time zone, for example Europe/Berlin or UTC",
+  (name) =>
+    Intl.supportedValuesOf("timeZone").includes(name) ||
+    name === "UTC" ||
+    "Expected the name of a time zone, for example Europe/Berlin or UTC"
 )
 const missed = Schema.Literals(["once", "skip"])
 const jitter = seconds(between(0, 3600))
 
 /** The settings of a resource that the schedule has too. */
 const ownSettings = {
-  missed: setting("missed", missed, "default: that of schedule.missed"),
-  jitterMax: setting("jitter_seconds", jitter, "default: that of schedule.jitter_seconds")
+  missed: setting("missed", missed, "times that passed while no process ran; default: that of schedule.missed"),
+  jitterMax: setting(
+    "jitter_seconds",
+    jitter,
+    "the maximum random delay of a run; default: that of schedule.jitter_seconds"
+  )
 }
 
 /** When a resource is synced by `serve`. */
@@ -34,7 +37,7 @@ export const Timing = Schema.Union([
   section({ every: required("every", interval, "an interval: 90s, 10m, 2h or 1d"), ...ownSettings }),
   section({
     cron: required("cron", Schema.String, "five fields (minute, hour, day, month, weekday), or six with seconds first"),
-    timeZone: setting("time_zone", timeZone, "default: that of schedule.time_zone"),
+    timeZone: setting("time_zone", timeZone, "the time zone of the expression; default: that of schedule.time_zone"),
     ...ownSettings
   })
 ])

@@ -69,7 +69,10 @@ export const minutes = durationOf(Duration.minutes)
 export const hours = durationOf(Duration.hours)
 export const days = durationOf(Duration.days)
 
-export const pattern = (regex: RegExp, message: string) => Schema.String.check(Schema.isPattern(regex, { message }))
+/** The form of a text: its message, which begins with "Expected", and the same words as a title of the JSON Schema. */
+const form = (message: string) => ({ message, title: message.replace(/^Expected /, "") })
+
+export const pattern = (regex: RegExp, message: string) => Schema.String.check(Schema.isPattern(regex, form(message)))
 
 /** An address as it is requested. */
 export const address = pattern(
@@ -84,20 +87,22 @@ export const between = (minimum: number, maximum: number) =>
 export const natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 export const positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
-export const variableName = Schema.String.check(
-  Schema.isNonEmpty({ message: "Expected the name of an environment variable" })
-)
+export const filled = (message: string) => Schema.String.check(Schema.isNonEmpty(form(message)))
+
+/** A text with a rule that JSON Schema cannot express; `isValid` returns true, or the message of the mistake. */
+export const ruled = (title: string, isValid: (text: string) => true | string) =>
+  Schema.String.check(Schema.makeFilter(isValid, { title, toJsonSchema: () => ({}) }))
+
+export const variableName = filled("Expected the name of an environment variable")
 
 /** The setting for every event of the synced resources. */
 export const everyEvent = "all"
 
 /** An event that a subscription may list. The source checks the name when it is subscribed to. */
-export const eventName = Schema.String.check(
-  Schema.makeFilter((name: string) =>
-    name === "*"
-      ? "Expected event names one by one: the service takes no * for all of them"
-      : /^[A-Za-z0-9][A-Za-z0-9_/-]*\.[A-Za-z0-9_]+$/.test(name) || "Expected an event name, <resource>.<verb>"
-  )
+export const eventName = ruled("an event, <resource>.<verb>", (name) =>
+  name === "*"
+    ? "Expected event names one by one: the service takes no * for all of them"
+    : /^[A-Za-z0-9][A-Za-z0-9_/-]*\.[A-Za-z0-9_]+$/.test(name) || "Expected an event name, <resource>.<verb>"
 )
 
 /** The events of a subscription: `all`, or their names. */

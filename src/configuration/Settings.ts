@@ -20,6 +20,7 @@ import {
   minutes,
   seconds,
   eventNames,
+  filled,
   meaning,
   natural,
   pattern,
@@ -37,7 +38,7 @@ const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name 
 export const Company = section({
   name: required("name", name, "the name of the company in output"),
   url: setting("url", address, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
-  tokenVariable: setting("token_env", Schema.String, "the environment variable (or .env entry) that holds the token"),
+  tokenVariable: setting("token_env", variableName, "the environment variable (or .env entry) that holds the token"),
   token: setting("token", Schema.String, "the token itself; prefer token_env, so that this file holds no secret"),
   companyId: setting(
     "company_id",
@@ -90,7 +91,7 @@ const ResourceSettings = section({
   key: setting("key", Schema.String, "the text field by which people know a record"),
   ignoreFields: setting(
     "ignore_fields",
-    Schema.Array(Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of a field" }))),
+    Schema.Array(filled("Expected the name of a field")),
     "fields (also custom_fields as a whole) whose change alone makes no new version: a row keeps their values until " +
       "another field changes, and verify does not compare them; the only setting for a resource of the catalogue",
     []

@@ -1,6 +1,6 @@
 /* oxlint-disable max-lines -- generated */
 /**
- * The tables of the control plane, for Kysely. Generated from the migrated database by `npm run tables`.
+ * The tables of the control plane, for Kysely. Generated from the migrated database by `npm run docs`.
  */
 import type { Generated } from "kysely"
 import * as Query from "./Query.ts"

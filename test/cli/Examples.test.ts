@@ -1,26 +1,12 @@
 /** The help: every command has an example with its own flags and arguments, and is listed with its own description. */
 import { assert, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Console, Effect } from "effect"
+import { Effect } from "effect"
 import * as Command from "effect/cli/Command"
 import { rootFor } from "../../src/cli/Program.ts"
+import { commandsOf, quietly } from "../docs/commands.ts"
 import { test } from "../support/suite.ts"
 import { valuesOf } from "../support/rows.ts"
-
-interface Shown {
-  readonly command: Command.Command.Any
-  readonly path: string
-  readonly isGroup: boolean
-}
-
-/** Every command, below the path of its parent. */
-const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<Shown> => {
-  const subcommands = command.subcommands.flatMap(({ commands }) => commands)
-  return [
-    { command, path, isGroup: subcommands.length > 0 },
-    ...subcommands.flatMap((one) => commandsOf(one, `${path} ${one.name}`))
-  ]
-}
 
 /** The words of a line of shell, up to a pipe or a redirection. */
 const wordsOf = (line: string): ReadonlyArray<string> =>
@@ -35,7 +21,7 @@ const parse = (command: Command.Command.Any, words: ReadonlyArray<string>) =>
 
 it.effect("every command has an example in its help, which it accepts", () =>
   Effect.gen(function* () {
-    const commands = commandsOf(yield* rootFor([]), "tributary")
+    const commands = commandsOf(yield* rootFor([]))
     const without = commands.filter(({ command, isGroup }) => !isGroup && command.examples.length === 0)
     assert.deepStrictEqual(valuesOf(without, "path"), [])
     const problems: Array<string> = []
@@ -50,10 +36,7 @@ it.effect("every command has an example in its help, which it accepts", () =>
       }
     }
     assert.deepStrictEqual(problems, [])
-  }).pipe(
-    Effect.provideService(Console.Console, { ...console, log: () => {}, error: () => {} }),
-    Effect.provide(NodeServices.layer)
-  )
+  }).pipe(quietly, Effect.provide(NodeServices.layer))
 )
 
 test("--help lists each command with the description that the command itself has", function* () {

@@ -1,8 +1,6 @@
-import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { load } from "../../src/configuration/Configuration.ts"
-import { jsonSchema } from "../../src/configuration/Settings.ts"
 import { loadText, problemsOf } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
 
@@ -247,10 +245,5 @@ webhooks:
     assert.match(text, /file:8:\d+: invariants\.5\.sql: its SQL names \{\{as_of\}\}/)
     const [severity] = yield* problemsOf('invariants:\n  - { name: a, severity: fatal, sql: "select 1" }\n')
     assert.strictEqual(severity, 'file:2:26: invariants.0.severity: expected "warning" | "critical"')
-  })
-
-  it("has an up-to-date JSON Schema beside its example", () => {
-    const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
-    assert.deepStrictEqual(JSON.parse(committed), jsonSchema())
   })
 })

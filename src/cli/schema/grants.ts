@@ -1,7 +1,6 @@
 /** The command `schema grants`: SQL that gives the loader and the reader their rights. */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Removal from "../../companies/Removal.ts"
@@ -10,7 +9,7 @@ import { superuser } from "../../postgres/embedded/Postmaster.ts"
 import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
-import { config, configuration, json, reported, textFlag, withExamples } from "../Command.ts"
+import { config, configuration, defaultFlag, json, reported, textFlag, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
 import * as Warehouse from "../Warehouse.ts"
 import { invalid, invalidNames } from "./SchemaChanges.ts"
@@ -27,11 +26,7 @@ const userOf = (url: Redacted.Redacted) => Effect.map(parseUrl(url), ({ user }) 
 export const grantsCommand = Command.make(
   "grants",
   {
-    loader: Flag.String("loader").pipe(
-      Flag.withDescription("The role that syncs"),
-      Flag.withMetavar("ROLE"),
-      Flag.withDefault(Grants.roleNamesDefault.loader)
-    ),
+    loader: defaultFlag("loader", "ROLE", "The role that syncs", Grants.roleNamesDefault.loader),
     reader: textFlag(
       "reader",
       "ROLE",

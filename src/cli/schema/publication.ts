@@ -1,10 +1,9 @@
 /** The command `schema publication`: SQL that publishes the current records for logical replication. */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import * as Publication from "../../warehouse/Publication.ts"
-import { config, json, onWarehouse, textFlag, withExamples } from "../Command.ts"
+import { config, defaultFlag, json, onWarehouse, textFlag, withExamples } from "../Command.ts"
 import { endWith, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { companyIdOf } from "./grants.ts"
@@ -13,11 +12,7 @@ import { invalid, invalidNames } from "./SchemaChanges.ts"
 export const publicationCommand = Command.make(
   "publication",
   {
-    name: Flag.String("name").pipe(
-      Flag.withDescription("The name of the publication"),
-      Flag.withMetavar("NAME"),
-      Flag.withDefault(Publication.nameDefault)
-    ),
+    name: defaultFlag("name", "NAME", "The name of the publication", Publication.nameDefault),
     company: textFlag("company", "NAME", "Publish the rows of this company only, by name (Postgres 15 or later)"),
     config,
     json

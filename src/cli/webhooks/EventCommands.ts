@@ -23,6 +23,7 @@ const deliveriesCommand = Command.make(
     type: textFlag("type", "NAME", "Only events of this name"),
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("Most events to show (default: 20)"),
+      Flag.withMetavar("N"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
       Flag.withDefault(20)
     ),

@@ -1,15 +1,13 @@
-/** A check that `src/postgres/Tables.ts` matches the migrated database. `npm run tables` writes that file. */
-import { readFileSync, writeFileSync } from "node:fs"
+/** A check that `src/postgres/Tables.ts` matches the migrated database. `npm run docs` writes that file. */
 import { assert, describe } from "@effect/vitest"
 import { SqlClient } from "effect/sql/SqlClient"
+import { assertGenerated } from "../../docs/generated.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
-const file = new URL("../../../src/postgres/Tables.ts", import.meta.url)
-
 const head = `/* oxlint-disable max-lines -- generated */
 /**
- * The tables of the control plane, for Kysely. Generated from the migrated database by \`npm run tables\`.
+ * The tables of the control plane, for Kysely. Generated from the migrated database by \`npm run docs\`.
  */
 import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
@@ -55,9 +53,6 @@ const textOf = (columns: ReadonlyArray<Column>): string => {
   return `${head}\nexport interface ControlTables {\n${members.join("")}}\n\nexport const control = Query.k<ControlTables>()\n`
 }
 
-/** Text without white space and leading bars, because the formatter breaks long lines. */
-const withoutLayout = (text: string) => text.replace(/[\s|]+/g, "")
-
 describe("the generated types in src/postgres/Tables.ts", () => {
   testWith(layerWarehouse)("match the migrated database", function* () {
     const sql = yield* SqlClient
@@ -77,8 +72,6 @@ describe("the generated types in src/postgres/Tables.ts", () => {
       columns.filter(({ type }) => !(type in typeOf)),
       []
     )
-    const text = textOf(columns)
-    if (process.env["TABLES"] === "write") writeFileSync(file, text)
-    assert.strictEqual(withoutLayout(readFileSync(file, "utf8")), withoutLayout(text), "run npm run tables")
+    assertGenerated("src/postgres/Tables.ts", () => textOf(columns))
   })
 })

@@ -1,8 +1,7 @@
 /**
- * The generated parts of `docs/reference/tables.md`: tables, joins and diagrams from the catalogue, models,
- * and the control plane from the migrated database. `npm run tables` writes them.
+ * The generated parts of `docs/reference/tables.md`: tables, joins and diagrams from the catalogue, models, and the
+ * control plane from the migrated database. `npm run docs` writes them.
  */
-import { readFileSync, writeFileSync } from "node:fs"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -11,15 +10,9 @@ import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { secretTables } from "../../../src/warehouse/Grants.ts"
 import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
+import { assertGenerated, code, tableText } from "../../docs/generated.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
-
-const file = new URL("../../../docs/reference/tables.md", import.meta.url)
-
-const row = (...cells: ReadonlyArray<string>) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`
-const tableText = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
-  row(...head) + row(...head.map(() => "---")) + rows.map((cells) => row(...cells)).join("")
-const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``).join(", ")
 
 const resources = [...serviceV2.resources.values()]
 
@@ -118,21 +111,18 @@ const control = Effect.gen(function* () {
   )
 })
 
-/** Text without its layout, which the formatter changes. */
-const withoutLayout = (text: string) => text.replace(/-{3,}/g, "---").replace(/\s+/g, "")
-
 suite("the page of the warehouse", layerWarehouse, (test) => {
   test("has the tables, joins and diagrams of the catalogue", function* () {
     const parts = { columns: columns(), areas: areas(), models: models(), control: yield* control }
-    const written = readFileSync(file, "utf8")
-    let text = written
-    for (const [name, part] of Object.entries(parts)) {
-      const marks = new RegExp(`(<!-- ${name}: begin -->)[^]*(<!-- ${name}: end -->)`)
-      assert.match(text, marks)
-      text = text.replace(marks, (_all, begin: string, end: string) => `${begin}\n\n${part}\n${end}`)
-    }
-    if (process.env["TABLES"] === "write") writeFileSync(file, text)
-    else assert.strictEqual(withoutLayout(written), withoutLayout(text), "run npm run tables")
-    for (const { path } of resources) assert.include(text, `| \`${path}\` `)
+    assertGenerated("docs/reference/tables.md", (written) => {
+      let text = written
+      for (const [name, part] of Object.entries(parts)) {
+        const marks = new RegExp(`(<!-- ${name}: begin -->)[^]*(<!-- ${name}: end -->)`)
+        assert.match(text, marks)
+        text = text.replace(marks, (_all, begin: string, end: string) => `${begin}\n\n${part}\n${end}`)
+      }
+      return text
+    })
+    for (const { path } of resources) assert.include(parts.areas, `| \`${path}\` `)
   })
 })
