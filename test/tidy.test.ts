@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync, statSync } from "node:fs"
-import { dirname, join, sep } from "node:path"
+import { join, posix, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
@@ -41,7 +41,7 @@ const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--excl
  * stands for any.
  */
 const fileMention =
-  /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|docs|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
+  /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|(?<!\.)\b(?:src|test|connectors|config|docs|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
 /** Files of the user, which are not in the tree. */
 const usersFiles = new Set(["config/tributary.yaml", "config/close-key.pem", "srv/tributary/src/cli/launch.js"])
 
@@ -66,6 +66,37 @@ const exists = (mention: string): boolean => {
 }
 
 const isBelow = (path: string, room: string) => path === room || path.startsWith(`${room}/`)
+
+const documents = tracked.filter((path) => path.endsWith(".md"))
+
+/** The text of a document without its code. */
+const proseOf = (path: string) => textOf(path).replace(/^\s*```[^]*?^\s*```/gm, "")
+
+/** The links of a document to files of the repository and to headings. */
+const linksOf = (path: string) =>
+  [
+    ...proseOf(path)
+      .replace(/`[^`\n]*`/g, "")
+      .matchAll(/\]\((?![a-z]+:)([^)\s]+)/g)
+  ].map(([, target]) => {
+    const [, relative = "", anchor = ""] = /^([^#]*)#?(.*)$/.exec(target!)!
+    return { target: target!, anchor, file: relative === "" ? path : posix.join(posix.dirname(path), relative) }
+  })
+
+/** Whether a document has a heading with this anchor, by the rules of GitHub: the second of equal headings ends in -1. */
+const hasAnchor = (path: string, anchor: string) => {
+  const anchors = [...proseOf(path).matchAll(/^#{1,6} (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .toLowerCase()
+      .replace(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
+      .replaceAll(" ", "-")
+  )
+  return anchors.some((one, index) => {
+    const earlier = anchors.slice(0, index).filter((other) => other === one).length
+    return anchor === (earlier === 0 ? one : `${one}-${earlier}`)
+  })
+}
 
 /** How many queries of a file are no named statements of `src/postgres/Statement.ts`. A count may only fall. */
 const unnamedSql: Readonly<Record<string, number>> = {
@@ -148,7 +179,6 @@ describe("the source tree", () => {
   })
 
   it("mentions only existing files in documents and comments", () => {
-    const documents = tracked.filter((path) => path.endsWith(".md"))
     const migrations = tracked.filter((path) => path.startsWith("migrations/"))
     const mentions = [
       // A block of TypeScript in a document is a file of the user.
@@ -162,13 +192,24 @@ describe("the source tree", () => {
         .filter((mention) => !exists(mention))
         .map((mention) => `${path} mentions ${mention}`)
     )
-    const deadLinks = documents.flatMap((path) =>
-      [...textOf(path).matchAll(/\]\((?!https?:)([^)#]+)/g)]
-        .map(([, target]) => join(dirname(path), target!).split(sep).join("/"))
-        .filter((target) => !tracked.some((file) => isBelow(file, target)))
-        .map((target) => `${path} links to ${target}`)
+    assert.deepStrictEqual(wrong, [])
+  })
+
+  it("has no dead link in a document, and reaches every page of docs from docs/README.md", () => {
+    const dead = documents.flatMap((path) =>
+      linksOf(path)
+        .filter(
+          ({ file, anchor }) =>
+            !tracked.some((one) => isBelow(one, file)) || (anchor !== "" && !hasAnchor(file, anchor))
+        )
+        .map(({ target }) => `${path} links to ${target}`)
     )
-    assert.deepStrictEqual([...wrong, ...deadLinks], [])
+    assert.deepStrictEqual(dead, [])
+    const reached = new Set(["docs/README.md"])
+    for (const page of reached)
+      for (const { file } of linksOf(page)) if (isBelow(file, "docs") && file.endsWith(".md")) reached.add(file)
+    const lost = documents.filter((path) => isBelow(path, "docs") && !reached.has(path))
+    assert.deepStrictEqual(lost, [])
   })
 
   it("names no error code or special field of the API in src", () => {

@@ -2,7 +2,7 @@
  * The fenced blocks of the documents, each with its kind. A block of an unknown kind is an error, so that every new
  * block states how it is tested.
  */
-import { readFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "../support/reference.ts"
 
@@ -76,6 +76,16 @@ export const blocksOf = (page: string): ReadonlyArray<Block> => {
   }
   return blocks
 }
+
+/** The pages for users, by their path in the checkout: README.md, and those of `docs` and of the connectors. */
+export const pages: ReadonlyArray<string> = [
+  "README.md",
+  ...["docs", "connectors"].flatMap((folder) =>
+    readdirSync(join(root, folder), { encoding: "utf8", recursive: true })
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => join(folder, name))
+  )
+]
 
 /** Complete lines of shell. A line that ends with a backslash or within quotes continues. */
 export const linesOf = (text: string): ReadonlyArray<string> => {
