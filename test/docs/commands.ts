@@ -4,6 +4,7 @@ import { Console, Effect, Option } from "effect"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import type { ArgDoc, FlagDoc, HelpDoc } from "effect/cli/HelpDoc"
+import { exitCodes } from "../../src/cli/Exit.ts"
 import { rootFor } from "../../src/cli/Program.ts"
 import { prose, tableText } from "./generated.ts"
 
@@ -93,5 +94,11 @@ Every command accepts:
 
 ${tableText(["flag", "meaning"], flagRows(root!.globalFlags))}
 ${others.map(section).join("\n\n")}
-`
+
+## Exit codes
+
+${tableText(
+  ["code", "name", "meaning", "what to do"],
+  exitCodes.map(({ code, meaning, name, remedy }) => [String(code), name, meaning, remedy])
+)}`
 )
