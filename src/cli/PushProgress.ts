@@ -11,13 +11,13 @@ import { bars, lineEveryMs, type ProgressStyle, rateAfterMs, recordRate, timeLef
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export const resolvedCount = (counts: Counts): number =>
-  counts.refused + outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
+  counts.rejected + outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 
 export const openCount = ({ waiting, sending }: Counts): number => waiting + sending
 
-/** `1,200 created, 3 adopted, 1 refused`. */
+/** `1,200 created, 3 adopted, 1 rejected`. */
 export const describeOutcomes = (counts: Counts): string =>
-  Output.list([...outcomes, "refused" as const].map((outcome) => Output.counted(counts[outcome], outcome)))
+  Output.list([...outcomes, "rejected" as const].map((outcome) => Output.counted(counts[outcome], outcome)))
 
 /** `480 records/s`; empty when the time is too short. */
 export const rate = (records: number, elapsedMs: number): string =>

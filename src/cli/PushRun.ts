@@ -18,7 +18,7 @@ import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { OpenDuplicates } from "../outbox/Enqueue.ts"
-import type { Operation, Rows } from "../outbox/Push.ts"
+import { type Operation, pushStateOf, type Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Progress from "./Progress.ts"
@@ -104,7 +104,7 @@ export const identityOf = (company: SyncCompany) =>
   company.connector.identify.pipe(Effect.catch((error) => failWith(failureOf(error))))
 
 /** For pushes without an input: only an input can repeat records of an earlier push. */
-export const noDuplicates: OpenDuplicates = { sending: 0, refused: 0, different: 0, pushes: [] }
+export const noDuplicates: OpenDuplicates = { sending: 0, rejected: 0, different: 0, pushes: [] }
 
 interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "knownOpen"> {
   readonly settings: Configuration
@@ -157,10 +157,10 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
     calls,
     durationMs,
     resolvedNow: Math.max(0, PushProgress.resolvedCount(counts) - before),
-    refused:
+    rejected:
       "push" in rows
         ? yield* Outbox.rejectedRows(rows, 0n, PushText.namedMax)
-        : yield* Outbox.latestRejectedRows(rows.company, rows.resource, Math.min(counts.refused, PushText.namedMax)),
+        : yield* Outbox.latestRejectedRows(rows.company, rows.resource, Math.min(counts.rejected, PushText.namedMax)),
     different: yield* Outbox.differingRows(rows, PushText.namedMax),
     failure
   } satisfies PushText.PushResult
@@ -170,15 +170,16 @@ const codeOf = ({ status, failure, counts, knownOpen }: PushText.PushResult): Ex
   const failed = codeOfFailures(failure === null ? [] : [failure])
   if (failed !== null) return failed
   if (status === "stopped" || knownOpen.sending > 0) return exitCode.fault
-  const incomplete = counts.refused + counts.different + knownOpen.refused + knownOpen.different
+  const incomplete = counts.rejected + counts.different + knownOpen.rejected + knownOpen.different
   return incomplete > 0 ? exitCode.incomplete : exitCode.ok
 }
 
-const jsonOf = ({ rows, resolvedNow, refused, different, failure, ...rest }: PushText.PushResult) => ({
+const jsonOf = ({ rows, resolvedNow, rejected, different, failure, status, ...rest }: PushText.PushResult) => ({
   push: "push" in rows ? rows.push : null,
+  state: pushStateOf(status === "done", rest.counts.rejected),
   ...rest,
   recordsPerSecond: rest.durationMs === 0 ? null : Math.round((resolvedNow * 10_000) / rest.durationMs) / 10,
-  refused: refused.map(({ id: _id, record: _record, ...one }) => one),
+  rejected: rejected.map(({ id: _id, record: _record, ...one }) => one),
   different,
   failure: failure === null ? null : { kind: failure.kind, message: failure.message, remedy: failure.remedy }
 })

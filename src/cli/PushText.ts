@@ -6,7 +6,15 @@
  */
 import type { DryRunReport } from "../outbox/DryRun.ts"
 import type { EnqueueResult, OpenDuplicates } from "../outbox/Enqueue.ts"
-import { type Counts, type Operation, outcomes, type Problem, type RejectedRow, type Rows } from "../outbox/Push.ts"
+import {
+  type Counts,
+  type Operation,
+  outcomes,
+  type Problem,
+  pushStateOf,
+  type RejectedRow,
+  type Rows
+} from "../outbox/Push.ts"
 import type { RehearsalReport, RehearsedRejection } from "../outbox/Rehearse.ts"
 import type { DifferingRow, OpenRequest, OutboxState, PushStatus, RejectedBy, Status } from "../status/Outbox.ts"
 import type { Failure } from "../sync/Outcome.ts"
@@ -68,9 +76,9 @@ export const argument = (rows: Rows): string =>
 
 /** The remedy for rejected records. */
 const rejectedRemedy = (rows: Rows): ReadonlyArray<string> => [
-  `  what to do: tributary push export-refused ${argument(rows)} --to refused.ndjson`,
+  `  what to do: tributary push export-rejected ${argument(rows)} --to rejected.ndjson`,
   "              correct the records in that file and push it; or, if the cause is fixed at the source:",
-  `              tributary push retry ${argument(rows)} --refused`
+  `              tributary push retry ${argument(rows)} --rejected`
 ]
 
 // ---------------------------------------------------------------------------------------------------------- the input
@@ -141,7 +149,7 @@ export interface PushResult {
   readonly durationMs: number
   /** Records that this run resolved. */
   readonly resolvedNow: number
-  readonly refused: ReadonlyArray<RejectedRow>
+  readonly rejected: ReadonlyArray<RejectedRow>
   readonly different: ReadonlyArray<DifferingRow>
   readonly failure: Failure | null
 }
@@ -157,13 +165,13 @@ export const summaryLine = (result: PushResult): string => {
   ])
   const sent = calls.sent === 0 ? "no call" : describeCalls(calls.batches, calls.sent - calls.batches)
   const cost = Output.list([sent, Output.duration(durationMs), rate(resolvedNow, durationMs)], "; ")
-  return `${target} ${status === "done" ? "is done" : "has stopped"}: ${outcome === "" ? "nothing to do" : outcome} (${cost})`
+  return `${target} is ${pushStateOf(status === "done", counts.rejected)}: ${outcome === "" ? "nothing to do" : outcome} (${cost})`
 }
 
 /** The state of records that an earlier push has. */
-const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates): ReadonlyArray<string> => {
+const duplicateLines = ({ sending, rejected, different, pushes }: OpenDuplicates): ReadonlyArray<string> => {
   const text = Output.list([
-    Output.counted(refused, "refused"),
+    Output.counted(rejected, "rejected"),
     Output.counted(different, "with other values at the source"),
     Output.counted(sending, "in requests whose outcome was not known")
   ])
@@ -175,15 +183,15 @@ const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates)
 }
 
 /** The problems that a person resolves, for standard error. */
-export const remarkLines = ({ counts, different, knownOpen, refused, rows }: PushResult): ReadonlyArray<string> => {
+export const remarkLines = ({ counts, different, knownOpen, rejected, rows }: PushResult): ReadonlyArray<string> => {
   const more = (all: number, listed: number) => (all > listed ? [`  and ${records(all - listed)} more`] : [])
   return [
-    ...(counts.refused === 0
+    ...(counts.rejected === 0
       ? []
       : [
-          `tributary: ${records(counts.refused)} ${counts.refused === 1 ? "was" : "were"} refused:`,
-          ...refused.flatMap(rejectedLines),
-          ...more(counts.refused, refused.length),
+          `tributary: ${records(counts.rejected)} ${counts.rejected === 1 ? "was" : "were"} rejected:`,
+          ...rejected.flatMap(rejectedLines),
+          ...more(counts.rejected, rejected.length),
           ...rejectedRemedy(rows)
         ]),
     ...(counts.different === 0
@@ -213,7 +221,7 @@ const codesLine = (codes: ReadonlyArray<RejectedBy>): ReadonlyArray<string> =>
   codes.length === 0
     ? []
     : [
-        `    refused: ${Output.list(codes.map(({ code, records: count }) => Output.counted(count, Output.shown(code))))}`
+        `    rejected: ${Output.list(codes.map(({ code, records: count }) => Output.counted(count, Output.shown(code))))}`
       ]
 
 const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `  ${line}`)
@@ -240,22 +248,22 @@ const pushLines = (push: PushStatus): ReadonlyArray<string> => {
       Output.counted(known, "pushed before"),
       Output.counted(moved, "given again in a later push")
     ])}`,
-    ...codesLine(push.refusedBy),
+    ...codesLine(push.rejectedBy),
     ...(open === 0 ? [] : [`    what to do: tributary push retry ${push.push} continues it`]),
-    ...(counts.refused === 0 ? [] : indented(rejectedRemedy({ push: push.push })))
+    ...(counts.rejected === 0 ? [] : indented(rejectedRemedy({ push: push.push })))
   ]
 }
 
 const outboxLines = (state: OutboxState, companies: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const { company, counts, refusedBy, resource } = state
+  const { company, counts, rejectedBy, resource } = state
   const remedy = companies.includes(company)
     ? `    what to do: nothing while tributary serve runs; without it: tributary push retry ${argument(state)}`
     : `    no company of that name is configured, so no process sends them; there is ${companies.join(", ") || "none"}`
   return [
     `  ${resource} of ${company}: ${describeState(state)}`,
-    ...codesLine(refusedBy),
+    ...codesLine(rejectedBy),
     ...(openCount(counts) === 0 ? [] : [remedy]),
-    ...(counts.refused === 0 ? [] : indented(rejectedRemedy(state)))
+    ...(counts.rejected === 0 ? [] : indented(rejectedRemedy(state)))
   ]
 }
 

@@ -28,7 +28,7 @@ import * as Output from "./Output.ts"
 import * as PushRehearsal from "./PushRehearsal.ts"
 import * as PushRun from "./PushRun.ts"
 import * as PushText from "./PushText.ts"
-import { exportRefused, release, retry, status } from "./pushStatus.ts"
+import { exportRejected, release, retry, status } from "./pushStatus.ts"
 import { resourceOf } from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
 
@@ -213,7 +213,7 @@ export const command = Command.make(
     yield* PushRun.printReport([pushed.result], flags.json, ([report]) => ({ ...report, ...pushed.input }))
   })
 ).pipe(
-  Command.withSubcommands([status, retry, exportRefused, release]),
+  Command.withSubcommands([status, retry, exportRejected, release]),
   withExamples({
     "tributary push RESOURCE --from records.csv --dry-run": "The requests that would be sent, and every mistake",
     "tributary push RESOURCE --from records.csv --rehearse --dry-run":

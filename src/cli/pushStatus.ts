@@ -1,5 +1,5 @@
 /**
- * `tributary push status`, `retry`, `export-refused` and `release`: the state of pushes, and a person's actions on them.
+ * `tributary push status`, `retry`, `export-rejected` and `release`: the state of pushes, and a person's actions on them.
  *
  * Promise: a file that exists is never overwritten. A rejected row is sent again only on request.
  */
@@ -52,7 +52,7 @@ export const status = Command.make(
     yield* Output.printResult(flags.json, status, () => PushText.statusLines(status, companies))
   })
 ).pipe(
-  Command.withDescription("Show the pushes: done, waiting and refused records, with the reasons"),
+  Command.withDescription("Show the pushes: done, waiting and rejected records, with the reasons"),
   withExamples({
     "tributary push status": "The newest pushes, the outbox, and requests under way",
     "tributary push status 3 --json": "One push, for a machine"
@@ -139,14 +139,14 @@ const targetsOf = Effect.fnUntraced(function* (
 
 const ambiguous = (targets: ReadonlyArray<Target>) =>
   usageError(
-    `name the push or resource of the refused records: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`
+    `name the push or resource of the rejected records: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`
   )
 
 export const retry = Command.make(
   "retry",
   {
     push: target,
-    refused: switchFlag("refused", "Send its refused records again, after the cause was fixed at the source"),
+    rejected: switchFlag("rejected", "Send its rejected records again, after the cause was fixed at the source"),
     company: PushRun.companyFlag,
     config,
     json
@@ -159,7 +159,7 @@ export const retry = Command.make(
           const company = yield* PushRun.companyOf(settings, of.company)
           const resource = yield* resourceOf(settings, of.resource)
           const identity = yield* PushRun.identityOf(company)
-          if (flags.refused) {
+          if (flags.rejected) {
             yield* Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ by, message }) =>
               Effect.fail(usageError(`${message}: tributary push retry ${by}`))
             )
@@ -168,9 +168,9 @@ export const retry = Command.make(
           return yield* PushRun.runPush({ settings, ...named, json: flags.json })
         }, Effect.scoped)
         const targets = yield* targetsOf(settings, flags, (counts) =>
-          flags.refused ? counts.refused > 0 : openCount(counts) > 0
+          flags.rejected ? counts.rejected > 0 : openCount(counts) > 0
         )
-        if (flags.refused && targets.length > 1) return yield* ambiguous(targets)
+        if (flags.rejected && targets.length > 1) return yield* ambiguous(targets)
         return yield* Effect.forEach(targets, retryRows)
       })
     )
@@ -181,11 +181,11 @@ export const retry = Command.make(
   Command.withDescription("Continue an unfinished push, or push the waiting rows of the outbox"),
   withExamples({
     "tributary push retry": "All waiting records",
-    "tributary push retry 3 --refused": "The refused records of push 3 once more"
+    "tributary push retry 3 --rejected": "The rejected records of push 3 once more"
   })
 )
 
-// ------------------------------------------------------------------------------------------------- refused records
+// ------------------------------------------------------------------------------------------------- rejected records
 
 const operationFlag = (operation: Operation | undefined): string =>
   operation === undefined || operation === "create" ? "" : ` --${operation}`
@@ -260,8 +260,8 @@ const writeRejected = Effect.fnUntraced(function* (rows: Rows, file: string, isC
   return { records, operations: [...operations] }
 })
 
-export const exportRefused = Command.make(
-  "export-refused",
+export const exportRejected = Command.make(
+  "export-rejected",
   {
     push: target,
     to: Flag.String("to").pipe(
@@ -283,9 +283,9 @@ export const exportRefused = Command.make(
         return yield* Warehouse.provide(
           Effect.gen(function* () {
             const settings = yield* StoredCompanies.extend(file)
-            const targets = yield* targetsOf(settings, flags, ({ refused }) => refused > 0)
+            const targets = yield* targetsOf(settings, flags, ({ rejected }) => rejected > 0)
             const [only, another] = targets
-            if (only === undefined) return yield* usageError("no record was refused")
+            if (only === undefined) return yield* usageError("no record was rejected")
             if (another !== undefined) return yield* ambiguous(targets)
             return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
           }),
@@ -294,16 +294,16 @@ export const exportRefused = Command.make(
       })
     )
     yield* Output.printResult(flags.json, { file: flags.to, ...written }, ({ file, operations, records, resource }) => [
-      `${Output.plural(records, "refused record is", "refused records are")} in ${file}`,
+      `${Output.plural(records, "rejected record is", "rejected records are")} in ${file}`,
       operations.length > 1
         ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
         : `  what to do: correct them there, then: tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
     ])
   })
 ).pipe(
-  Command.withDescription("Write refused records to a file, each with the reason, to be corrected and pushed again"),
+  Command.withDescription("Write rejected records to a file, each with the reason, to be corrected and pushed again"),
   withExamples({
-    "tributary push export-refused 3 --to refused.ndjson": "Those of push 3, as lines of JSON",
-    "tributary push export-refused 3 --to refused.csv": "For a spreadsheet"
+    "tributary push export-rejected 3 --to rejected.ndjson": "Those of push 3, as lines of JSON",
+    "tributary push export-rejected 3 --to rejected.csv": "For a spreadsheet"
   })
 )

@@ -29,8 +29,8 @@ const recordLevel = (of: Parameter): Level => {
     : { text: part, above: recordAddress(company, resource, id) }
 }
 
-const refusedLevel = (of: Parameter): Level => ({
-  text: of("resource") === null ? "Refused records" : `Refused records of ${of("resource")}`,
+const rejectedLevel = (of: Parameter): Level => ({
+  text: of("resource") === null ? "Rejected records" : `Rejected records of ${of("resource")}`,
   above: of("push") === null ? "/outbox" : `/outbox/pushes/${encodeURIComponent(of("push")!)}`
 })
 
@@ -54,7 +54,7 @@ const levels: Readonly<Record<string, (of: Parameter) => Level>> = {
   "/outbox/pushes/:id": (of) => ({ text: `Push ${of("id")}`, above: "/outbox" }),
   "/outbox/rows": () => ({ text: "Rows", above: "/outbox" }),
   "/outbox/rows/:id": (of) => ({ text: `Row ${of("id")}`, above: "/outbox/rows" }),
-  "/outbox/refused": refusedLevel,
+  "/outbox/rejected": rejectedLevel,
   "/quarantine/:id": (of) =>
     of("whole") === null
       ? { text: `Entry ${of("id")}`, above: "/quarantine" }

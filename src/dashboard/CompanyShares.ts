@@ -111,11 +111,11 @@ export const signTexts: Readonly<
     next: html`resume them on <a href="/webhooks">Webhooks</a>`
   },
   rejected: {
-    words: ["refused row of the outbox", "refused rows of the outbox"],
+    words: ["rejected row of the outbox", "rejected rows of the outbox"],
     tone: "bad",
     path: "/outbox/rows",
     query: { state: "rejected" },
-    next: html`correct the <a href="/outbox/rows?state=rejected">refused rows</a> and send them again`
+    next: html`correct the <a href="/outbox/rows?state=rejected">rejected rows</a> and send them again`
   },
   quarantined: {
     words: ["record in quarantine", "records in quarantine"],

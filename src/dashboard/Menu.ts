@@ -9,7 +9,7 @@ export const menu: ReadonlyArray<MenuEntry & { readonly section: Section }> = [
   { section: "runs", path: "/runs", text: "Runs" },
   { section: "records", path: "/records", text: "Records" },
   { section: "webhooks", path: "/webhooks", text: "Webhooks", counted: ["dead letter", "dead letters"] },
-  { section: "outbox", path: "/outbox", text: "Outbox", counted: ["refused", "refused"] },
+  { section: "outbox", path: "/outbox", text: "Outbox", counted: ["rejected", "rejected"] },
   { section: "endpoints", path: "/endpoints", text: "Change feed" },
   { section: "quarantine", path: "/quarantine", text: "Quarantine", counted: ["open", "open"] },
   { section: "invariants", path: "/invariants", text: "Invariants", counted: ["violated", "violated"] },

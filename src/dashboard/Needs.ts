@@ -30,7 +30,7 @@ export const kinds = {
   pushes: ["bad", "pushes paused"],
   receiver: ["bad", "not receiving"],
   dead: ["bad", "dead letters"],
-  refused: ["bad", "refused"],
+  rejected: ["bad", "rejected"],
   critical: ["bad", "violated"],
   endpoint: ["bad", "not delivered"],
   late: ["warn", "late"],
@@ -212,7 +212,7 @@ const blockedNeeds = (findings: Findings, now: Date): ReadonlyArray<Need> =>
 
 /** Of the events and pushes of one company. */
 const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
-  const { company, dead, gaps, refused, down } = one
+  const { company, dead, gaps, rejected, down } = one
   const name = visible(company)
   const webhooks = address("/webhooks", { company })
   const isReceiving = one.receivers > 0 || !one.hasSubscription
@@ -238,18 +238,18 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
             to: dead === 1 && one.deadEvent !== null ? eventAddress(company, one.deadEvent) : webhooks
           }
         } as const),
-    refused === 0
+    rejected === 0
       ? null
       : ({
-          kind: "refused",
-          subject: `${plural(refused, "pushed record")} of ${name}`,
-          problem: withoutRequest(one.refusedReason ?? "the source refused it"),
-          since: one.refusedSince,
+          kind: "rejected",
+          subject: `${plural(rejected, "pushed record")} of ${name}`,
+          problem: withoutRequest(one.rejectedReason ?? "the source rejected it"),
+          since: one.rejectedSince,
           next: {
             text: "correct the record, then try again",
             to:
-              refused === 1 && one.refusedRow !== null
-                ? outboxRowAddress(one.refusedRow)
+              rejected === 1 && one.rejectedRow !== null
+                ? outboxRowAddress(one.rejectedRow)
                 : address("/outbox/rows", { company, state: "rejected" })
           }
         } as const),

@@ -7,7 +7,7 @@
 import { chmodSync, statSync } from "node:fs"
 import * as Folder from "./Folder.ts"
 
-/** Files with records: exports, closes, refused rows. Their owner writes them, and their group reads them. */
+/** Files with records: exports, closes, rejected rows. Their owner writes them, and their group reads them. */
 export const dataFile = 0o640
 const dataFolder = 0o750
 /** Keys, tokens and passwords. */

@@ -40,7 +40,7 @@ export interface EnqueueResult {
 export interface OpenDuplicates {
   /** In a request whose outcome is not known yet. */
   readonly sending: number
-  readonly refused: number
+  readonly rejected: number
   /** The source has other values than were given. */
   readonly different: number
   /** The pushes that they belong to. */
@@ -144,9 +144,9 @@ export const pushedWithOtherValuesStatement = Statement.make({
 export const openDuplicatesStatement = Statement.make({
   name: "count the duplicates that are not done",
   params: existingParams,
-  columns: { ...Statement.columns("float8", "sending", "refused", "different"), pushes: "text[]" },
+  columns: { ...Statement.columns("float8", "sending", "rejected", "different"), pushes: "text[]" },
   text: `select count(*) filter (where o.state = 'in_flight')::float8 as sending,
-    count(*) filter (where o.state = 'rejected')::float8 as refused,
+    count(*) filter (where o.state = 'rejected')::float8 as rejected,
     count(*) filter (where o.differences is not null)::float8 as different,
     coalesce(array_agg(distinct o.push_id::text) filter (where o.push_id is not null), '{}') as pushes
   from ${existing} where o.state in ('in_flight', 'rejected') or o.differences is not null`
@@ -197,8 +197,8 @@ const findOpenDuplicates = Effect.fnUntraced(function* (
   pushId: bigint
 ): Effect.fn.Return<OpenDuplicates | null, DatabaseError> {
   const [row] = yield* queryNamed(client, openDuplicatesStatement, [company, resource, pushId])
-  const { sending, refused, different, pushes } = row!
-  return sending + refused + different === 0 ? null : { sending, refused, different, pushes: pushes.map(BigInt) }
+  const { sending, rejected, different, pushes } = row!
+  return sending + rejected + different === 0 ? null : { sending, rejected, different, pushes: pushes.map(BigInt) }
 })
 
 /** Inserts the rows of a push, or joins those that exist. */

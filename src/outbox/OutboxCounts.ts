@@ -7,7 +7,7 @@ import type { Counts, Outcome } from "./Push.ts"
 import type { RowUpdate } from "./RowResolution.ts"
 
 /** The names of the counts of rows that are not done, by state. */
-const names = { pending: "waiting", in_flight: "sending", rejected: "refused" } as const
+const names = { pending: "waiting", in_flight: "sending", rejected: "rejected" } as const
 
 const columns = {
   name: Statement.as<keyof typeof names | Outcome>("text"),
@@ -24,7 +24,7 @@ export const noCounts: Counts = {
   updated: 0,
   cancelled: 0,
   unchanged: 0,
-  refused: 0,
+  rejected: 0,
   different: 0
 }
 

@@ -29,7 +29,13 @@ export interface Difference {
 }
 
 /** Rows by state and outcome; of `different` rows the source has other values than were given. */
-export type Counts = Readonly<Record<"waiting" | "sending" | "refused" | "different" | Outcome, number>>
+export type Counts = Readonly<Record<"waiting" | "sending" | "rejected" | "different" | Outcome, number>>
+
+/** The state of a push: in the report of the command, in `push status` and on the pages. */
+export type PushState = `${"unfinished" | "finished"}${"" | " with rejections"}`
+
+export const pushStateOf = (isFinished: boolean, rejected: number): PushState =>
+  `${isFinished ? "finished" : "unfinished"}${rejected > 0 ? " with rejections" : ""}`
 
 /** A record that the source, or the validation before it, rejected. */
 export interface RejectedRow {

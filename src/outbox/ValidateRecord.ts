@@ -59,7 +59,7 @@ export const rulesOf = (resource: Resource, operation: Operation, keyName: strin
   ]
 })
 
-/** Members that `export-refused` adds for people; they are not validated. */
+/** Members that `export-rejected` adds for people; they are not validated. */
 const explanations: ReadonlySet<string> = new Set(["_line", "_code", "_field", "_message"])
 
 /** Why no record can have a member of this name; null when it can. */

@@ -1,5 +1,5 @@
 /**
- * What needs a person beside the resources: dead letters, delivery gaps, refused rows, subscriptions, receivers and pauses
+ * What needs a person beside the resources: dead letters, delivery gaps, rejected rows, subscriptions, receivers and pauses
  * of the source, by company; endpoints of the whole installation.
  *
  * Promise: each statement reads only open problems, by an index, whatever the number of events, rows and runs.
@@ -28,11 +28,11 @@ export const attentionStatement = Statement.make({
     gapCause: Statement.as<Cause | null>("text?"),
     gapResource: "text?",
     gapSince: "timestamptz?",
-    /** Refused rows of the outbox; the newest one, its reason, and when the oldest one was refused. */
-    refused: "float8",
-    refusedRow: "int8?",
-    refusedReason: "text?",
-    refusedSince: "timestamptz?",
+    /** Rejected rows of the outbox; the newest one, its reason, and when the oldest one was rejected. */
+    rejected: "float8",
+    rejectedRow: "int8?",
+    rejectedReason: "text?",
+    rejectedSince: "timestamptz?",
     /** When the oldest open entry of its quarantine was first seen. */
     quarantinedSince: "timestamptz?",
     /** Subscriptions that do not deliver, and why the last check of one failed. */
@@ -47,7 +47,7 @@ export const attentionStatement = Statement.make({
   text: `select c.name as company,
          d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", di.received_at as "deadSince",
          g.gaps, g.open_gaps as "openGaps", n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
-         r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", ro.resolved_at as "refusedSince",
+         r.rejected, o.id as "rejectedRow", coalesce(o.reason, o.code) as "rejectedReason", ro.resolved_at as "rejectedSince",
          q.since as "quarantinedSince",
          s.down, s.reason as "downReason", s.has as "hasSubscription",
          (select count(*) from tributary.processes_alive p where c.name = any(p.companies))::float8 as receivers,
@@ -66,7 +66,7 @@ export const attentionStatement = Statement.make({
         from tributary.delivery_gaps where company = c.name and closed_at is null) g
     left join tributary.delivery_gaps n on n.id = g.newest
     cross join lateral (
-      select count(*)::float8 as refused, max(id) as newest, min(id) as oldest
+      select count(*)::float8 as rejected, max(id) as newest, min(id) as oldest
         from tributary.outbox where company = c.name and state = 'rejected') r
     left join tributary.outbox o on o.id = r.newest
     left join tributary.outbox ro on ro.id = r.oldest

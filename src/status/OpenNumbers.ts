@@ -24,7 +24,7 @@ export const numbersStatement = Statement.make({
          ${counted("invariant_states", "state = 'violated'", "invariant, company_id")} as invariants`
 })
 
-/** Open quarantine entries, dead letters, refused rows and violated invariants by company, each at most {@link countedMax}. */
+/** Open quarantine entries, dead letters, rejected rows and violated invariants by company, each at most {@link countedMax}. */
 export type OpenNumbers = Statement.RowOf<typeof numbersStatement>
 
 export const read: Sql.Query<OpenNumbers> = Effect.map(Statement.run(numbersStatement), ([row]) => row!)

@@ -12,6 +12,8 @@ import {
   type Outcome,
   isInserted,
   outcomes,
+  type PushState,
+  pushStateOf,
   type RejectedRow,
   type Rows
 } from "../outbox/Push.ts"
@@ -45,10 +47,10 @@ const sumsOf = (amount: string, conditions: Readonly<Record<string, string>>) =>
     .map(([name, where]) => `coalesce(sum(${amount}) filter (where ${where}), 0)::float8 as ${name}`)
     .join(", ")
 
-const byState = { waiting: "state = 'pending'", sending: "state = 'in_flight'", refused: "state = 'rejected'" }
+const byState = { waiting: "state = 'pending'", sending: "state = 'in_flight'", rejected: "state = 'rejected'" }
 const byOutcome = Object.fromEntries(outcomes.map((outcome) => [outcome, `state = 'done' and outcome = '${outcome}'`]))
 const byAll = { ...byState, ...byOutcome, different: "differences is not null" }
-const stateColumns = Statement.columns("float8", "waiting", "sending", "refused")
+const stateColumns = Statement.columns("float8", "waiting", "sending", "rejected")
 
 const counts = Object.entries(byAll).map(([name, where]) => `'${name}', count(*) filter (where ${where})`)
 const selectedCounts = `json_build_object(${counts.join(", ")}) as counts,
@@ -77,13 +79,11 @@ export const pushesStatement = Statement.make({
   params: ["int8[]"],
   columns: {
     ...pushColumns,
-    state: Statement.as<"finished" | "unfinished">("text"),
     ageMs: "float8",
     finishedAt: "text?",
     ...countColumns
   },
-  text: `select ${selectedPush}, case when p.finished_at is null then 'unfinished' else 'finished' end as state,
-         ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
+  text: `select ${selectedPush}, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
     from tributary.pushes p
     cross join lateral (select ${selectedCounts} from tributary.outbox where push_id = p.id) o
    where case when cardinality($1::bigint[]) > 0 then p.id = any($1::bigint[])
@@ -120,7 +120,8 @@ export const rejectedBy = (rows: Rows): Sql.Query<ReadonlyArray<RejectedBy>> =>
 
 /** A push and its rows. */
 export interface PushStatus extends Statement.RowOf<typeof pushesStatement> {
-  readonly refusedBy: ReadonlyArray<RejectedBy>
+  readonly state: PushState
+  readonly rejectedBy: ReadonlyArray<RejectedBy>
 }
 
 /**
@@ -132,7 +133,8 @@ export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: Readon
   const codes = yield* Statement.run(codesStatement, [found.map(({ push }) => push)])
   return found.map((row): PushStatus => ({
     ...row,
-    refusedBy: codes.flatMap(({ push, code, records }) => (push === row.push ? [{ code, records }] : []))
+    state: pushStateOf(row.finishedAt !== null, row.counts.rejected),
+    rejectedBy: codes.flatMap(({ push, code, records }) => (push === row.push ? [{ code, records }] : []))
   }))
 })
 
@@ -167,9 +169,9 @@ export const outboxStatement = Statement.make({
     company: "text",
     resource: "text",
     ...countColumns,
-    refusedBy: Statement.as<ReadonlyArray<RejectedBy>>("json")
+    rejectedBy: Statement.as<ReadonlyArray<RejectedBy>>("json")
   },
-  text: `select o.*, coalesce(r.codes, '[]') as "refusedBy"
+  text: `select o.*, coalesce(r.codes, '[]') as "rejectedBy"
     from (select company, resource, ${selectedCounts} from tributary.outbox where push_id is null group by 1, 2) o
     left join (select company, resource, json_agg(json_build_object('code', outcome, 'records', records)
                                                   order by records desc, outcome) as codes
@@ -208,12 +210,12 @@ export const insertedStatement = Statement.make({
   text: `select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
          ${sumsOf("records", { ...byState, ...byOutcome })}
     from tributary.outbox_status where is_inserted and ($1::text is null or company = $1) group by 1, 2
-   order by refused desc, waiting desc, company, resource limit $2::int`
+   order by rejected desc, waiting desc, company, resource limit $2::int`
 })
 /** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
 export type InsertedSummary = Statement.RowOf<typeof insertedStatement>
 
-/** {@link InsertedSummary} of the company, or of all, by resource: those with the most refused and waiting rows first. */
+/** {@link InsertedSummary} of the company, or of all, by resource: those with the most rejected and waiting rows first. */
 export const inserted = (company: string | null, rowsMax: number) =>
   Statement.run(insertedStatement, [company, rowsMax])
 
@@ -346,9 +348,9 @@ export const differingRows = (rows: Rows, limit: number) =>
 
 export const totalStatement = Statement.make({
   name: "count the open and rejected rows of all companies",
-  columns: Statement.columns("float8", "waiting", "refused"),
+  columns: Statement.columns("float8", "waiting", "rejected"),
   text: `select (select count(*) from tributary.outbox where state in ('pending', 'in_flight'))::float8 as waiting,
-         (select count(*) from tributary.outbox where state = 'rejected')::float8 as refused`
+         (select count(*) from tributary.outbox where state = 'rejected')::float8 as rejected`
 })
 
 /** The open and the rejected rows of all companies. */

@@ -13,7 +13,7 @@ import * as Metrics from "./Metrics.ts"
 const gauges = {
   tributary_outbox_waiting: "Records to be written to the source and not resolved.",
   tributary_outbox_oldest_seconds: "The age of the oldest of them.",
-  tributary_outbox_refused: "Rejected records, which a person has to correct or retry.",
+  tributary_outbox_rejected: "Rejected records, which a person has to correct or retry.",
   tributary_push_calls_open: "Push requests whose outcome is not known yet.",
   tributary_push_calls_failing: "Those of them without a clear answer of the source."
 }
@@ -33,7 +33,7 @@ export const metricsStatement = Statement.make({
      select coalesce(sum(records) filter (where state <> 'rejected'), 0)::float8 as tributary_outbox_waiting,
             coalesce(extract(epoch from tributary.now() - min(oldest_at) filter (where state <> 'rejected')), 0)::float8
               as tributary_outbox_oldest_seconds,
-            coalesce(sum(records) filter (where state = 'rejected'), 0)::float8 as tributary_outbox_refused
+            coalesce(sum(records) filter (where state = 'rejected'), 0)::float8 as tributary_outbox_rejected
        from tributary.outbox_status o where o.company = c.company and o.state <> 'done') w
    cross join lateral (
      select count(*)::float8 as tributary_push_calls_open,
@@ -41,7 +41,7 @@ export const metricsStatement = Statement.make({
        from tributary.push_requests p where p.company = c.company and p.state = 'open') k
    cross join lateral (
      select coalesce(json_object_agg(outcome, records), '{}') as resolved from (
-       select coalesce(outcome, 'refused') as outcome, count(*) as records from tributary.outbox o
+       select coalesce(outcome, 'rejected') as outcome, count(*) as records from tributary.outbox o
         where o.company = c.company and o.state in ('done', 'rejected')
           and o.resolved_at > (select tributary.now() - interval '1 minute') group by 1) g) r`
 })
@@ -52,7 +52,7 @@ const metricsOf = (rows: ReadonlyArray<Statement.RowOf<typeof metricsStatement>>
     "tributary_push_records_last_minute",
     "Records resolved within the last minute, by outcome.",
     rows.flatMap(({ company, resolved }) =>
-      [...outcomes, "refused"].map((outcome) => ({ labels: { company, outcome }, value: resolved[outcome] ?? 0 }))
+      [...outcomes, "rejected"].map((outcome) => ({ labels: { company, outcome }, value: resolved[outcome] ?? 0 }))
     )
   )
 ]

@@ -50,7 +50,7 @@ export interface ShownCompany extends Company {
   readonly fingerprint: string
   /** The address that the source delivers events to; null where `webhooks.public_url` is not set. */
   readonly receivesAt: string | null
-  /** How refused rows of a push are sent again. */
+  /** How rejected rows of a push are sent again. */
   readonly push: PushSettings
 }
 

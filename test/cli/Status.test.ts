@@ -186,7 +186,7 @@ describe("tributary status", () => {
       assert.include(text, "  720 resources: 1 failing, 1 late, 1 paused, 717 fresh\n")
       assert.include(
         text,
-        "1 record in quarantine, 1 dead letter, 1 open gap, 3 refused records, 1 subscription not active"
+        "1 record in quarantine, 1 dead letter, 1 open gap, 3 rejected records, 1 subscription not active"
       )
       assert.match(text, /c00100 +failing +1 +0 +5\/6 +0 s ago +r03: the service failed \(500\)\n +c00050 +late/)
       assert.strictEqual(text.match(/^ {2}c\d{5} /gm)?.length, 20)
@@ -219,7 +219,7 @@ describe("tributary status", () => {
           ["c00002", 1, 0]
         ]
       )
-      assert.deepStrictEqual(cellsOf(yield* Outbox.openOf(["c00004"]), "company", "refused"), [["c00004", 3]])
+      assert.deepStrictEqual(cellsOf(yield* Outbox.openOf(["c00004"]), "company", "rejected"), [["c00004", 3]])
     })
   })
 })
@@ -261,20 +261,20 @@ suite("push status", warehouse, (test) => {
       "Pushes",
       "  push 2: update x of main from evil\\x1b[2J, begun 2 h ago, finished",
       "    1 record: 1 unchanged",
-      "  push 1: create x of main from x.csv, begun 3 min ago, unfinished",
-      "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
+      "  push 1: create x of main from x.csv, begun 3 min ago, unfinished with rejections",
+      "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 rejected, " +
         "1 with other values at the source, 1 pushed before, 1 given again in a later push",
-      "    refused: 2 unknown_value",
+      "    rejected: 2 unknown_value",
       "    what to do: tributary push retry 1 continues it",
-      "    what to do: tributary push export-refused 1 --to refused.ndjson",
+      "    what to do: tributary push export-rejected 1 --to rejected.ndjson",
       "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-      "                tributary push retry 1 --refused",
+      "                tributary push retry 1 --rejected",
       "Rows of tributary.outbox that belong to no push",
-      "  y of main: 1 refused",
-      "    refused: 1 invalid",
-      "    what to do: tributary push export-refused y --company main --to refused.ndjson",
+      "  y of main: 1 rejected",
+      "    rejected: 1 invalid",
+      "    what to do: tributary push export-rejected y --company main --to rejected.ndjson",
       "                correct the records in that file and push it; or, if the cause is fixed at the source:",
-      "                tributary push retry y --company main --refused",
+      "                tributary push retry y --company main --rejected",
       "  z of main: 1 waits, the oldest for 0 s",
       "    what to do: nothing while tributary serve runs; without it: tributary push retry z --company main",
       "  y of south: 1 waits, the oldest for 0 s",
@@ -289,8 +289,8 @@ suite("push status", warehouse, (test) => {
     )
 
     assert.deepStrictEqual(outboxLines(yield* Outbox.open), [
-      "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 refused; see them with tributary push status",
-      "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with tributary push status"
+      "  outbox of main: 2 waiting (the oldest came 0 s ago), 3 rejected; see them with tributary push status",
+      "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 rejected; see them with tributary push status"
     ])
 
     const figures = yield* yield* OutboxMetrics.make(() => ["main", "unknown"])
@@ -301,12 +301,12 @@ suite("push status", warehouse, (test) => {
     )
     assert.deepStrictEqual(lines, [
       "tributary_outbox_waiting main 2",
-      "tributary_outbox_refused main 3",
+      "tributary_outbox_rejected main 3",
       "tributary_push_calls_open main 1",
       "tributary_push_calls_failing main 1",
       "tributary_push_records_last_minute main created 1",
       "tributary_push_records_last_minute main unchanged 1",
-      "tributary_push_records_last_minute main refused 3"
+      "tributary_push_records_last_minute main rejected 3"
     ])
 
     const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)
@@ -338,12 +338,12 @@ suite("push status", warehouse, (test) => {
 
     assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 2)
     const [put] = yield* Outbox.pushes([1n])
-    assert.deepStrictEqual([put!.counts.waiting, put!.counts.refused, put!.refusedBy], [2, 0, []])
+    assert.deepStrictEqual([put!.counts.waiting, put!.counts.rejected, put!.rejectedBy], [2, 0, []])
     assert.strictEqual(yield* RetryRejected.retryRejected({ company: "main", resource: "y" }), 1)
     assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 0)
   })
 
-  test("reopens a finished push when its refused rows are retried, unless a newer push supersedes it", function* () {
+  test("reopens a finished push when its rejected rows are retried, unless a newer push supersedes it", function* () {
     const sql = yield* SqlClient.SqlClient
     const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
         insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, finished_at)
@@ -364,6 +364,6 @@ suite("push status", warehouse, (test) => {
     const refused = yield* Effect.flip(RetryRejected.retryRejected({ push: id }))
     assert.deepInclude(refused, { _tag: "PushSuperseded", push: id, by: id + 1n })
     const [kept] = yield* Outbox.pushes([id])
-    assert.deepStrictEqual([kept!.state, kept!.counts.refused], ["finished", 1])
+    assert.deepStrictEqual([kept!.state, kept!.counts.rejected], ["finished with rejections", 1])
   })
 })

@@ -24,8 +24,8 @@ describe("the breadcrumbs", () => {
       "/runs/12": "Runs › Run 12",
       "/webhooks/event?company=north&event=e1": "Webhooks › Events › e1",
       "/webhooks/north/s1/deliveries": "Webhooks › north › Delivery log of s1",
-      "/outbox/refused?push=3": "Outbox › Push 3 › Refused records",
-      "/outbox/refused?company=north&resource=orders": "Outbox › Refused records of orders",
+      "/outbox/rejected?push=3": "Outbox › Push 3 › Rejected records",
+      "/outbox/rejected?company=north&resource=orders": "Outbox › Rejected records of orders",
       "/quarantine/5?whole=1": "Quarantine › Entry 5 › The whole record",
       "/processes/p1": "Processes › p1"
     }

@@ -120,9 +120,7 @@ const trend = (table: string, at: string, kinds: Readonly<Record<string, string>
 
 /** A kind for each state, by the word of the page. */
 const byState = (...states: ReadonlyArray<string>) =>
-  Object.fromEntries(
-    states.map((state) => [state === "rejected" ? "refused" : state.replace("_", " "), `state = '${state}'`])
-  )
+  Object.fromEntries(states.map((state) => [state.replace("_", " "), `state = '${state}'`]))
 
 const ofRun = (word: string) => `'Run ' || id || ', ' || minute(started_at) || ': ' || ${word} || status as text
   from (select * from tributary.runs where company_id = 1 and resource = 'widgets0' order by id desc limit 50) x`

@@ -60,12 +60,12 @@ suite("the outbox page", warehouse, (test) => {
     yield* insert(company, "things", 2, { push, state: "rejected", code: "invalid", reason: "too long" })
     const companies = [unconnected(company)]
     const confirm = yield* ask(routes, companies, `/confirm/push-retry?company=${company}&resource=things`)
-    assert.include(confirm.read, "Send the refused rows of things, company second, again?")
+    assert.include(confirm.read, "Send the rejected rows of things, company second, again?")
     const fields = { company, resource: "things" }
     const done = yield* ask(routes, companies, "/do/push-retry", fields)
     assert.deepStrictEqual([done.to, done.said], ["/outbox", "3 rows of things wait to be sent again."])
     const again = yield* ask(routes, companies, "/do/push-retry", fields)
-    assert.strictEqual(again.said, "No row of things is refused any more.")
+    assert.strictEqual(again.said, "No row of things is rejected any more.")
     const left = yield* sql<{ push: bigint | null; state: string; rows: number }>`
         select push_id as push, state, count(*)::int as rows from tributary.outbox where company = ${company} group by 1, 2 order by 1`
     assert.deepStrictEqual(
@@ -75,22 +75,22 @@ suite("the outbox page", warehouse, (test) => {
         { push: null, state: "pending", rows: 3 }
       ]
     )
-    const refused = yield* ask(routes, companies, `/outbox/refused?push=${push}`)
-    assert.include(refused.read, `tributary push retry ${push} --refused`)
-    assert.include(refused.read, "2 records were refused: invalid")
-    assert.include(refused.text, `href="/confirm/push-retry?push=${push}"`)
+    const rejected = yield* ask(routes, companies, `/outbox/rejected?push=${push}`)
+    assert.include(rejected.read, `tributary push retry ${push} --rejected`)
+    assert.include(rejected.read, "2 records were rejected: invalid")
+    assert.include(rejected.text, `href="/confirm/push-retry?push=${push}"`)
     const other = yield* Effect.flip(ask(routes, companies, "/do/push-retry", { ...fields, company: "other" }))
     assert.deepInclude(other, { status: 404 })
   })
 
-  test("finds a refused row however old it is, and says why", function* () {
+  test("finds a rejected row however old it is, and says why", function* () {
     const company = "third"
     const companies = [unconnected(company), unconnected("fourth")]
     yield* insert(company, "things", 1, { state: "rejected", code: "unknown_value", reason: "no such term" })
     yield* insert(company, "things", 1, {})
     yield* insert("fourth", "others", 2_100, { state: "done", outcome: "updated" })
-    const refused = yield* ask(routes, companies, `/outbox/rows?state=rejected&company=${company}`)
-    assert.match(refused.read, /update things 1 refused unknown_value no such term : no such term .* SQL .* Retry/)
+    const rejected = yield* ask(routes, companies, `/outbox/rows?state=rejected&company=${company}`)
+    assert.match(rejected.read, /update things 1 rejected unknown_value no such term : no such term .* SQL .* Retry/)
     assert.include(yield* Effect.map(ask(routes, companies, "/outbox"), ({ read }) => read), "no such term")
     yield* insert(company, "others", 1, { state: "in_flight" })
     yield* insert("fourth", "others", 2_100, { state: "done", outcome: "updated" })
@@ -130,7 +130,7 @@ suite("the outbox page", warehouse, (test) => {
 })
 
 suite("the retry of a push", stand, (test) => {
-  test("sends the refused rows again, after the source has said which company it is", function* () {
+  test("sends the rejected rows again, after the source has said which company it is", function* () {
     const { name, company, sql } = yield* makeStand()
     const [push] = yield* sql<{ id: bigint }>`
         insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, finished_at)
@@ -141,7 +141,7 @@ suite("the retry of a push", stand, (test) => {
                'there is one', tributary.now() from (values (1, 'p-1'), (2, 'p-2')) v (n, e)`
     const fields = { push: String(push!.id) }
     const confirm = yield* ask(routes, [company], `/confirm/push-retry?push=${push!.id}`)
-    assert.include(confirm.read, `Send the refused rows of push ${push!.id} again?`)
+    assert.include(confirm.read, `Send the rejected rows of push ${push!.id} again?`)
     assert.include(confirm.text, `<input type="hidden" name="push" value="${push!.id}" />`)
     // Without an answer of the source, or without the company, nothing changes.
     const down = { ...company, connector: { ...company.connector, identify: noAnswer } }
@@ -160,7 +160,7 @@ suite("the retry of a push", stand, (test) => {
     assert.match(done.said!, /^2 rows of push \d+ are sent again/)
     const finished = sql<{ at: Date | null }>`select finished_at as at from tributary.pushes where id = ${push!.id}`
     yield* finished.pipe(Effect.repeat({ until: ([row]) => row!.at !== null, times: 50_000 }))
-    // The wrong one is refused again.
+    // The wrong one is rejected again.
     assert.deepStrictEqual(cellsOf(yield* states, "state", "outcome"), [
       ["done", "created"],
       ["rejected", null]

@@ -102,7 +102,7 @@ suite("the overview", layerPages, (test) => {
       ["failing", "/resources?state=failing"],
       ["not receiving", "/webhooks?company=south"],
       ["dead letters", "/webhooks/event?company=north&event=e1"],
-      ["refused", "/outbox/rows/1"],
+      ["rejected", "/outbox/rows/1"],
       ["violated", "/invariants?invariant=sums"],
       ["not delivered", "/endpoints?endpoint=partner"],
       ["late", "/resources?state=late"],
@@ -115,7 +115,7 @@ suite("the overview", layerPages, (test) => {
       ["blocked", "/companies/south/things3"]
     ])
     assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
-    assert.match(plain(text), /Webhooks 1 1 dead letter Outbox 1 1 refused .* Invariants 2 2 violated /)
+    assert.match(plain(text), /Webhooks 1 1 dead letter Outbox 1 1 rejected .* Invariants 2 2 violated /)
     assert.match(needs[7]!.words, /2 delivery gaps of south :/)
     assert.match(needs[6]!.words, /and 7 other resources : Not scheduled\./)
     assert.match(plain(text), /broken, broken_too : no such column/, "one problem for one reason")

@@ -14,7 +14,7 @@ export const leftoversStatement = Statement.make({
     oldestms: "float8?",
     quarantined: "int4",
     dead: "int4",
-    refused: "int4",
+    rejected: "int4",
     behindms: "float8?"
   },
   text: `with running as (
@@ -24,7 +24,7 @@ export const leftoversStatement = Statement.make({
             (select (max(extract(epoch from tributary.now() - started_at)) * 1000)::float8 from running) as oldestms,
             (select count(*)::int from tributary.quarantine where resolved_at is null) as quarantined,
             (select coalesce(sum(events), 0)::int from tributary.inbox_status where state = 'dead_letter') as dead,
-            (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as refused,
+            (select coalesce(sum(records), 0)::int from tributary.outbox_status where state = 'rejected') as rejected,
             (select extract(epoch from max(updated_at) - tributary.now()) * 1000 from tributary.checkpoints)::float8 as behindms`
 })
 type LeftoverRow = Statement.RowOf<typeof leftoversStatement>
@@ -34,7 +34,7 @@ const clockStepMsMax = 60_000
 
 interface LeftoverCheck {
   readonly check: string
-  readonly count: "runs" | "quarantined" | "dead" | "refused"
+  readonly count: "runs" | "quarantined" | "dead" | "rejected"
   readonly none: string
   readonly some: (number: number, row: LeftoverRow) => string
   readonly remedy: string
@@ -65,9 +65,9 @@ const checks: ReadonlyArray<LeftoverCheck> = [
   },
   {
     check: "outbox",
-    count: "refused",
-    none: "nothing was refused",
-    some: (number) => `${counted(number, "pushed record was", "pushed records were")} refused by the source`,
+    count: "rejected",
+    none: "nothing was rejected",
+    some: (number) => `${counted(number, "pushed record was", "pushed records were")} rejected by the source`,
     remedy: "tributary push status shows why"
   }
 ]

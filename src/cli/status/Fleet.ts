@@ -52,7 +52,7 @@ const words: Readonly<Record<CompanyStates.Amount, readonly [one: string, many: 
   quarantined: ["record in quarantine", "records in quarantine"],
   dead_letters: ["dead letter", "dead letters"],
   gaps: ["open gap", "open gaps"],
-  rejected: ["refused record", "refused records"],
+  rejected: ["rejected record", "rejected records"],
   subscriptions_down: ["subscription not active", "subscriptions not active"]
 }
 const resourceAmounts = ["failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
@@ -111,10 +111,10 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
       ? `  processes of serve: ${Output.count(processes)} alive`
       : "  processes of serve: none alive: nothing runs by schedule and nothing is counted; start one with: tributary serve",
     ...(outdatedMs === null ? [] : [`  counts are up to ${Output.elapsed(outdatedMs)} old`]),
-    ...(outbox.waiting + outbox.refused === 0
+    ...(outbox.waiting + outbox.rejected === 0
       ? []
       : [
-          `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with tributary push status`
+          `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.rejected)} rejected; see them with tributary push status`
         ]),
     ...unresolvedLines(unresolved.slice(0, listedMax)),
     ...(unresolved.length > listedMax

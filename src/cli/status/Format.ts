@@ -98,12 +98,12 @@ export const webhookLines = (companies: ReadonlyArray<Webhooks.CompanyStatus>): 
     )
   ])
 
-/** The pending and refused records of each outbox. */
+/** The pending and rejected records of each outbox. */
 export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): ReadonlyArray<string> =>
-  companies.map(({ company, waiting, sending, refused, oldestMs }) => {
+  companies.map(({ company, waiting, sending, rejected, oldestMs }) => {
     const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
     const open = `${Output.count(waiting + sending)} waiting${oldest}`
-    return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with tributary push status`
+    return `  outbox of ${company}: ${open}, ${Output.count(rejected)} rejected; see them with tributary push status`
   })
 
 /** The push requests without a known outcome that no process resolves. */

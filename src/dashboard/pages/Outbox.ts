@@ -1,6 +1,6 @@
 /** `/outbox`: pushes, rows inserted by SQL, and open push requests. */
 import * as Effect from "effect/Effect"
-import { outcomes } from "../../outbox/Push.ts"
+import { outcomes, pushStateOf } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
@@ -23,18 +23,18 @@ import * as RejectedRows from "./RejectedRows.ts"
 const pushesShown = 50
 const requestsShown = 50
 const insertedShown = 20
-const refusedShown = 10
+const rejectedShown = 10
 /** Characters of foreign text, in a table. */
 const textMax = 240
 
-const retryLink = ({ company, resource, refused }: Outbox.InsertedSummary): Html =>
-  refused === 0
+const retryLink = ({ company, resource, rejected }: Outbox.InsertedSummary): Html =>
+  rejected === 0
     ? html``
     : actionLink(
         "push-retry",
         { company, resource },
         "Retry",
-        `the refused rows of ${visible(resource)}, company ${visible(company)}`
+        `the rejected rows of ${visible(resource)}, company ${visible(company)}`
       )
 
 // ------------------------------------------------------------------------------------------------------- the overview
@@ -48,12 +48,12 @@ const outcomesOf = (one: Outbox.InsertedSummary): string =>
 const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): Html =>
   rows.length === 0
     ? html`<p>
-        No row that was inserted by SQL waits or is refused, and none was resolved within a day. tributary serve pushes
+        No row that was inserted by SQL waits or is rejected, and none was resolved within a day. tributary serve pushes
         rows that are inserted into <code>tributary.outbox</code>.
       </p>`
     : table(
-        `Rows that were inserted by SQL, by company and resource${rows.length > insertedShown ? `, the ${insertedShown} with the most refused and waiting ones` : ""}`,
-        "Resource, Company, #Waiting, -#Being sent, -Oldest, Done within a day, Refused, Action",
+        `Rows that were inserted by SQL, by company and resource${rows.length > insertedShown ? `, the ${insertedShown} with the most rejected and waiting ones` : ""}`,
+        "Resource, Company, #Waiting, -#Being sent, -Oldest, Done within a day, Rejected, Action",
         rows
           .slice(0, insertedShown)
           .map((one) => [
@@ -64,7 +64,7 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
             ago(one.oldestAt, now, "none"),
             outcomesOf(one) === "" ? none("none") : outcomesOf(one),
             RejectedRows.rejectedLink(
-              one.refused,
+              one.rejected,
               { company: one.company, resource: one.resource },
               `of ${visible(one.resource)}`
             ),
@@ -72,25 +72,20 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
           ])
       )
 
-/** The state of a push, the same wherever it is shown; a refused row is an error everywhere. */
-const pushBadge = (isFinished: boolean, refused: number): Html =>
-  refused > 0
-    ? badge("bad", isFinished ? "finished, not all" : "unfinished, some refused")
-    : isFinished
-      ? badge("good", "finished")
-      : badge("busy", "unfinished")
+const pushBadge = (isFinished: boolean, rejected: number): Html =>
+  badge(rejected > 0 ? "bad" : isFinished ? "good" : "busy", pushStateOf(isFinished, rejected))
 
-const pushState = ({ finishedAt, waiting, sending, refused }: Outbox.PushSummary, now: Date): Html =>
+const pushState = ({ finishedAt, waiting, sending, rejected }: Outbox.PushSummary, now: Date): Html =>
   finishedAt !== null
-    ? html`${pushBadge(true, refused)} ${ago(finishedAt, now)}`
-    : html`${pushBadge(false, refused)} ${count(waiting)} waiting, ${count(sending)} being sent`
+    ? html`${pushBadge(true, rejected)} ${ago(finishedAt, now)}`
+    : html`${pushBadge(false, rejected)} ${count(waiting)} waiting, ${count(sending)} being sent`
 
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
   all.length === 0
     ? html`<p>Nothing was pushed yet. See <code>tributary push --help</code>.</p>`
     : table(
         `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
-        "Push, What, Company, -From, Began, #Records, State, Refused",
+        "Push, What, Company, -From, Began, #Records, State, Rejected",
         all.map((one) => [
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
           html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
@@ -99,7 +94,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
           ago(one.createdAt, now),
           count(one.records),
           pushState(one, now),
-          RejectedRows.rejectedLink(one.refused, { push: String(one.push) }, `of push ${one.push}`)
+          RejectedRows.rejectedLink(one.rejected, { push: String(one.push) }, `of push ${one.push}`)
         ])
       )
 
@@ -146,30 +141,30 @@ const requestTable = (
 
 interface OutboxTotals {
   readonly waiting: number
-  readonly refused: number
+  readonly rejected: number
   readonly unknown: number
   /** Whether a person must resolve some of them. */
   readonly isUnresolved: boolean
   readonly pause: string | null
 }
 
-const head = ({ waiting, refused, unknown, isUnresolved, pause }: OutboxTotals, shown: Trends.Trend): Html =>
+const head = ({ waiting, rejected, unknown, isUnresolved, pause }: OutboxTotals, shown: Trends.Trend): Html =>
   stateHead({
     title: "Outbox",
     about: "Records to be written to the source, and their outcomes.",
-    tone: pause !== null || refused > 0 ? "bad" : unknown > 0 ? "warn" : waiting > 0 ? "busy" : "good",
+    tone: pause !== null || rejected > 0 ? "bad" : unknown > 0 ? "warn" : waiting > 0 ? "busy" : "good",
     word:
       pause !== null
         ? "paused"
-        : refused > 0
-          ? "refused rows"
+        : rejected > 0
+          ? "rejected rows"
           : isUnresolved
             ? "unresolved"
             : waiting > 0
               ? "sending"
               : "all sent",
     sentence: html`${pause === null ? "" : html`${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with the source, then run <code>${PushPause.releaseCommand}</code>.`}
-    ${plural(waiting, "row")} to be sent, ${count(refused)} refused, ${plural(unknown, "request")} without a known
+    ${plural(waiting, "row")} to be sent, ${count(rejected)} rejected, ${plural(unknown, "request")} without a known
     outcome.`,
     actions: null,
     trend: html`${trend(shown, {
@@ -179,7 +174,7 @@ const head = ({ waiting, refused, unknown, isUnresolved, pause }: OutboxTotals, 
           ["done", "done", "good"],
           ["in_flight", "in flight", "busy"],
           ["pending", "pending", "quiet"],
-          ["rejected", "refused", "bad"]
+          ["rejected", "rejected", "bad"]
         ]
       })}
       <div class="controls lists">${OutboxRows.stateChoice({ state: "" }, "Rows")}</div>`
@@ -192,29 +187,29 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const all = yield* Outbox.summaries(pushesShown)
   const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
-  const { waiting, refused } = yield* Outbox.total
+  const { waiting, rejected } = yield* Outbox.total
   const unknown = yield* Outbox.countRequests
   const unresolved = yield* UnresolvedRequests.read(null)
-  const refusedRows =
-    refused === 0
+  const rejectedRows =
+    rejected === 0
       ? []
-      : yield* OutboxRowFlow.newest({ company: null, resource: null, state: "rejected" }, null, refusedShown)
+      : yield* OutboxRowFlow.newest({ company: null, resource: null, state: "rejected" }, null, rejectedShown)
   const shown = yield* Trends.read(Trends.outboxStatement, now)
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`${head({ waiting, refused, unknown, isUnresolved: unresolved.length > 0, pause }, shown)}
+    body: html`${head({ waiting, rejected, unknown, isUnresolved: unresolved.length > 0, pause }, shown)}
     ${
-      refusedRows.length === 0
+      rejectedRows.length === 0
         ? ""
         : section(
-            "refused",
-            "Refused rows",
+            "rejected",
+            "Rejected rows",
             html`<p class="hint">
-                The source, or the validation before it, refused them. Each waits for a person and blocks nothing else.
+                The source, or the validation before it, rejected them. Each waits for a person and blocks nothing else.
               </p>
-              ${OutboxRows.rowTable(`The newest ${refusedRows.length} of ${count(refused)}`, refusedRows, companies.length > 1, now)}
-              ${refused > refusedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All refused rows</a></p>` : ""}`
+              ${OutboxRows.rowTable(`The newest ${rejectedRows.length} of ${count(rejected)}`, rejectedRows, companies.length > 1, now)}
+              ${rejected > rejectedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All rejected rows</a></p>` : ""}`
           )
     }
     ${section("calls", "Requests without a known outcome", requestTable(requests, unresolved, pause, now))}
@@ -238,7 +233,7 @@ const countsTable = ({ counts }: Outbox.OutboxState): Html =>
       ["waiting", counts.waiting] as const,
       ["being sent", counts.sending] as const,
       ...outcomes.map((outcome) => [outcome, counts[outcome]] as const),
-      ["refused", counts.refused] as const
+      ["rejected", counts.rejected] as const
     ]
       .filter(([, records]) => records > 0)
       .map(([outcome, records]) => [outcome, count(records)])
@@ -251,8 +246,8 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
     return yield* new PageError({ status: 404, message: `There is no push ${id}, or it was removed.` })
   const { now } = request
   const { counts } = push
-  const isOpen = push.state === "unfinished"
-  const refused = counts.refused === 0 ? [] : yield* Outbox.rejectedRows({ push: id }, 0n, refusedShown)
+  const isOpen = push.finishedAt === null
+  const rejected = counts.rejected === 0 ? [] : yield* Outbox.rejectedRows({ push: id }, 0n, rejectedShown)
   return page({
     title: `Push ${id}`,
     section: "outbox",
@@ -263,9 +258,9 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
         <a href="${resourceAddress(push.company, push.resource)}">${visible(push.resource)}</a> of
         ${visible(push.company)}
       </h1>
-      ${counts.refused === 0 ? "" : RejectedRows.whatToDo({ push: id }, { push: String(id) }, push.refusedBy)}
+      ${counts.rejected === 0 ? "" : RejectedRows.whatToDo({ push: id }, { push: String(id) }, push.rejectedBy)}
       ${facts([
-        ["State", pushBadge(!isOpen, counts.refused)],
+        ["State", pushBadge(!isOpen, counts.rejected)],
         ["From", html`<code>${visible(push.source)}</code>`],
         ["Began", ago(new Date(now.getTime() - push.ageMs), now)],
         ["Finished", ago(push.finishedAt === null ? null : new Date(push.finishedAt), now, "not yet")],
@@ -290,13 +285,13 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
           : html`<p>To send the waiting rows: <code>tributary push retry ${id}</code></p>`
       }
       ${
-        counts.refused === 0
+        counts.rejected === 0
           ? ""
           : section(
-              "refused",
-              "Refused rows",
-              html`${RejectedRows.rejectedTable(`Refused rows in the order of the input${counts.refused > refused.length ? `, the first ${refused.length} of ${count(counts.refused)}` : ""}`, refused, push)}
-              ${counts.refused > refused.length ? html`<p><a href="${RejectedRows.rejectedAddress({ push: String(id) })}">All refused rows of push ${id}</a></p>` : ""}`
+              "rejected",
+              "Rejected rows",
+              html`${RejectedRows.rejectedTable(`Rejected rows in the order of the input${counts.rejected > rejected.length ? `, the first ${rejected.length} of ${count(counts.rejected)}` : ""}`, rejected, push)}
+              ${counts.rejected > rejected.length ? html`<p><a href="${RejectedRows.rejectedAddress({ push: String(id) })}">All rejected rows of push ${id}</a></p>` : ""}`
             )
       }`
   })

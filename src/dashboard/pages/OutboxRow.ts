@@ -23,7 +23,7 @@ export const rowTones: Readonly<Record<OutboxRowFlow.RowState, readonly [Tone, w
   pending: ["busy", "pending"],
   in_flight: ["busy", "in flight"],
   done: ["good", "done"],
-  rejected: ["bad", "refused"]
+  rejected: ["bad", "rejected"]
 }
 
 const isWaiting = ({ state }: Row): boolean => state === "pending" || state === "in_flight"
@@ -63,20 +63,20 @@ const problemsTable = (problems: NonNullable<Row["problems"]>): Html =>
     ])
   )
 
-/** Whether the validation refused the row, before any request to the source. */
-const isRefusedByValidation = ({ state, validated, requestId }: Row): boolean =>
+/** Whether the validation rejected the row, before any request to the source. */
+const isRejectedByValidation = ({ state, validated, requestId }: Row): boolean =>
   state === "rejected" && !validated && requestId === null
 
 const validatedStep = (row: Row): Step => {
-  const isRefused = isRefusedByValidation(row)
+  const isRejected = isRejectedByValidation(row)
   return {
     title: "Validated",
-    tone: isRefused ? "bad" : row.validated ? "good" : "quiet",
-    word: isRefused ? "refused" : row.validated ? "valid" : isWaiting(row) ? "not yet" : "not stored",
+    tone: isRejected ? "bad" : row.validated ? "good" : "quiet",
+    word: isRejected ? "rejected" : row.validated ? "valid" : isWaiting(row) ? "not yet" : "not stored",
     at: null,
     body: html`<p>
         ${
-          isRefused
+          isRejected
             ? "The record does not fit the write shape of the resource, so that nothing was sent."
             : row.validated
               ? "The record fits the write shape of the resource."
@@ -93,7 +93,7 @@ const lookedUpStep = (row: Row): Step => {
     if (row.absenceConfirmedAt !== null)
       return ["good", "absent", "The source had no record with this key at that time."]
     if (row.isRead) return ["good", "read", "The record was read before the change, to find changes by others."]
-    if (isRefusedByValidation(row)) return ["quiet", "not needed", "The row was refused before."]
+    if (isRejectedByValidation(row)) return ["quiet", "not needed", "The row was rejected before."]
     if (row.requestId !== null || !isWaiting(row)) return ["quiet", "not needed", "No look-up was stored for this row."]
     return ["quiet", "not yet", "The source is searched for the record before a request."]
   })()
@@ -127,7 +127,7 @@ const requestStep = (row: Row): Step => {
   return {
     title: "Sent",
     tone: row.requestState === null ? "quiet" : requestTones[row.requestState],
-    word: row.requestState === "rejected" ? "refused" : (row.requestState ?? "removed"),
+    word: row.requestState ?? "removed",
     at: row.requestCreatedAt,
     body: html`${facts([
       [
@@ -175,29 +175,29 @@ const differencesTable = (differences: NonNullable<Row["differences"]>): Html =>
     ])
   )
 
-/** What a person does with a refused row, or what happens to a waiting one. */
+/** What a person does with a rejected row, or what happens to a waiting one. */
 const nextStepOf = (row: Row, pause: string | null): Html => {
   if (row.state === "rejected") {
     return row.push === null
       ? html`<p>
             <strong>What to do:</strong> correct the record: <code>${correctSql.replace(/…$/, String(row.id))}</code>.
-            Then send the refused rows of the resource again:
+            Then send the rejected rows of the resource again:
           </p>
           <p class="buttons">
             ${actionLink(
               "push-retry",
               { company: row.company, resource: row.resource },
               "Retry",
-              `the refused rows of ${visible(row.resource)}, company ${visible(row.company)}`
+              `the rejected rows of ${visible(row.resource)}, company ${visible(row.company)}`
             )}
           </p>`
       : html`<p>
-            <strong>What to do:</strong> export the refused rows, correct and push them:
-            <code>tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at the
-            source, send the refused rows of the push again as they are:
+            <strong>What to do:</strong> export the rejected rows, correct and push them:
+            <code>tributary push export-rejected ${row.push} --to rejected.ndjson</code>. If the cause was fixed at the
+            source, send the rejected rows of the push again as they are:
           </p>
           <p class="buttons">
-            ${actionLink("push-retry", { push: String(row.push) }, "Retry", `the refused rows of push ${row.push}`)}
+            ${actionLink("push-retry", { push: String(row.push) }, "Retry", `the rejected rows of push ${row.push}`)}
           </p>`
   }
   if (!isWaiting(row)) return html``
@@ -243,7 +243,7 @@ const landedStep = (row: Row, versions: ReadonlyArray<LandedVersion>, now: Date)
       body: html`<p>
         ${
           row.state === "rejected"
-            ? "A refused row changes no record."
+            ? "A rejected row changes no record."
             : isWaiting(row)
               ? "The answer of the source is landed with the outcome."
               : "The warehouse has no version of that time. The next run reads the record."
@@ -300,7 +300,7 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
         state === "rejected"
           ? html`<div class="problem">
               <p>
-                ${row.code === null ? "" : html`<code>${visible(row.code)}</code> `}${row.reason === null ? "It was refused; no reason is stored." : visible(row.reason)}
+                ${row.code === null ? "" : html`<code>${visible(row.code)}</code> `}${row.reason === null ? "It was rejected; no reason is stored." : visible(row.reason)}
               </p>
               ${nextStepOf(row, pause)}
             </div>`

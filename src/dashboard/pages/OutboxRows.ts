@@ -1,4 +1,4 @@
-/** `/outbox/rows`: the rows of the outbox by state, company and resource; a refused row says why. */
+/** `/outbox/rows`: the rows of the outbox by state, company and resource; a rejected row says why. */
 import * as Effect from "effect/Effect"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import { ago, badge, count, duration, none, pager, partOf, table } from "../../web/Components.ts"
@@ -28,7 +28,7 @@ const recordOf = ({ company, resource, recordId, externalid, operation }: Row): 
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(recordId)}</a>`
   }`
 
-/** The state; of a refused row also the code, the field and the message. */
+/** The state; of a rejected row also the code, the field and the message. */
 const stateOf = ({ state, outcome, code, field, reason }: Row): Html => {
   const [tone, word] = rowTones[state]
   return html`${badge(tone, outcome ?? word)}
@@ -45,8 +45,8 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
   state !== "rejected"
     ? ""
     : push === null
-      ? actionLink("push-retry", { company, resource }, "Retry", `the refused rows of ${visible(resource)}`)
-      : actionLink("push-retry", { push: String(push) }, "Retry", `the refused rows of push ${push}`)
+      ? actionLink("push-retry", { company, resource }, "Retry", `the rejected rows of ${visible(resource)}`)
+      : actionLink("push-retry", { push: String(push) }, "Retry", `the rejected rows of push ${push}`)
 
 /** Rows with a link to the page of each. */
 export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies: boolean, now: Date): Html =>

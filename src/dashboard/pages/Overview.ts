@@ -192,11 +192,12 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     const number = states.filter(({ health }) => health.state === state).length
     return tile(number, word, word, tone, resourcesAddress({ company, state }))
   }
-  const sum = (name: "dead" | "gaps" | "openGaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
+  const sum = (name: "dead" | "gaps" | "openGaps" | "rejected") =>
+    attention.reduce((total, one) => total + one[name], 0)
   const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
   const violations = violated.reduce((total, { open }) => total + Number(open), 0)
   const webhooks = address("/webhooks", { company })
-  const refused = address("/outbox/rows", { company, state: "rejected" })
+  const rejected = address("/outbox/rows", { company, state: "rejected" })
   return [
     of("failing"),
     of("late"),
@@ -204,7 +205,7 @@ const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<Nu
     tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
     tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
     tile(sum("openGaps"), "open gap", "open gaps", sum("gaps") > 0 ? "warn" : "busy", webhooks),
-    tile(sum("refused"), "refused row", "refused rows", "bad", refused),
+    tile(sum("rejected"), "rejected row", "rejected rows", "bad", rejected),
     violations === 0 && unconfirmed > 0
       ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
       : tile(violations, "violation", "violations", "bad", "/invariants"),

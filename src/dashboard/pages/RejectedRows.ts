@@ -1,4 +1,4 @@
-/** `/outbox/refused`: rows that the source, or the validation before it, rejected, and their retry. */
+/** `/outbox/rejected`: rows that the source, or the validation before it, rejected, and their retry. */
 import * as Effect from "effect/Effect"
 import type { RejectedRow, Rows } from "../../outbox/Push.ts"
 import * as OutboxWorker from "../../outbox/OutboxWorker.ts"
@@ -16,18 +16,18 @@ import { childrenOf } from "../../warehouse/Table.ts"
 const rowsShown = 50
 /** Characters of a reason in a table. */
 const reasonMax = 240
-const path = "/outbox/refused"
+const path = "/outbox/rejected"
 const back = "/outbox"
 
-/** The address of the refused rows of a push, or of a company and resource. */
+/** The address of the rejected rows of a push, or of a company and resource. */
 export const rejectedAddress = (query: Readonly<Record<string, string>>): string => address(path, query)
 
 /** A link to rejected rows, where there are some. */
-export const rejectedLink = (refused: number, query: Readonly<Record<string, string>>, about: string): Html =>
-  refused === 0
+export const rejectedLink = (rejected: number, query: Readonly<Record<string, string>>, about: string): Html =>
+  rejected === 0
     ? html``
     : html`<a href="${rejectedAddress(query)}"
-        >${badge("bad", `${count(refused)} refused`)}<span class="visually-hidden"> ${about}</span></a
+        >${badge("bad", `${count(rejected)} rejected`)}<span class="visually-hidden"> ${about}</span></a
       >`
 
 // ------------------------------------------------------------------------------------------------------------ the page
@@ -66,22 +66,22 @@ const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.f
   }
 })
 
-/** How many rows were refused, by code, and what a person does about them. */
+/** How many rows were rejected, by code, and what a person does about them. */
 export const whatToDo = (
   rows: Rows,
   query: RowSelection["query"],
-  refusedBy: ReadonlyArray<Outbox.RejectedBy>
+  rejectedBy: ReadonlyArray<Outbox.RejectedBy>
 ): Html => {
-  const refused = refusedBy.reduce((sum, { records }) => sum + records, 0)
+  const rejected = rejectedBy.reduce((sum, { records }) => sum + records, 0)
   return html`<div class="problem">
     ${
-      refused === 0
+      rejected === 0
         ? ""
         : html`<p>
-            ${plural(refused, "record")} ${refused === 1 ? "was" : "were"} refused:
-            ${refusedBy.map(
+            ${plural(rejected, "record")} ${rejected === 1 ? "was" : "were"} rejected:
+            ${rejectedBy.map(
               ({ code, records }, index) =>
-                html`${index === 0 ? "" : ", "}<code>${visible(code)}</code>${refusedBy.length === 1 ? "" : ` (${count(records)})`}`
+                html`${index === 0 ? "" : ", "}<code>${visible(code)}</code>${rejectedBy.length === 1 ? "" : ` (${count(records)})`}`
             )}.
             Each waits for a person and blocks nothing else.
           </p>`
@@ -91,12 +91,12 @@ export const whatToDo = (
       "push" in rows
         ? html`<ul>
             <li>
-              If a record is wrong: write the refused ones to a file with their reasons, correct it and push it:
-              <code>tributary push export-refused ${rows.push} --to refused.ndjson</code>
+              If a record is wrong: write the rejected ones to a file with their reasons, correct it and push it:
+              <code>tributary push export-rejected ${rows.push} --to rejected.ndjson</code>
             </li>
             <li>
               If the cause was fixed at the source: send them again as they are, here or with
-              <code>tributary push retry ${rows.push} --refused</code>
+              <code>tributary push retry ${rows.push} --rejected</code>
             </li>
           </ul>`
         : html`<ul>
@@ -105,15 +105,15 @@ export const whatToDo = (
           </ul>`
     }
     <p class="buttons">
-      ${actionLink("push-retry", query, "Retry", "push" in rows ? `all refused rows of push ${rows.push}` : "all refused rows of this resource")}
+      ${actionLink("push-retry", query, "Retry", "push" in rows ? `all rejected rows of push ${rows.push}` : "all rejected rows of this resource")}
     </p>
   </div>`
 }
 
-/** Where the records of refused rows are. */
+/** Where the records of rejected rows are. */
 type Origin = Readonly<Record<"company" | "resource", string>> | null
 
-/** Refused rows with the reason of each, and a link to its page. */
+/** Rejected rows with the reason of each, and a link to its page. */
 export const rejectedTable = (caption: string, rows: ReadonlyArray<RejectedRow>, origin: Origin): Html =>
   table(
     caption,
@@ -141,19 +141,19 @@ export const rejectedTable = (caption: string, rows: ReadonlyArray<RejectedRow>,
     ])
   )
 
-const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
+const rejectedPage = Effect.fn("page.rejected")(function* (request: PageRequest) {
   const { rows, query, description } = yield* selectionOf(request)
   const after = yield* positionOf(request, "after", "a row")
   const { shown, next } = partOf(yield* Outbox.rejectedRows(rows, after ?? 0n, rowsShown + 1), rowsShown)
   const origin = "company" in rows ? rows : yield* Outbox.targetOf(rows.push)
   return page({
-    title: "Refused",
+    title: "Rejected",
     section: "outbox",
     body: html`<h1>
-        Refused records of
+        Rejected records of
         ${description}${origin === null || "company" in rows ? "" : `: ${visible(origin.resource)} of company ${visible(origin.company)}`}
       </h1>
-      <p>The source, or the validation before it, refused them.</p>
+      <p>The source, or the validation before it, rejected them.</p>
       ${shown.length === 0 ? "" : whatToDo(rows, query, yield* Outbox.rejectedBy(rows))}
       ${
         origin === null
@@ -168,7 +168,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
       ${
         shown.length === 0
           ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
-          : rejectedTable("Refused records in the order of the input", shown, origin)
+          : rejectedTable("Rejected records in the order of the input", shown, origin)
       }
       ${pager("Further records", ["First", "Next"], { after, next }, (id) =>
         address(path, { ...query, after: id === null ? null : String(id) })
@@ -226,7 +226,7 @@ const readSource = Effect.fnUntraced(function* (company: ShownCompany, resource:
   return { table, children: childrenOf(tables, resource), companyId: identity.value.companyId }
 })
 
-/** Sends the refused rows of a push again; a process that ends meanwhile leaves them waiting, as a command does. */
+/** Sends the rejected rows of a push again; a process that ends meanwhile leaves them waiting, as a command does. */
 const retryPush = Effect.fnUntraced(function* (
   { company, resource }: RetryTarget,
   push: bigint,
@@ -234,7 +234,7 @@ const retryPush = Effect.fnUntraced(function* (
 ) {
   const source = yield* readSource(company, resource)
   const rows = yield* putBack({ push })
-  if (rows === 0) return `No row of push ${push} is refused any more.`
+  if (rows === 0) return `No row of push ${push} is rejected any more.`
   yield* background(
     Effect.flatMap(OutboxWorker.push({ ...source, company, settings: company.push, scope: { push } }), ({ failure }) =>
       failure === null
@@ -253,13 +253,13 @@ const retryAction = routesOf<RetryTarget>({
   title: "Retry",
   heading: ({ rows, company, resource }) =>
     "push" in rows
-      ? `Send the refused rows of push ${rows.push} again?`
-      : `Send the refused rows of ${visible(resource)}, company ${visible(company.name)}, again?`,
+      ? `Send the rejected rows of push ${rows.push} again?`
+      : `Send the rejected rows of ${visible(resource)}, company ${visible(company.name)}, again?`,
   consequences: ({ rows, company, resource }) => [
     "push" in rows
-      ? `Every refused row of this push to ${visible(resource)} of company ${visible(company.name)} is checked again and sent as it was given.`
-      : "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
-    `This helps if ${"push" in rows ? "" : "the row was corrected, or "}the cause was fixed at the source. A row that is still wrong is refused again.`,
+      ? `Every rejected row of this push to ${visible(resource)} of company ${visible(company.name)} is checked again and sent as it was given.`
+      : "Every row of this resource that was inserted by SQL and rejected is checked again and sent with its current values.",
+    `This helps if ${"push" in rows ? "" : "the row was corrected, or "}the cause was fixed at the source. A row that is still wrong is rejected again.`,
     "A record that the source has by now is found there, and not created twice."
   ],
   button: "Retry",
@@ -268,7 +268,7 @@ const retryAction = routesOf<RetryTarget>({
     if ("push" in target.rows) return yield* retryPush(target, target.rows.push, request)
     const rows = yield* putBack(target.rows)
     return rows === 0
-      ? `No row of ${visible(target.resource)} is refused any more.`
+      ? `No row of ${visible(target.resource)} is rejected any more.`
       : `${plural(rows, "row")} of ${visible(target.resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
   })
 })

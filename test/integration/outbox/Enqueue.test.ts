@@ -170,7 +170,7 @@ suite("enqueue", warehouse, (test) => {
       given: 4,
       enqueued: 2,
       known: 2,
-      knownOpen: { sending: 0, refused: 1, different: 0, pushes: [first.pushId] },
+      knownOpen: { sending: 0, rejected: 1, different: 0, pushes: [first.pushId] },
       resumed: false
     })
     assert.deepStrictEqual(
@@ -212,7 +212,7 @@ suite("enqueue", warehouse, (test) => {
       given: 4,
       enqueued: 1,
       known: 3,
-      knownOpen: { sending: 1, refused: 0, different: 1, pushes: [first.pushId] },
+      knownOpen: { sending: 1, rejected: 0, different: 1, pushes: [first.pushId] },
       resumed: false
     })
     assert.deepStrictEqual((yield* give([person("done"), person("late")])).knownOpen, undefined)

@@ -126,7 +126,7 @@ const idOf = ({ source }: PushSetting, one: PlannedRow, row: OutboxRow): string 
 }
 
 /** The states of rows, by the counts that a push reports. */
-const stateOf: Readonly<Record<string, string>> = { waiting: "pending", sending: "in_flight", refused: "rejected" }
+const stateOf: Readonly<Record<string, string>> = { waiting: "pending", sending: "in_flight" }
 
 /** The counts of rows that a push has not resolved. */
 const unresolved = new Set(["waiting", "sending"])
@@ -165,7 +165,7 @@ export const pushKnown: PushCheckerOf = (setting) => {
           const matching = own.filter(({ state, outcome, differences }) =>
             what === "different" ? differences !== null : (stateOf[what] ?? what) === (outcome ?? state)
           ).length
-          const isTrue = isLast ? matching === count : matching >= count || what === "refused" || unresolved.has(what)
+          const isTrue = isLast ? matching === count : matching >= count || what === "rejected" || unresolved.has(what)
           if (!isTrue) return `push ${push} reported ${count} ${what}, and ${matching} are`
         }
       }
