@@ -113,7 +113,7 @@ export const jsonLogger = Logger.make<unknown, void>(({ cause, date, fiber, logL
 type Align = "left" | "right"
 
 /** The columns that a text takes on a terminal: East Asian characters take two. */
-const widthOf = (text: string): number => (/^[ -~]*$/.test(text) ? text.length : stringWidth(text))
+export const widthOf = (text: string): number => (/^[ -~]*$/.test(text) ? text.length : stringWidth(text))
 
 /**
  * A plain table with a line under its head. A cell may have several lines. Control characters are shown as escapes, since

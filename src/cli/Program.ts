@@ -182,7 +182,13 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
       for (const line of exitCodeHelp) yield* Output.print(line)
     }
     for (const mistake of mistakes) {
-      yield* Output.note(`tributary: ${mistake.message.trim().replaceAll(/\n\s*/g, " ")}`, "Error")
+      yield* Output.note(
+        `tributary: ${mistake.message
+          .trim()
+          .replaceAll(/\n\s*/g, " ")
+          .replace(/Expected: Schema validation failed: (?:Expected )?/, "Expected ")}`,
+        "Error"
+      )
     }
     if (help !== null && mistakes.length > 0) {
       yield* Output.note(`  see ${help.commandPath.join(" ")} --help`, "Error")

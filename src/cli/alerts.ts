@@ -14,6 +14,7 @@ import * as MessageStore from "../alerts/MessageStore.ts"
 import { isSilenced } from "../alerts/Transitions.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { interval } from "../configuration/ScheduleSettings.ts"
+import { between } from "../configuration/SettingValues.ts"
 import { config, configuration, json, onWarehouse, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { operator } from "./company/Editing.ts"
 import { endWith, exitCode, usageError } from "./Exit.ts"
@@ -275,7 +276,7 @@ const history = Command.make(
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("Most messages to show (default: 50)"),
       Flag.withMetavar("N"),
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
+      Flag.withSchema(between(1, 10_000)),
       Flag.withDefault(50)
     ),
     config,

@@ -10,6 +10,7 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { csvRow } from "../export/Csv.ts"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { type Configuration, namesOf } from "../configuration/Configuration.ts"
@@ -240,7 +241,7 @@ const writeRejected = Effect.fnUntraced(function* (rows: Rows, file: string, isC
     attempt(() => open(file, "wx", Mode.dataFile)),
     (handle) =>
       Effect.gen(function* () {
-        if (isCsv) yield* attempt(() => handle.appendFile(`${ExportRejected.csvHeader(columns)}\n`))
+        if (isCsv) yield* attempt(() => handle.appendFile(`${csvRow(columns)}\n`))
         yield* forEachRejected(rows, (rejected) => {
           records += rejected.length
           for (const { operation } of rejected) operations.add(operation)

@@ -9,14 +9,17 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import pg from "pg"
+import { csvRow } from "../export/Csv.ts"
+import { queryNamed } from "../postgres/Connection.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
+import * as ReaderTables from "../warehouse/ReaderTables.ts"
 import type { AsOf, QueryResult } from "../warehouse/ReaderQuery.ts"
 import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import * as Views from "../warehouse/Views.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
+import { config, demoWarehouse, json, onWarehouse, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
@@ -119,11 +122,90 @@ export const toTable = ({ columns, rows }: QueryResult): string =>
     columns.map(({ oid }) => (numeric.has(oid) ? "right" : "left"))
   )
 
+/** The tables and views that a statement can read, with their comments. */
+export const readTables = Effect.fnUntraced(function* (datasets: Datasets) {
+  const client = yield* Reader.connect
+  const found = yield* queryNamed(client, ReaderTables.tablesStatement, [
+    Object.values(ReaderTables.datasetOf(datasets)),
+    null,
+    null
+  ])
+  const { TEXT: text, FLOAT8: number } = pg.types.builtins
+  return {
+    columns: [
+      { name: "name", oid: text },
+      { name: "kind", oid: text },
+      { name: "rows_estimate", oid: number },
+      { name: "comment", oid: text }
+    ],
+    rows: found.map((row) => [
+      ReaderTables.queryNameOf(row),
+      ReaderTables.kindOf(row.dataset),
+      row.rowsEstimate?.toString() ?? null,
+      row.meaning
+    ])
+  } satisfies QueryResult
+}, Effect.scoped)
+
+/** Characters of a comment in a table for people. */
+const commentMax = 100
+
+const tablesForPeople = ({ columns, rows }: QueryResult): string =>
+  toTable({
+    columns,
+    rows: rows.map((row) =>
+      row.map((value) => (value !== null && value.length > commentMax ? `${value.slice(0, commentMax)}…` : value))
+    )
+  })
+
+/** The line of the statement that the server could not run, with a mark below the place, as psql shows it. */
+export const markPlace = (statement: string, position: number): string => {
+  const before = Array.from(statement)
+    .slice(0, position - 1)
+    .join("")
+  const number = before.split("\n").length
+  const label = `LINE ${number}: `
+  const line = statement.split("\n")[number - 1] ?? ""
+  const column = Output.widthOf(before.slice(before.lastIndexOf("\n") + 1).replaceAll("\t", " "))
+  return `  ${label}${Output.shown(line.replaceAll("\t", " "))}\n  ${" ".repeat(label.length + column)}^`
+}
+
+const tablesHint = "tributary query --tables lists the tables and views"
+
+/** A statement that fails: the server's message, the place, and its advice or ours. */
+export const failedStatement = (text: string, { code, hint, message, position }: DatabaseError) => {
+  const advice = hint ?? (code === undefinedTable ? tablesHint : null)
+  return usageError(
+    [
+      `${message}${code === undefined ? "" : ` (${code})`}`,
+      ...(position === undefined ? [] : [markPlace(text.trim(), position)]),
+      ...(advice === null ? [] : [`  hint: ${advice}`])
+    ].join("\n")
+  )
+}
+
+/** Prints the parts of a result as lines, as they arrive. */
+const printer = (format: "csv" | "ndjson") => {
+  let isFirst = true
+  return (part: QueryResult) =>
+    Effect.gen(function* () {
+      if (isFirst && format === "csv") yield* Output.print(csvRow(part.columns.map(({ name }) => name)))
+      isFirst = false
+      for (const row of part.rows) yield* Output.print(format === "csv" ? csvRow(row) : rowJson(part, row))
+    })
+}
+
 export const command = Command.make(
   "query",
   {
     sql: Argument.String("sql").pipe(
-      Argument.withDescription("One SQL statement; it runs as the reader, in a read-only transaction")
+      Argument.withDescription("One SQL statement; it runs as the reader, in a read-only transaction"),
+      Argument.optional
+    ),
+    tables: switchFlag("tables", "List the tables and views that a statement can read, with their comments"),
+    format: Flag.Literals("format", ["table", "csv", "ndjson"]).pipe(
+      Flag.withDescription("The format of the rows (default: table); csv has a header, and NULL is an empty cell"),
+      Flag.optional
     ),
     asOf: textFlag(
       "as-of",
@@ -143,31 +225,42 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     const at = Option.isNone(flags.asOf) ? undefined : { moment: flags.asOf.value, mode: flags.mode }
-    const answered = flags.json
-      ? readParts(
-          flags.sql,
-          (part) => Effect.forEach(part.rows, (row) => Output.print(rowJson(part, row)), { discard: true }),
-          at
-        )
-      : Effect.flatMap(read(flags.sql, at), (result) =>
-          Effect.andThen(Output.print(toTable(result)), Output.note(`  ${Output.plural(result.rows.length, "row")}`))
-        )
+    const format = Option.getOrElse(flags.format, () => (flags.json ? "ndjson" : "table"))
+    const text = Option.getOrNull(flags.sql)
     yield* onWarehouse(flags, ({ datasets }) =>
-      Effect.catchTag(
-        answered,
-        "DatabaseError",
-        Effect.fnUntraced(function* (error) {
-          if (error.operation !== "query" || error.isRetryable) return yield* error
-          const about = yield* missingModel(error, yield* (yield* Source).models, datasets)
-          return yield* usageError(about ?? `${error.message}${error.code === undefined ? "" : ` (${error.code})`}`)
-        })
-      )
+      Effect.gen(function* () {
+        if (flags.tables) {
+          const tables = yield* readTables(datasets)
+          return yield* format === "table" ? Output.print(tablesForPeople(tables)) : printer(format)(tables)
+        }
+        if (text === null) return yield* usageError(`give a statement: tributary query "select ..."; ${tablesHint}`)
+        const answered =
+          format === "table"
+            ? Effect.flatMap(read(text, at), (result) =>
+                Effect.andThen(
+                  Output.print(toTable(result)),
+                  Output.note(`  ${Output.plural(result.rows.length, "row")}`)
+                )
+              )
+            : readParts(text, printer(format), at)
+        return yield* Effect.catchTag(
+          answered,
+          "DatabaseError",
+          Effect.fnUntraced(function* (error) {
+            if (error.operation !== "query" || error.isRetryable) return yield* error
+            const about = yield* missingModel(error, yield* (yield* Source).models, datasets)
+            return yield* about === null ? failedStatement(text, error) : usageError(about)
+          })
+        )
+      })
     )
   })
 ).pipe(
   withExamples({
     'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"':
       "The last five runs",
+    "tributary query --tables": "The tables and views, with their comments",
+    'tributary query --format csv "select * from RESOURCE" > records.csv': "For a spreadsheet",
     'tributary query --as-of "2026-10-31 23:59:59+00" "select count(*) from RESOURCE where _deleted_at is null"':
       "The records that the warehouse had at the end of October",
     'tributary query --as-of "position 12345" "select * from RESOURCE order by id limit 5"':

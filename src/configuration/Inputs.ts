@@ -72,6 +72,47 @@ export const secretVariable = (
 
 const decodeSettings = Schema.decodeUnknownResult(Settings, { errors: "all", onExcessProperty: "error" })
 
+interface Mistake {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly message: string
+}
+
+const excessProperty = "Expected no excess property"
+
+const isOfShape = ({ message }: Mistake): boolean => message === excessProperty || message === "Missing key"
+
+/** The mistakes of a union: those of the form that the value resembles most, or one that names all forms. */
+const mistakesOfUnion = (issue: SchemaIssue.AnyOf, path: Mistake["path"]): ReadonlyArray<Mistake> => {
+  const [best, next] = issue.issues
+    .map((member) => mistakesOf(member, path))
+    .filter((mistakes) =>
+      mistakes.every((one) => one.path.length > path.length || !one.message.startsWith('Expected "'))
+    )
+    .map((mistakes) => ({ mistakes, strange: mistakes.filter(isOfShape).length }))
+    .sort((a, b) => a.strange - b.strange)
+  const isClear = best !== undefined && (next === undefined || best.strange < next.strange)
+  const message = issue.ast.annotations?.["message"]
+  return isClear || typeof message !== "string" ? (best?.mistakes ?? []) : [{ path, message }]
+}
+
+/** The mistakes of a file by their places. */
+const mistakesOf = (issue: SchemaIssue.Issue, path: Mistake["path"] = []): ReadonlyArray<Mistake> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return mistakesOf(issue.issue, [...path, ...issue.path])
+    case "Encoding":
+      return mistakesOf(issue.issue, path)
+    case "Composite":
+      return issue.issues.flatMap((one) => mistakesOf(one, path))
+    case "AnyOf":
+      if (issue.issues.length > 0) return mistakesOfUnion(issue, path)
+  }
+  return SchemaIssue.makeFormatterStandardSchemaV1()(issue).issues.map((one) => ({
+    path: [...path, ...(one.path ?? []).map((part) => (typeof part === "object" ? part.key : part))],
+    message: one.message
+  }))
+}
+
 /** Decodes the text of a YAML file by the Schema. Each mistake carries its line. */
 const decodeFile = (file: string, text: string): Effect.Effect<SettingsFile, ConfigurationError> =>
   Effect.gen(function* () {
@@ -99,12 +140,11 @@ const decodeFile = (file: string, text: string): Effect.Effect<SettingsFile, Con
     if (decoded._tag === "Success") {
       return { path: file, settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
     }
-    const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
-    const problems = issues.map(({ path, message }) => {
+    const problems = mistakesOf(decoded.failure.issue).map(({ path, message }) => {
       // A file of YAML has no symbols as keys.
-      const keys = (path ?? []).map((part) => (typeof part === "object" ? part.key : part) as string | number)
+      const keys = path as ReadonlyArray<string | number>
       const mistake =
-        message === "Expected no excess property"
+        message === excessProperty
           ? `there is no such setting; allowed: ${allowedNames(keys.slice(0, -1))}`
           : message.replace(/^Expected/, "expected")
       return problem(at(keys), `${keys.join(".")}: ${mistake}`)

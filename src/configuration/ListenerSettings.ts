@@ -3,12 +3,13 @@ import * as Schema from "effect/Schema"
 import {
   address,
   between,
+  choice,
   days,
-  minutes,
-  seconds,
   eventNames,
   meaning,
+  minutes,
   pattern,
+  seconds,
   section,
   setting,
   variableName
@@ -89,7 +90,7 @@ export const Webhooks = section({
   ),
   checkInterval: setting(
     "check_minutes",
-    Schema.Union([minutes(between(1, 1440)), Schema.Literal("off")]),
+    choice([minutes(between(1, 1440)), Schema.Literal("off")], "Expected off, or minutes from 1 to 1440"),
     "how often subscriptions and their delivery logs are checked for missed events; off: never, for companies without webhooks",
     5
   ),

@@ -1,7 +1,7 @@
 /** The settings of the schedule of `serve`. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { between, seconds, meaning, pattern, required, ruled, section, setting } from "./SettingValues.ts"
+import { between, choice, seconds, meaning, pattern, required, ruled, section, setting } from "./SettingValues.ts"
 
 const units = { s: "seconds", m: "minutes", h: "hours", d: "days" } as const
 
@@ -32,15 +32,22 @@ const ownSettings = {
 }
 
 /** When a resource is synced by `serve`. */
-export const Timing = Schema.Union([
-  Schema.Literal("off"),
-  section({ every: required("every", interval, "an interval: 90s, 10m, 2h or 1d"), ...ownSettings }),
-  section({
-    cron: required("cron", Schema.String, "five fields (minute, hour, day, month, weekday), or six with seconds first"),
-    timeZone: setting("time_zone", timeZone, "the time zone of the expression; default: that of schedule.time_zone"),
-    ...ownSettings
-  })
-])
+export const Timing = choice(
+  [
+    Schema.Literal("off"),
+    section({ every: required("every", interval, "an interval: 90s, 10m, 2h or 1d"), ...ownSettings }),
+    section({
+      cron: required(
+        "cron",
+        Schema.String,
+        "five fields (minute, hour, day, month, weekday), or six with seconds first"
+      ),
+      timeZone: setting("time_zone", timeZone, "the time zone of the expression; default: that of schedule.time_zone"),
+      ...ownSettings
+    })
+  ],
+  'Expected off, { every: 10m } or { cron: "0 3 * * *" }'
+)
 export type Timing = typeof Timing.Type
 
 export const Schedules = section({

@@ -72,7 +72,12 @@ export const days = durationOf(Duration.days)
 /** The form of a text: its message, which begins with "Expected", and the same words as a title of the JSON Schema. */
 const form = (message: string) => ({ message, title: message.replace(/^Expected /, "") })
 
-export const pattern = (regex: RegExp, message: string) => Schema.String.check(Schema.isPattern(regex, form(message)))
+export const pattern = (regex: RegExp, message: string) =>
+  Schema.String.annotate({ message }).check(Schema.isPattern(regex, form(message)))
+
+/** A value of several forms, with the message for a value that resembles none of them. */
+export const choice = <const Members extends ReadonlyArray<Schema.Top>>(members: Members, message: string) =>
+  Schema.Union(members).annotate({ message })
 
 /** An address as it is requested. */
 export const address = pattern(
@@ -106,9 +111,12 @@ export const eventName = ruled("an event, <resource>.<verb>", (name) =>
 )
 
 /** The events of a subscription: `all`, or their names. */
-export const eventNames = Schema.Union([
-  Schema.Literal(everyEvent),
-  Schema.Array(eventName).check(
-    Schema.isMinLength(1, { message: "Expected all, or at least one event; leave the setting out for its default" })
-  )
-])
+export const eventNames = choice(
+  [
+    Schema.Literal(everyEvent),
+    Schema.Array(eventName).check(
+      Schema.isMinLength(1, { message: "Expected all, or at least one event; leave the setting out for its default" })
+    )
+  ],
+  "Expected all, or a list of events, for example [orders.updated]"
+)

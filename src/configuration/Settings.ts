@@ -15,6 +15,7 @@ import { Schedules } from "./ScheduleSettings.ts"
 import {
   address,
   between,
+  choice,
   days,
   hours,
   minutes,
@@ -118,7 +119,7 @@ const Warehouse = section({
 const Budget = section({
   requestsPerMinute: setting(
     "requests_per_minute",
-    Schema.Union([positive, Schema.Literal("unlimited")]),
+    choice([positive, Schema.Literal("unlimited")], "Expected unlimited, or a whole number from 1"),
     "requests per minute for one token; the default leaves some of the service's 600 to other programs",
     500
   ),

@@ -7,17 +7,15 @@ import * as Grants from "../warehouse/Grants.ts"
 import { supersededSuffix } from "../warehouse/Identifier.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../warehouse/Model.ts"
 import type { Datasets } from "../warehouse/Table.ts"
+import * as ReaderTables from "../warehouse/ReaderTables.ts"
 import { tablesOfView } from "../warehouse/ViewTables.ts"
 import { answer, toolFailure, ToolFailure } from "./Answer.ts"
 import { Capabilities, readAnswer } from "./Capabilities.ts"
 
-const kinds = ["resource", "model", "control"] as const
-type Kind = (typeof kinds)[number]
-
 const TableRow = Schema.Struct({
   name: Schema.String.annotate({ description: "dataset.table: the current records" }),
   query_name: Schema.String.annotate({ description: "As a query names it, with and without as_of" }),
-  kind: Schema.Literals(kinds),
+  kind: Schema.Literals(ReaderTables.kinds),
   meaning: Schema.NullOr(Schema.String),
   rows_estimate: Schema.NullOr(Schema.Finite)
 })
@@ -30,7 +28,7 @@ export const listTables = Tool.make("list_tables", {
     search: Schema.optionalKey(
       Schema.String.check(Schema.isMaxLength(100)).annotate({ description: "A part of the name or of the meaning" })
     ),
-    kind: Schema.optionalKey(Schema.Literals(kinds))
+    kind: Schema.optionalKey(Schema.Literals(ReaderTables.kinds))
   }),
   success: answer(
     Schema.Struct({
@@ -52,7 +50,7 @@ export const describeTable = Tool.make("describe_table", {
   success: answer(
     Schema.Struct({
       name: Schema.String,
-      kind: Schema.Literals(kinds),
+      kind: Schema.Literals(ReaderTables.kinds),
       meaning: Schema.NullOr(Schema.String),
       rows_estimate: Schema.NullOr(Schema.Finite),
       primary_key: Schema.Array(Schema.String),
@@ -68,24 +66,6 @@ export const describeTable = Tool.make("describe_table", {
     })
   ),
   failure: ToolFailure
-})
-
-/** The comment without the digest by which a sync recognises its views. */
-const meaningSql = `regexp_replace(obj_description(c.oid, 'pg_class'), '\\s*\\[tributary [0-9a-f]{16}\\]$', '')`
-
-export const tablesStatement = Statement.make({
-  name: "list the tables that the reader sees",
-  params: ["text[]", "text?", "text?"],
-  columns: { dataset: "name", name: "name", relkind: "text", meaning: "text?", rowsEstimate: "float8?" },
-  text: `select n.nspname as dataset, c.relname as name, c.relkind::text as relkind, ${meaningSql} as meaning,
-                case when c.relkind in ('r', 'p') and c.reltuples >= 0 then c.reltuples::float8 end as "rowsEstimate"
-           from pg_class c join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
-            and right(c.relname, ${supersededSuffix.length}) <> '${supersededSuffix}'
-            and has_any_column_privilege(c.oid, 'select')
-            and ($2::text is null or strpos(lower(c.relname), lower($2)) > 0 or strpos(lower(${meaningSql}), lower($2)) > 0)
-            and ($3::text is null or c.relname = $3)
-          order by array_position($1::text[], n.nspname::text), c.relname`
 })
 
 export const columnsStatement = Statement.make({
@@ -109,19 +89,6 @@ export const columnsStatement = Statement.make({
           order by a.attnum`
 })
 
-const kindOf = (dataset: string): Kind =>
-  dataset === Grants.controlDataset
-    ? "control"
-    : dataset === modelsDatasetDefault || dataset === asOfModelsDataset
-      ? "model"
-      : "resource"
-
-const datasetOf: (datasets: Datasets) => Readonly<Record<Kind, string>> = ({ current }) => ({
-  resource: current,
-  model: modelsDatasetDefault,
-  control: Grants.controlDataset
-})
-
 /** What each dataset contains. */
 const datasetNotes = (datasets: Datasets) => [
   {
@@ -143,18 +110,18 @@ const datasetNotes = (datasets: Datasets) => [
 
 const rowsMax = 300
 
-export const handleList = (given: { readonly search?: string; readonly kind?: Kind }) =>
+export const handleList = (given: { readonly search?: string; readonly kind?: ReaderTables.Kind }) =>
   Effect.gen(function* () {
     const { datasets } = yield* Capabilities
-    const all = datasetOf(datasets)
+    const all = ReaderTables.datasetOf(datasets)
     const names = given.kind === undefined ? Object.values(all) : [all[given.kind]]
     return yield* readAnswer(
-      Effect.map(Statement.run(tablesStatement, [names, given.search ?? null, null]), (rows) => ({
+      Effect.map(Statement.run(ReaderTables.tablesStatement, [names, given.search ?? null, null]), (rows) => ({
         data: {
           tables: rows.slice(0, rowsMax).map((row) => ({
             name: `${row.dataset}.${row.name}`,
-            query_name: kindOf(row.dataset) === "control" ? `${row.dataset}.${row.name}` : row.name,
-            kind: kindOf(row.dataset),
+            query_name: ReaderTables.queryNameOf(row),
+            kind: ReaderTables.kindOf(row.dataset),
             meaning: row.meaning,
             rows_estimate: row.rowsEstimate
           })),
@@ -193,7 +160,7 @@ export const handleDescribe = (given: { readonly table: string }) =>
     const [dataset, name] = parts.length === 2 ? parts : [null, given.table]
     return yield* readAnswer(
       Effect.gen(function* () {
-        const [table] = yield* Statement.run(tablesStatement, [
+        const [table] = yield* Statement.run(ReaderTables.tablesStatement, [
           every.filter((one) => dataset === null || one === dataset),
           null,
           name
@@ -208,7 +175,7 @@ export const handleDescribe = (given: { readonly table: string }) =>
         return {
           data: {
             name: `${table.dataset}.${table.name}`,
-            kind: kindOf(table.dataset),
+            kind: ReaderTables.kindOf(table.dataset),
             meaning: table.meaning,
             rows_estimate: table.rowsEstimate,
             primary_key: columns.flatMap((column) => (column.isKey ? [column.name] : [])),

@@ -4,6 +4,7 @@
  * Promise: every value keeps the digits that were given. The reason of a rejection is in members whose names begin with
  * an underscore; a push ignores them.
  */
+import { csvRow } from "../export/Csv.ts"
 import { externalKeyOf } from "./Externalid.ts"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
 import type { RejectedRow } from "./Push.ts"
@@ -56,17 +57,12 @@ export const columnsOf = (names: ReadonlySet<string>): ReadonlyArray<string> => 
   ...[...names].filter((name) => !reasonMembers.some((one) => one === name))
 ]
 
-const cell = (value: Json | undefined): string => {
-  if (value === undefined || value === null) return ""
-  const text = typeof value === "string" ? value : print(value)
-  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
+const cell = (value: Json | undefined): string | null =>
+  value === undefined || value === null ? null : typeof value === "string" ? value : print(value)
 
 /** A row of CSV. */
 export const toCsv = (members: JsonObject, columns: ReadonlyArray<string>): string =>
-  columns.map((name) => cell(members.get(name))).join(",")
-
-export const csvHeader = (columns: ReadonlyArray<string>): string => columns.map(cell).join(",")
+  csvRow(columns.map((name) => cell(members.get(name))))
 
 /** Members that a cell cannot hold: an empty cell is a value that was not given. */
 export const lostInCsv = (members: JsonObject): ReadonlyArray<string> =>

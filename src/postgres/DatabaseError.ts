@@ -15,6 +15,10 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
   readonly message: string
   /** True when the same work may succeed on a new attempt, with a new connection. */
   readonly isRetryable: boolean
+  /** The place in the statement, in characters from 1; absent where the server names none. */
+  readonly position?: number | undefined
+  /** The server's advice. */
+  readonly hint?: string | undefined
 }> {
   /** Classifies an error of `pg`, `pg-copy-streams` or a `SqlClient`. */
   static readonly from =
@@ -28,6 +32,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
       return new DatabaseError({
         operation,
         code,
+        position: positionOf(coded),
+        hint: textOf(coded, "hint"),
         message: coded === undefined ? plainMessage(chain) : serverMessage(coded),
         isRetryable:
           code === undefined ? lost : isRetryableCode(code) || isStalePlan(coded) || (lost && !isSqlState(code))
@@ -98,14 +104,20 @@ const plainMessage = (chain: ReadonlyArray<unknown>): string => {
   return encoding ?? messages.at(-1) ?? String(chain.at(-1))
 }
 
+const textOf = (error: unknown, name: "where" | "detail" | "hint" | "position"): string | undefined => {
+  const value = Predicate.hasProperty(error, name) ? error[name] : undefined
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+const positionOf = (error: unknown): number | undefined => {
+  const text = textOf(error, "position")
+  return text === undefined ? undefined : Number(text)
+}
+
 /** The server's message, with the place in the data for COPY ("COPY stage, line 2, column id: ...") and its detail. */
 const serverMessage = (error: unknown): string => {
-  const text = (name: "where" | "detail") => {
-    const value = Predicate.hasProperty(error, name) ? error[name] : undefined
-    return typeof value === "string" && value !== "" ? value : undefined
-  }
-  const where = text("where")
-  const extra = [text("detail"), where?.startsWith("COPY ") ? where.split("\n", 1)[0] : undefined].filter(
+  const where = textOf(error, "where")
+  const extra = [textOf(error, "detail"), where?.startsWith("COPY ") ? where.split("\n", 1)[0] : undefined].filter(
     (part) => part !== undefined
   )
   const message = messageOf(error) ?? codeOf(error) ?? "unknown error"

@@ -136,15 +136,24 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
   const { datasets } = yield* Reader.ReaderOptions
   const statement = text.trim().replace(/;\s*$/, "")
   const isCursor = !/^(?:explain|show)\b/i.test(statement)
-  const declared = (query: string) => (isCursor ? `declare statement no scroll cursor for ${query}` : query)
+  const declaration = isCursor ? "declare statement no scroll cursor for " : ""
+  const declared = (query: string) => `${declaration}${query}`
+  /** The place in the statement as it was given; none where the server got a longer one. */
+  const located = (error: DatabaseError) => {
+    const { position } = error
+    return asSentence(
+      error,
+      position === undefined || rowCharactersMax !== undefined ? undefined : position - declaration.length
+    )
+  }
   yield* Reader.limitTime(client, limits.timeout)
   const refusePresent =
     limits.at === undefined
       ? Effect.void
-      : yield* Effect.mapError(PresentRecords.refuseIn(client, declared(statement), datasets), asSentence)
+      : yield* Effect.mapError(PresentRecords.refuseIn(client, declared(statement), datasets), located)
   const refuseUnreadable = Effect.andThen(refusePresent, KeylessTables.refuse(client, datasets))
   if (!isCursor) {
-    const result = yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), asSentence)
+    const result = yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), located)
     yield* refuseUnreadable
     yield* take(result)
     return
@@ -152,11 +161,8 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
   const cut =
     rowCharactersMax === undefined
       ? null
-      : yield* Effect.mapError(cutStatement(client, statement, rowCharactersMax, limits), asSentence)
-  yield* Effect.mapError(
-    send(client, declared(cut?.text ?? statement), { name: "statement", values: params }),
-    asSentence
-  )
+      : yield* Effect.mapError(cutStatement(client, statement, rowCharactersMax, limits), located)
+  yield* Effect.mapError(send(client, declared(cut?.text ?? statement), { name: "statement", values: params }), located)
   for (let count = firstRows; ;) {
     yield* Reader.limitTime(client, limits.timeout)
     const part = yield* send(client, `fetch ${count} from statement`, {})
@@ -170,12 +176,12 @@ export const readParts = Effect.fnUntraced(function* <E, R>(
 
 const syntaxError = "42601"
 
-const asSentence = (error: DatabaseError): DatabaseError =>
-  error.code === syntaxError
-    ? new DatabaseError({
-        operation: error.operation,
-        code: error.code,
-        message: `query runs one read-only statement (${reads}): ${error.message}`,
-        isRetryable: false
-      })
-    : error
+const asSentence = ({ operation, code, hint, isRetryable, message }: DatabaseError, position?: number): DatabaseError =>
+  new DatabaseError({
+    operation,
+    code,
+    message: code === syntaxError ? `query runs one read-only statement (${reads}): ${message}` : message,
+    isRetryable,
+    hint,
+    position
+  })

@@ -30,6 +30,18 @@ const cases: ReadonlyArray<FailureCase> = [
     line: /^tributary: Unrecognized flag: --ful in command tributary sync/
   },
   {
+    title: "a value that a flag does not take",
+    args: ["alerts", "history", "--limit", "0"],
+    code: exitCode.usage,
+    line: /^tributary: Invalid value for flag --limit: "0"\. Expected a whole number from 1 to 10000$/
+  },
+  {
+    title: "a statement without a table",
+    args: ["query", "select * from nothing"],
+    code: exitCode.usage,
+    line: /^tributary: relation "nothing" does not exist \(42P01\)$/
+  },
+  {
     title: "an unknown resource",
     args: ["sync", "invocies"],
     code: exitCode.configuration,

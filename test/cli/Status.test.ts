@@ -9,6 +9,7 @@ import { gaps } from "../../src/cli/doctor/Webhooks.ts"
 import { fleetLines, readFleet } from "../../src/cli/status/Fleet.ts"
 import { outboxLines, scheduleLines, webhookLines } from "../../src/cli/status/Format.ts"
 import { readResources } from "../../src/cli/status/Resources.ts"
+import { csvRow } from "../../src/export/Csv.ts"
 import * as ExportRejected from "../../src/outbox/ExportRejected.ts"
 import * as RetryRejected from "../../src/outbox/RetryRejected.ts"
 import * as Statement from "../../src/postgres/Statement.ts"
@@ -318,7 +319,7 @@ suite("push status", warehouse, (test) => {
     const columns = ExportRejected.columnsOf(
       new Set([...ExportRejected.membersOf(first!, traits.roles).keys(), ...members.keys()])
     )
-    assert.strictEqual(ExportRejected.csvHeader(columns), "_line,_code,_field,_message,externalid,amount,lines,note")
+    assert.strictEqual(csvRow(columns), "_line,_code,_field,_message,externalid,amount,lines,note")
     assert.strictEqual(
       ExportRejected.toCsv(members, columns),
       '4,unknown_value,,no,e4,0.10,"[{""a"":1.50}]","a ""b"", c"'

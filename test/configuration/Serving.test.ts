@@ -60,14 +60,27 @@ schedule:
     assert.lengthOf(problems, 2)
     assert.match(problems[0]!, /^file:3:\d+: schedule\.resources\.items\.cron: "61 \* \* \* \*" is no cron expression/)
     assert.match(problems[1]!, /^file:4:/)
-    for (const text of [
-      "{ every: 0m }",
-      "{ every: soon }",
-      '{ cron: "* * * * *", time_zone: Mars/Olympus }',
-      "never"
-    ]) {
-      const [problem] = wrong(yield* read(`schedule:\n  default: ${text}\n`))
-      assert.match(problem!, /^file:2:\d+: schedule\.default/, text)
+    const interval = ".every: expected a number and s, m, h or d, for example 90s or 10m"
+    const forms = ': expected off, { every: 10m } or { cron: "0 3 * * *" }'
+    for (const [text, expected] of [
+      ["{ every: 0m }", interval],
+      ["{ every: soon }", interval],
+      ["{ every: 20 }", interval],
+      [
+        '{ cron: "* * * * *", time_zone: Mars/Olympus }',
+        ".time_zone: expected the name of a time zone, for example Europe/Berlin or UTC"
+      ],
+      ["never", forms],
+      ["20", forms],
+      ["{}", forms],
+      ["{ every: 20m, cron: x }", forms]
+    ] as const) {
+      const problems = wrong(yield* read(`schedule:\n  default: ${text}\n`))
+      assert.deepStrictEqual(
+        problems.map((problem) => problem.replace(/^file:2:\d+: /, "")),
+        [`schedule.default${expected}`],
+        text
+      )
     }
   })
 })

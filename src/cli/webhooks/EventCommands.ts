@@ -1,9 +1,9 @@
 /** The commands about events: the source's log of deliveries, and the replay of stored events. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { between } from "../../configuration/SettingValues.ts"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { repeatedFlag, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
@@ -24,7 +24,7 @@ const deliveriesCommand = Command.make(
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("Most events to show (default: 20)"),
       Flag.withMetavar("N"),
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
+      Flag.withSchema(between(1, 10_000)),
       Flag.withDefault(20)
     ),
     ...commonFlags
