@@ -6,9 +6,10 @@ import { Effect } from "effect"
 import { variableEntries } from "../../src/configuration/EnvironmentVariables.ts"
 import { jsonSchema } from "../../src/configuration/Settings.ts"
 import { configurationPage, settings } from "./configuration.ts"
-import { commandsPage } from "./commands.ts"
+import { commandsPage, helpOfAll } from "./commands.ts"
 import { environmentPage } from "./environment.ts"
 import { assertGenerated } from "./generated.ts"
+import { pages } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
 
 /** The modules of the program, without the table of the variables itself. */
@@ -59,5 +60,29 @@ describe("the generated reference", () => {
 
   it.effect("has the commands", () =>
     Effect.map(commandsPage, (page) => assertGenerated("docs/reference/commands.md", () => page))
+  )
+
+  it.effect("has every command and flag that a sentence or table of a page names", () =>
+    Effect.map(helpOfAll, (helps) => {
+      const flagsOf = new Map(
+        helps.map(({ commandPath = [], flags, globalFlags = [], inheritedFlags = [] }) => [
+          commandPath.join(" "),
+          new Set([...flags, ...globalFlags, ...inheritedFlags].map(({ name }) => `--${name}`))
+        ])
+      )
+      const problems = pages.flatMap((page) =>
+        [...readFileSync(join(root, page), "utf8").matchAll(/`(?:npx )?(tributary [a-z][^`\n]*)`/g)].flatMap(
+          ([, line]) => {
+            const words = line!.split(/ (?:[|<>]|--) /)[0]!.split(" ")
+            const command = [4, 3, 2].map((count) => words.slice(0, count).join(" ")).find((path) => flagsOf.has(path))
+            const unknown = words.filter(
+              (word) => /^--\w/.test(word) && !flagsOf.get(command ?? "")?.has(word.split("=")[0]!)
+            )
+            return command === undefined || unknown.length > 0 ? [`${page}: ${line}`] : []
+          }
+        )
+      )
+      assert.deepStrictEqual(problems, [])
+    })
   )
 })

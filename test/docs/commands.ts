@@ -28,7 +28,7 @@ export const commandsOf = (command: Command.Command.Any, path = command.name): R
 export const quietly = Effect.provideService(Console.Console, { ...console, log: () => {}, error: () => {} })
 
 /** The help of every command as data. */
-const helpOfAll = Effect.gen(function* () {
+export const helpOfAll = Effect.gen(function* () {
   // A command with --help needs no service.
   const root = (yield* rootFor([])) as Command.Command.Any as Command.Command<string, unknown, unknown, unknown>
   const docs: Array<HelpDoc> = []
