@@ -122,8 +122,8 @@ const isName = (word: string | undefined): word is Name => word !== undefined &&
 /** Flags that need every command, at any place of the line. */
 const asksAboutAll = /^--(?:completions|wizard)\b/
 
-/** Flags that need no command: the version, or the list of the commands. */
-const asksForLittle = /^(?:--version|-v|--help|-h)$/
+/** Flags that need only the list of the commands. */
+const asksForLittle = /^(?:--help|-h)$/
 
 /** The command at the start of the line; else all commands, to suggest one for a misspelt name. */
 const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {

@@ -4,7 +4,7 @@
 // builds it into `dist`, which starts faster and runs until a source file changes (`npm run build` builds it again). In an
 // installed package there is `dist` alone, and it runs on any Node that its dependencies allow.
 import { spawn } from "node:child_process"
-import { existsSync, readdirSync, statSync } from "node:fs"
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import * as modules from "node:module"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as v8 from "node:v8"
@@ -12,14 +12,16 @@ import * as v8 from "node:v8"
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const [source, built] = [`${root}src/main.ts`, `${root}dist/src/main.js`]
 const isCheckout = existsSync(source)
-const isBuilt = !isCheckout || isNewest(built)
-const program = pathToFileURL(isBuilt ? built : source)
 const needed = isCheckout ? "24" : "22.19"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 const [neededMajor = 0, neededMinor = 0] = needed.split(".").map(Number)
 
-if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
+if (process.argv.length === 3 && /^(?:--version|-v)$/.test(process.argv[2] ?? "")) {
+  // The answer is here because loading the program takes several times as long.
+  const { version } = JSON.parse(readFileSync(`${root}package.json`, "utf8"))
+  process.stdout.write(`tributary v${version}\n`)
+} else if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // Where an older Node (below) started this process, it ends with that one, also after kill -9.
   if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
     process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
@@ -43,6 +45,7 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // V8 lets the space for young objects grow to 48 MB and more, and does not shrink it. A sync creates mostly bytes, which
   // are elsewhere: it is no slower with the few MB that loading the first modules needs. With less, loading the others
   // would need a hundred collections. The reference server is excluded: its records are objects.
+  const isBuilt = !isCheckout || isNewest(built)
   if (!isBuilt) await import("effect/Effect")
   if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
   // V8 also lets garbage grow to the size of the live objects. A verify or close of a large table would need twice the memory,
@@ -55,7 +58,7 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   if (growth !== undefined) v8.setFlagsFromString(`--heap-growing-percent=${growth}`)
   // After the flags: V8 refuses code that was compiled with others, and Node keeps a cache for each set of flags.
   modules.enableCompileCache?.()
-  await import(program.href)
+  await import(pathToFileURL(isBuilt ? built : source).href)
 } else {
   const newer = installedNode()
   if (newer === undefined) {

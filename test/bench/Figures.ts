@@ -49,6 +49,8 @@ const resultOf = (figure: Figure): "kept" | "MISSED" | "not measured" | "" => {
   return compared >= (atLeast ?? -Infinity) && compared <= (atMost ?? Infinity) ? "kept" : "MISSED"
 }
 
+export const isMissed = (figure: Figure): boolean => resultOf(figure) === "MISSED"
+
 const shown = (value: number | null, unit: Figure["unit"]): string => {
   if (value === null) return ""
   switch (unit) {

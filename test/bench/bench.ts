@@ -2,14 +2,15 @@
  * The command `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the
  * same work.
  *
- *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --json
+ *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push,start --json
  *     npm run bench -- --only pipeline --page-size 100,250,1000 --postgres 15,18
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `every` (a first sync of every
  * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows, and their export), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
- * source), `serve` (the cost of an idle `serve`, its page, and the start of a command), `first-load` (300 companies), `scale`
- * (10,000 idle companies). The last three take minutes and therefore run only on request.
+ * source), `start` (of commands, beside an empty program), `serve` (the cost of an idle `serve`, and its page), `first-load` (300 companies), `scale`
+ * (10,000 idle companies). The last three take minutes and therefore run only on request. The exit code is 1 when the start of a
+ * command exceeds its bound.
  *
  * Ratios matter most: machines differ and are busy with other things. Baseline and product alternate, and medians are
  * shown. Rates are those of the work; whole commands have lines of their own. `--postgres` takes major versions
@@ -23,12 +24,13 @@ import { parseArgs } from "node:util"
 import { from as copyFrom, to as copyTo } from "pg-copy-streams"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { secondsSince } from "./measuring.ts"
-import { type Figure, figure, median, medianOf, plain, table } from "./Figures.ts"
+import { type Figure, figure, isMissed, median, medianOf, plain, table } from "./Figures.ts"
 import * as Stand from "./Stand.ts"
 import { firstLoad } from "./first-load.ts"
 import * as Pushes from "./pushes.ts"
 import * as Scale from "./scale.ts"
 import * as Serving from "./serving.ts"
+import * as Start from "./start.ts"
 import * as Webhooks from "./webhooks.ts"
 
 const { values: flags } = parseArgs({
@@ -36,7 +38,7 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "200000" },
     "page-size": { type: "string", default: "250" },
     repeat: { type: "string", default: "3" },
-    only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push" },
+    only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push,start" },
     postgres: { type: "string" },
     json: { type: "boolean", default: false }
   }
@@ -388,6 +390,11 @@ const measure = async (stand: Stand.Stand) => {
   if (groups.has("webhook"))
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
+  if (groups.has("start")) {
+    const starts = await Start.start(stand, small)
+    if (starts.some(isMissed)) process.exitCode = 1
+    figures.push(...starts)
+  }
   if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
   if (groups.has("first-load")) figures.push(...(await firstLoad(stand, say)))
   if (groups.has("scale")) figures.push(...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))

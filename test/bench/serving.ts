@@ -1,5 +1,5 @@
 /**
- * The cost of an idle `tributary serve`, and the time until its page and a command respond.
+ * The cost of an idle `tributary serve`, and the time until its page responds.
  *
  * Promise: the warehouse has a company with 100 resources and 10,000 runs. `serve` itself synced everything that the
  * source has, its schedules are on and it receives. No task is due during the measurement.
@@ -7,16 +7,14 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { until } from "../support/browser.ts"
-import { root, startCommand } from "../support/reference.ts"
 import { quantile, secondsSince } from "./measuring.ts"
-import { type Figure, figure, median } from "./Figures.ts"
+import { type Figure, figure } from "./Figures.ts"
 import { cpuOf, difference, idleShares, rssMbOf } from "./Processes.ts"
 import type { Stand, Warehouse } from "./Stand.ts"
 
 const resourcesShown = 100
 const runs = 10_000
 const rounds = 40
-const commandStarts = 7
 const idleMs = 60_000
 /** Time from the last run, or from opening the page, until the process is idle. */
 const settleMs = 20_000
@@ -69,30 +67,8 @@ const viewTimes = async (url: string, views: number) => {
   return { took, text }
 }
 
-/** Seconds from the start of a command to its end. */
-const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
-  const took: Array<number> = []
-  for (let round = 0; round <= commandStarts; round += 1) {
-    const began = performance.now()
-    const { code } = await startCommand(args, { cwd: root, env: {} }).done
-    if (code !== 0) throw new Error(`${args.join(" ")} ended with ${code}`)
-    // The first one fills the cache of compiled code.
-    if (round > 0) took.push(secondsSince(began))
-  }
-  return median(took)
-}
-
 export const serving = async (stand: Stand, say: (line: string) => void): Promise<ReadonlyArray<Figure>> => {
   const figures: Array<Figure> = []
-  for (const args of [["--version"], ["status", "--help"]]) {
-    figures.push(
-      figure(`command start: ${args.join(" ")}`, "s", await commandSeconds(args), {
-        atMost: 0.6,
-        note: `median of ${commandStarts}`
-      })
-    )
-  }
-
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, [real[0]!])
