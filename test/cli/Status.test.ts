@@ -1,6 +1,7 @@
 /** `tributary status` and `push status`: the schedule, webhooks, many companies and pushes, also in `/metrics` and as files. */
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { statusLines } from "../../src/cli/PushText.ts"
@@ -24,10 +25,13 @@ import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { companyName, fillFleet } from "../support/fleet.ts"
 import { layerWarehouse as warehouse, stopClock } from "../support/postgres.ts"
-import { suite } from "../support/suite.ts"
+import { suite, testWith } from "../support/suite.ts"
 import { cellsOf, valuesOf } from "../support/rows.ts"
 
 const names = Array.from({ length: 120 }, (_, index) => companyName(index + 1))
+const fleet = Layer.effectDiscard(Effect.andThen(stopClock, fillFleet(names.length, 6))).pipe(
+  Layer.provideMerge(warehouse)
+)
 
 describe("tributary status", () => {
   suite("of the schedule", warehouse, (test) => {
@@ -175,10 +179,8 @@ describe("tributary status", () => {
     })
   })
 
-  suite("of many companies", warehouse, (test) => {
+  suite("of many companies", fleet, (test) => {
     test("prints totals and the 20 worst companies, or those in a state", function* () {
-      yield* stopClock
-      yield* fillFleet(names.length, 6)
       assert.include(fleetLines(yield* readFleet(names, null))[0]!, "120 companies: 120 not counted yet")
       yield* CountCompanies.countDue()
       const report = yield* readFleet(names, null)
@@ -225,7 +227,9 @@ describe("tributary status", () => {
   })
 })
 
-suite("push status", warehouse, (test) => {
+describe("push status", () => {
+  const test = testWith(warehouse)
+
   test("lists pushes, the outbox and open push requests, with the command for each", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* stopClock

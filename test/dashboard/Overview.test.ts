@@ -1,12 +1,13 @@
 /** The overview: every kind of problem is listed with its next step, and all links lead to pages. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
-import { suite } from "../support/suite.ts"
+import { testWith } from "../support/suite.ts"
 
+const test = testWith(layerPages)
 const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: "0".repeat(64) }])
 const companies = [shownCompany("north", 1n), shownCompany("south", 2n)]
 const resources = Array.from({ length: 30 }, (_, index) => `things${index + 1}`)
@@ -47,7 +48,7 @@ const problems: ReadonlyArray<string> = [
   `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position) values ('partner', 'https://partner.example', 'command', 'dead', 'HTTP 410', 0)`
 ]
 
-suite("the overview", layerPages, (test) => {
+describe("the overview", () => {
   test("says that all is well, and since when", function* () {
     const url = yield* showing([companies[0]!])
     yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
@@ -80,10 +81,6 @@ suite("the overview", layerPages, (test) => {
     )
     assert.match(plain(since.text), /What needs a person Nothing\./)
     assert.deepStrictEqual(needsOf(since.text), [])
-
-    yield* run(
-      "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
-    )
   })
 
   test("lists each problem once, the worst first, with the page where it is solved", function* () {
@@ -136,7 +133,7 @@ suite("the overview", layerPages, (test) => {
   })
 })
 
-suite("the state of the overview", layerPages, (test) => {
+describe("the state of the overview", () => {
   test("lists push requests that no process resolves, and says that all pushes are paused", function* () {
     yield* run("insert into tributary.companies (company, company_id) values ('pushing', 77), ('calm', 78)")
     yield* run(
@@ -179,13 +176,10 @@ suite("the state of the overview", layerPages, (test) => {
       assert.match(need!.words, /^pushes paused all pushes : the source is a new one/, path)
       assert.deepStrictEqual(others, [], path)
     }
-    yield* run("update tributary.installation set pause_reason = null")
-    yield* run("delete from tributary.outbox where company = 'pushing'")
-    yield* run("delete from tributary.push_requests")
   })
 })
 
-suite("the pictures of the overview", layerPages, (test) => {
+describe("the pictures of the overview", () => {
   test("lead from failed and abandoned runs of an hour to a list that has both", function* () {
     yield* run(`insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, abandoned_runs)
         select 'hour', date_trunc('hour', tributary.now(), 'UTC') - h * interval '1 hour', 'both', 'orders', 9, f, a

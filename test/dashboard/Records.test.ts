@@ -14,7 +14,9 @@ import { partsOf } from "./markup.ts"
 import { suite } from "../support/suite.ts"
 
 const table = tableOf(things)
-const stand = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(warehouse))
+const stand = Layer.effectDiscard(Effect.andThen(TablePlan.apply([table]), SourceGuard.saveCompanyId("main", 1n))).pipe(
+  Layer.provideMerge(warehouse)
+)
 const companies = [unconnected("main")]
 const show = (query: Record<string, string>) => ask(routes, companies, address("/records", query))
 
@@ -55,7 +57,6 @@ const changesBySql = (id: number) =>
 suite("the record page", stand, (test) => {
   test("shows every version with its source and its changes", function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* SourceGuard.saveCompanyId("main", 1n)
     const source = scripted(1n, pages({ records: [] }))
     const sync = Effect.fnUntraced(function* (price: string, minute: number) {
       const lastchangedate = `2026-01-01T00:0${minute}:00Z`

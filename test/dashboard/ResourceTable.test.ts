@@ -1,6 +1,6 @@
 /** The table of resources: its filters, its order, its parts, and the figures of its small charts. */
 import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { Effect, Layer } from "effect"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
@@ -18,10 +18,12 @@ const namesOf = (text: string): ReadonlyArray<string> =>
   rowsOf(text).map((row) => decodeURIComponent(/href="\/companies\/([^"/]+\/[^"]+)"/.exec(row)![1]!))
 const cellOf = (row: string, heading: string): string =>
   new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
-suite("the table of resources", layerPages, (test) => {
+const filled = Layer.effectDiscard(
+  Effect.andThen(seed(Object.entries({ north: 1, south: 2 }), resources, 9_000), write)
+).pipe(Layer.provideMerge(layerPages))
+
+suite("the table of resources", filled, (test) => {
   test("shows 300 resources in parts of 50, each once, in small pages", function* () {
-    yield* seed(Object.entries({ north: 1, south: 2 }), resources, 9_000)
-    yield* write
     const url = yield* showing(companies)
     const parts = yield* partsOf("/resources", (path) => ask(`${url}${path}`))
     assert.deepStrictEqual(

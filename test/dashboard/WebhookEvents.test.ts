@@ -1,5 +1,5 @@
 /** The list of events by time, state, company and resource, on Postgres; what it finds is compared with plain SQL. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
@@ -9,9 +9,10 @@ import { ask as request, shownCompany, showing } from "../support/pages.ts"
 import { clockIs } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 import { partsOf } from "./markup.ts"
-import { suite } from "../support/suite.ts"
+import { testWith } from "../support/suite.ts"
 import { valuesOf } from "../support/rows.ts"
 
+const test = testWith(warehouse)
 const companies = [unconnected("north"), unconnected("south")]
 
 /** The records of the table of a page, in its order. */
@@ -20,7 +21,7 @@ const recordsIn = (text: string): ReadonlyArray<string> =>
     ...text.replaceAll(/\s+/g, " ").matchAll(/href="\/records\?company=\w+&amp;resource=\w+&amp;id=\d+" ?>(\w+ \d+)</g)
   ].map(([, name]) => name!)
 
-suite("the list of events", warehouse, (test) => {
+describe("the list of events", () => {
   test("finds the events of a time as plain SQL does, whatever numbers are missing", function* () {
     const sql = yield* SqlClient.SqlClient
     const range = (since: Date, until: Date) =>
@@ -57,7 +58,6 @@ suite("the list of events", warehouse, (test) => {
     assert.isAbove(yield* range(hours(50), hours(49)), 3)
     assert.strictEqual(yield* range(hours(500), hours(400)), 0)
     assert.strictEqual(yield* range(hours(-1), hours(-2)), 0)
-    yield* sql`truncate tributary.inbox`
   })
 
   test("answers which records yesterday's events brought, with a link to each", function* () {
@@ -97,12 +97,10 @@ suite("the list of events", warehouse, (test) => {
     assert.match(none.read, /No event matches/)
     const odd = address("/webhooks/events", { resource: hostile, company: hostile })
     assert.isFalse(holdsHostile((yield* ask(routes, companies, odd)).text))
-    yield* sql`truncate tributary.inbox`
   })
 
   test("has the days of the reader's zone, with 23 and 25 hours, at an address that keeps its meaning", function* () {
     const sql = yield* SqlClient.SqlClient
-    const [real] = yield* sql<{ text: string }>`select pg_get_functiondef('tributary.now()'::regprocedure) as text`
     const clock = (time: string) => sql.unsafe(clockIs(`timestamptz ''${time}''`))
     const put = (id: number, at: string) => sql`
         insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state)
@@ -138,7 +136,6 @@ suite("the list of events", warehouse, (test) => {
     assert.match(inKolkata.text, /href="[^"]*time=2026-11-28%40Asia%2FKolkata"\s*>Today<\/a/)
     const withoutScript = yield* request(`${url}/webhooks/events`)
     assert.match(withoutScript.text, /href="[^"]*time=2026-11-27%40UTC"\s*>Today \(UTC\)<\/a/)
-    yield* sql.unsafe(real!.text)
   })
 
   test("continues part by part", function* () {

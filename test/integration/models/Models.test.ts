@@ -3,7 +3,7 @@
  * companies, after changes through the API, with unusual records, and on the days around every boundary.
  */
 import { readFileSync } from "node:fs"
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -16,7 +16,7 @@ import { openOf } from "./figures/records.ts"
 import { makeDemo } from "./moments.ts"
 import { copyToCompany2, irregularities, today, vanish as vanishOfOperations } from "./operating.ts"
 import { odd, trade, vanish } from "./trading.ts"
-import { suite } from "../../support/suite.ts"
+import { suite, testWith } from "../../support/suite.ts"
 
 const models = readModels()
 const resources = resourcesOf(models)
@@ -31,35 +31,38 @@ const emptyInDemo: ReadonlySet<string> = new Set([
   "return_taxes_by_month"
 ])
 
-const demo = makeDemo(1, 0)
-const { books, call, put, one, remove } = demo
+/** A server whose records a test changes. The warehouse begins with the same records. */
+const makeChanging = () => {
+  const demo = makeDemo(1, 0)
+  const states = () =>
+    demo
+      .books()
+      .flatMap((own) => [...own.lines].map(([resource, texts]) => ({ own, resource, texts, whole: texts.join("\n") })))
+  const keyOf = ({ own, resource }: ReturnType<typeof states>[number]) => `${own.company} ${resource}`
+  /** The landed records, by company and resource. */
+  const landed = new Map(states().map((state) => [keyOf(state), state.whole]))
 
-const states = () =>
-  books().flatMap((own) =>
-    [...own.lines].map(([resource, texts]) => ({ own, resource, texts, whole: texts.join("\n") }))
-  )
-const keyOf = ({ own, resource }: ReturnType<typeof states>[number]) => `${own.company} ${resource}`
-
-/** The landed records, by company and resource. */
-const landed = new Map(states().map((state) => [keyOf(state), state.whole]))
-
-/** Lands what changed at the server, and compares every view that reads it, for the companies that changed. */
-const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray<string> = [today]) {
-  const changed = states().filter((state) => landed.get(keyOf(state)) !== state.whole)
-  for (const state of changed) {
-    landed.set(keyOf(state), state.whole)
-    yield* land(state.own.company, new Map([[state.resource, state.texts]]))
-  }
-  assert.isNotEmpty(changed, `${title}: nothing changed`)
-  const touched = new Set(changed.map(({ resource }) => resource))
-  const reading = models.filter(({ resources: read }) => read.some((resource) => touched.has(resource)))
-  for (const day of days) {
-    const { wrong } = yield* check(reading, "erp_models", [...new Set(changed.map(({ own }) => own))], day)
-    assert.deepStrictEqual(wrong.slice(0, 5), [], `${title}, ${day}: ${wrong.length} rows`)
-  }
-})
+  /** Lands what changed at the server, and compares every view that reads it, for the companies that changed. */
+  const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray<string> = [today]) {
+    const changed = states().filter((state) => landed.get(keyOf(state)) !== state.whole)
+    for (const state of changed) {
+      landed.set(keyOf(state), state.whole)
+      yield* land(state.own.company, new Map([[state.resource, state.texts]]))
+    }
+    assert.isNotEmpty(changed, `${title}: nothing changed`)
+    const touched = new Set(changed.map(({ resource }) => resource))
+    const reading = models.filter(({ resources: read }) => read.some((resource) => touched.has(resource)))
+    for (const day of days) {
+      const { wrong } = yield* check(reading, "erp_models", [...new Set(changed.map(({ own }) => own))], day)
+      assert.deepStrictEqual(wrong.slice(0, 5), [], `${title}, ${day}: ${wrong.length} rows`)
+    }
+  })
+  return { ...demo, compared }
+}
 
 suite("the models", layerDemo, (test, it) => {
+  const { books, call } = makeDemo(1, 0)
+
   test("contain the same figures as the records of the server", function* () {
     assert.deepStrictEqual((yield* Views.planFor(models, { current: "erp", models: "erp_models" })).steps, [])
     assert.deepStrictEqual(
@@ -131,7 +134,43 @@ suite("the models", layerDemo, (test, it) => {
     }
   })
 
+  test("return results for every query of their README page", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const page = readFileSync(new URL("../../../connectors/service-v2/models/README.md", import.meta.url), "utf8")
+    const queries = [...page.matchAll(/```sql\n([\s\S]*?)```/g)].map((match) => match[1]!)
+    for (const { name, question, columns } of models) {
+      assert.include(page, `### ${name}\n`, name)
+      assert.include(page, question, name)
+      for (const column of columns) assert.include(page, `\`${column.name}\``, `${name}.${column.name}`)
+      assert.isTrue(
+        queries.some((query) => query.includes(`erp_models.${name}`)),
+        name
+      )
+    }
+    for (const query of queries) {
+      // Rolled back, so that a setting of the session is reset too.
+      const rolledBack = yield* sql
+        .withTransaction(
+          Effect.andThen(
+            Effect.forEach(
+              query.split(/;\n/).filter((part) => part.trim() !== ""),
+              (part) => sql.unsafe(part)
+            ),
+            Effect.fail("answered")
+          )
+        )
+        .pipe(Effect.flip)
+      assert.strictEqual(rolledBack, "answered", query)
+    }
+  })
+})
+
+describe("the models after changes", () => {
+  const test = testWith(layerDemo)
+
   test("follow payments, cancellations, shipments, deposits and removed lines", function* () {
+    const demo = makeChanging()
+    const { call, one } = demo
     const unpaid = (least: bigint) => (invoice: Json) =>
       (invoice["voucherid"] ?? null) !== null && openOf(invoice) > least * 10n ** 12n
     const [partly, reversed] = demo.all("invoices").filter((one) => one["cancel"] !== true && unpaid(20n)(one))
@@ -187,7 +226,7 @@ suite("the models", layerDemo, (test, it) => {
       currency: "USD"
     })
     call("POST", "/ardailycloses", close(sum(1)))
-    yield* compared("a third ships, with a deposit; the day is closed")
+    yield* demo.compared("a third ships, with a deposit; the day is closed")
     const sql = yield* SqlClient.SqlClient
     const agreed = yield* sql<{ status: string }>`
         select status from erp_models.daily_close_check where company_id = 1 and day = ${today} and currency = 'USD'`
@@ -200,21 +239,23 @@ suite("the models", layerDemo, (test, it) => {
     })
     const draft = call("POST", `/orders/${String(order["id"])}/invoice`)
     call("POST", "/invoicelines", { invoiceid: draft["id"], description: "Freight", quantity: "1", price: "0.005" })
-    yield* compared("the shipment is cancelled, then all ships; a draft")
+    yield* demo.compared("the shipment is cancelled, then all ships; a draft")
     call("POST", `/invoices/${String(draft["id"])}/post`)
     const total = one("invoices", (record) => record["id"] === draft["id"])["invoicetotal"]
     call("POST", "/payments", { invoiceid: draft["id"], amount: total, method: 4 })
     call("POST", "/ardailycloses", close(1n * 10n ** 12n))
-    yield* compared("posted and paid in full; a second close of the same day")
+    yield* demo.compared("posted and paid in full; a second close of the same day")
   })
 
   test("are correct for odd, huge and missing values, and for records that disappear", function* () {
+    const demo = makeChanging()
+    const { one, put, remove } = demo
     const traded = trade(demo)
     const made = odd(demo)
     irregularities(demo)
-    yield* compared("odd records")
+    yield* demo.compared("odd records")
     copyToCompany2(demo, resources)
-    yield* compared("the same numbers in another company")
+    yield* demo.compared("the same numbers in another company")
     vanish(demo, made, traded.order)
     vanishOfOperations(demo)
     const withTerms = (record: Json) => (record["invoicetermid"] ?? null) !== null
@@ -227,10 +268,11 @@ suite("the models", layerDemo, (test, it) => {
       "customers",
       endless.map(({ id }, at) => ({ id: customers[at]!["id"], invoicetermid: id }))
     )
-    yield* compared("gone records and terms, terms of no calendar, and terms that are due before")
+    yield* demo.compared("gone records and terms, terms of no calendar, and terms that are due before")
   })
 
   test("move an invoice, a shipment and a bill to the next bucket exactly on its day", function* () {
+    const { books, compared, one, put } = makeChanging()
     const sql = yield* SqlClient.SqlClient
     const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
     const terms = put("invoiceterms", [{ verbal: "Net 7", netduedays: 7 }])[0]!
@@ -304,35 +346,5 @@ suite("the models", layerDemo, (test, it) => {
     }
     const unset = yield* sql<{ same: boolean }>`select erp_models.as_of() = current_date as same`
     assert.deepStrictEqual(unset, [{ same: true }])
-  })
-
-  test("return results for every query of their README page", function* () {
-    const sql = yield* SqlClient.SqlClient
-    const page = readFileSync(new URL("../../../connectors/service-v2/models/README.md", import.meta.url), "utf8")
-    const queries = [...page.matchAll(/```sql\n([\s\S]*?)```/g)].map((match) => match[1]!)
-    for (const { name, question, columns } of models) {
-      assert.include(page, `### ${name}\n`, name)
-      assert.include(page, question, name)
-      for (const column of columns) assert.include(page, `\`${column.name}\``, `${name}.${column.name}`)
-      assert.isTrue(
-        queries.some((query) => query.includes(`erp_models.${name}`)),
-        name
-      )
-    }
-    for (const query of queries) {
-      // Rolled back, so that a setting of the session is reset too.
-      const rolledBack = yield* sql
-        .withTransaction(
-          Effect.andThen(
-            Effect.forEach(
-              query.split(/;\n/).filter((part) => part.trim() !== ""),
-              (part) => sql.unsafe(part)
-            ),
-            Effect.fail("answered")
-          )
-        )
-        .pipe(Effect.flip)
-      assert.strictEqual(rolledBack, "answered", query)
-    }
   })
 })

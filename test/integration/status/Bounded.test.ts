@@ -1,5 +1,5 @@
 /** Questions of the pages and of the metrics that read a bounded number of rows, whatever the tables remember. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Attention from "../../../src/status/Attention.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
@@ -8,7 +8,7 @@ import * as Processes from "../../../src/status/Processes.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
-import { suite } from "../../support/suite.ts"
+import { testWith } from "../../support/suite.ts"
 
 const stored = 6_000
 
@@ -48,7 +48,9 @@ const rowsRead = (plan: Plan): number =>
     : (plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0)) * plan["Actual Loops"]) +
   (plan.Plans ?? []).reduce((sum, one) => sum + rowsRead(one), 0)
 
-suite("bounded questions", layerWarehouse, (test) => {
+describe("bounded questions", () => {
+  const test = testWith(layerWarehouse)
+
   test("read few rows of tables with many", function* () {
     const sql = yield* SqlClient.SqlClient
     for (const statement of rows) yield* sql.unsafe(statement)
@@ -74,7 +76,6 @@ suite("bounded questions", layerWarehouse, (test) => {
 
   test("find when a resource began to fail", function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* sql`truncate tributary.runs`
     const runs = [
       ["never", "full", "failed"],
       ["since", "incremental", "failed"],

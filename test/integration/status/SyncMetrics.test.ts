@@ -1,11 +1,11 @@
 /** Metrics of tasks, runs and rate budgets: when tasks are late, due or failed, and counters that survive retention. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import * as SyncMetrics from "../../../src/status/SyncMetrics.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
-import { suite } from "../../support/suite.ts"
+import { testWith } from "../../support/suite.ts"
 
 const fingerprint = "f".repeat(64)
 const minutes = (count: number) => `(tributary.now() - make_interval(mins => ${count}))`
@@ -34,7 +34,9 @@ const samplesOf = (figures: Effect.Success<Effect.Success<ReturnType<typeof Sync
   )
 }
 
-suite("SyncMetrics", warehouse, (test) => {
+describe("SyncMetrics", () => {
+  const test = testWith(warehouse)
+
   test("counts late, due, paused and failed tasks, and reports the rate budget", function* () {
     const schedule = (resource: string, columns: string, values: string) =>
       `insert into tributary.tasks (company, resource, kind, freshness_target_ms${columns})
@@ -109,6 +111,7 @@ suite("SyncMetrics", warehouse, (test) => {
         `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as
              $f$ select timestamptz '${at}' $f$`
       )
+    yield* tell("insert into tributary.companies (company, company_id) values ('north', 7)")
     yield* clock("2026-05-01T00:00:10Z")
     const ask = yield* SyncMetrics.make(() => [{ name: "north", fingerprint, usage }])
     const runs = Effect.map(ask, (figures) => samplesOf(figures, "runs_ended_total"))

@@ -1,5 +1,5 @@
 /** The counted states of companies: they are those of their resources, and change when these change. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { readNowMs } from "../../../src/postgres/Now.ts"
 import * as CompanyStates from "../../../src/status/CompanyStates.ts"
@@ -7,8 +7,9 @@ import * as Resources from "../../../src/status/Resources.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import { seed, shownCompany } from "../../support/pages.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
-import { suite } from "../../support/suite.ts"
+import { testWith } from "../../support/suite.ts"
 
+const test = testWith(layerWarehouse)
 const names = ["north", "south", "west"]
 const countAll = Effect.gen(function* () {
   while ((yield* CountCompanies.countDue()).some(({ isNew }) => isNew));
@@ -16,7 +17,7 @@ const countAll = Effect.gen(function* () {
 const stateOf = (company: string) =>
   Effect.map(CompanyStates.list(names, { ...CompanyStates.anyCompany, text: company }, null, 1), ([one]) => one!)
 
-suite("the states of companies", layerWarehouse, (test) => {
+describe("the states of companies", () => {
   test("count each resource once, by the state that the page of the company shows", function* () {
     const resources = Array.from({ length: 26 }, (_, index) => `r${index + 1}`)
     yield* seed([["north", 7]], resources, 26)
@@ -90,6 +91,9 @@ suite("the states of companies", layerWarehouse, (test) => {
   })
 
   test("are listed part by part, the worst first, and leave out companies that are not asked for", function* () {
+    yield* seed([["north", 7]], ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "failing"], 11)
+    yield* seed([["west", 9]], ["a", "b", "c", "d", "e", "f", "late"], 7)
+    yield* execute("insert into tributary.companies (company, company_id) values ('south', 8)")
     yield* countAll
     const any = CompanyStates.anyCompany
     const first = yield* CompanyStates.list(names, any, null, 2)

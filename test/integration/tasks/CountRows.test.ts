@@ -1,11 +1,11 @@
 /** Row counts: their times, their companies, and the estimates that replace them when counting is slow. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import * as CountRows from "../../../src/tasks/CountRows.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
-import { suite } from "../../support/suite.ts"
+import { testWith } from "../../support/suite.ts"
 
 /** Runs statements one after the other. */
 const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => execute(statement), { discard: true })
@@ -34,7 +34,9 @@ const rowCounts = Effect.map(CountRows.read, (counts) =>
 
 const countsOf = (count: number) => until("the counts", rowCounts, ({ length }) => length >= count)
 
-suite("row counts", warehouse, (test) => {
+describe("row counts", () => {
+  const test = testWith(warehouse)
+
   test("cover every company at first, and are repeated only for changed resources", function* () {
     yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
     yield* execute(
@@ -71,8 +73,7 @@ suite("row counts", warehouse, (test) => {
 
   test("are marked as estimates from Postgres when counting exceeds its time limit", function* () {
     yield* tell(
-      `truncate tributary.row_counts, tributary.runs;` +
-        table("many") +
+      table("many") +
         ";" +
         rows("many", 1, 1, 300_000) +
         ";" +

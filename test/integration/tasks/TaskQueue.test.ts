@@ -1,6 +1,6 @@
 /** The tasks in Postgres: due tasks, their claims, and calls of processes that are no longer the owner. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { readNowMs as nowMs } from "../../../src/postgres/Now.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
@@ -61,13 +61,16 @@ const scheduled = Effect.fnUntraced(function* (
   }
 })
 
-suite("the task queue", warehouse, (test) => {
+const alive = Layer.effectDiscard(
+  execute("insert into tributary.processes (process_id, companies) values ('me', '{}')")
+).pipe(Layer.provideMerge(warehouse))
+
+suite("the task queue", alive, (test) => {
   test("makes a never synced task due at once, and claims it once", function* () {
     const { company, claimed, due } = yield* scheduled(["a", "b"])
     yield* TaskSchedules.upsertSchedules(
       ["a", "b", "off"].map((one) => plan(company, one, one === "off" ? { schedule: null } : {}))
     )
-    yield* execute("insert into tributary.processes (process_id, companies) values ('me', $1)", [[company]])
     assert.deepStrictEqual(yield* due, [company])
     // As while a former owner and the next one both claim.
     const claims = yield* Effect.all([claimed("me", 4), claimed("you", 4), claimed("me", 4)], {

@@ -1,5 +1,5 @@
 /** As-of queries: the views show what the table showed at each moment and position, and what the source had by its times. */
-import { assert } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
@@ -12,7 +12,7 @@ import { numbers } from "../../support/numbers.ts"
 import { execute, layerWarehouse, passMinute } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { companyReader, namesModel, readAsOf } from "./readers.ts"
-import { suite } from "../../support/suite.ts"
+import { suite, testWith } from "../../support/suite.ts"
 
 const failure = (asOf: string, mode = "") =>
   Effect.map(Effect.flip(readAsOf(asOf, "select * from erp_asof.things", { mode })), DatabaseError.from("read"))
@@ -84,7 +84,9 @@ suite("a query as of each moment", layerWarehouse, (test) => {
   })
 })
 
-suite("a query as of a moment", layerWarehouse, (test) => {
+describe("a query as of a moment", () => {
+  const test = testWith(layerWarehouse)
+
   test("shows one version of a record whose newer version came with an older read", function* () {
     yield* makeCompany((companies += 1n)).sync()
     const companyId = (companies += 1n)
@@ -207,7 +209,6 @@ suite("a query as of a moment", layerWarehouse, (test) => {
         `select attname, format_type(atttypid, atttypmod) as type from pg_attribute where attrelid = '${dataset}.things'::regclass and attnum > 0 order by attnum`
       )
     assert.deepStrictEqual(yield* columns("made_asof"), yield* columns("made"))
-    yield* execute("drop schema made, made_history, made_asof cascade")
   })
 })
 

@@ -1,5 +1,5 @@
 /** The web pages in process: their content, escaping, secrets, access, actions. */
-import { assert, beforeAll, describe, it } from "vitest"
+import { assert, beforeEach, describe, it } from "vitest"
 import { root } from "../../../connectors/service-v2/reference-server/ui/Page.ts"
 import { menu } from "../../../connectors/service-v2/reference-server/ui/Routes.ts"
 import type { Json } from "../support.ts"
@@ -7,7 +7,7 @@ import { errorOf } from "../support.ts"
 import { host, visited, type Visited } from "./visited.ts"
 
 let site: Visited
-beforeAll(async () => {
+beforeEach(async () => {
   site = await visited()
 })
 
