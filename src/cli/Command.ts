@@ -19,7 +19,7 @@ import * as Remedy from "../postgres/Remedy.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
-import { describe, exists, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
+import { describe, exists, locationOf, provide, requireServer, type WarehouseError } from "./Warehouse.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>
@@ -129,6 +129,7 @@ export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Eff
 /** Fails where there is no warehouse. */
 export const requireWarehouse = Effect.fnUntraced(function* (location: ReturnType<typeof locationOf>, demo = false) {
   if (yield* exists(location)) return
+  yield* requireServer(location)
   return yield* new CommandFailed({
     code: exitCode.configuration,
     message: demo

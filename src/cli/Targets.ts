@@ -7,6 +7,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import { isInstalled } from "../postgres/embedded/DataDirectory.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import { configuration, requireWarehouse } from "./Command.ts"
@@ -38,13 +39,17 @@ export const resourceOf = Effect.fnUntraced(function* (settings: Configuration.C
   return catalogue.resources.get(path) ?? (yield* unknownResources(catalogue, [path]))
 })
 
-const noSource = new ConfigurationError({
-  problems: [
-    "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml, or set " +
-      "TRIBUTARY_COMPANIES_KEY and add a company to the warehouse: tributary company add NAME",
-    "to try it without a source: tributary demo"
-  ]
-})
+const noSource = Effect.flatMap(isInstalled, (hasDemo) =>
+  Effect.fail(
+    new ConfigurationError({
+      problems: [
+        "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml, or set " +
+          "TRIBUTARY_COMPANIES_KEY and add a company to the warehouse: tributary company add NAME",
+        ...(hasDemo ? ["to try it without a source: tributary demo"] : [])
+      ]
+    })
+  )
+)
 
 /** A company with its resources. */
 const withResources = Effect.fnUntraced(function* (

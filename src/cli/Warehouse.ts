@@ -13,6 +13,8 @@ import { ReaderOptions } from "../warehouse/Reader.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Database, sqlLayer } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { parseUrl } from "../postgres/DatabaseUrl.ts"
+import { binaries } from "../postgres/embedded/DataDirectory.ts"
 import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
 import * as PageSizeStore from "../sync/PageSizeStore.ts"
@@ -38,6 +40,10 @@ export const exists = (location: WarehouseLocation): Effect.Effect<boolean, Read
   const root = embeddedRoot(location)
   return location.databaseUrl !== null ? Effect.succeed(true) : ReadFile.attempt(root, () => ReadFile.exists(root))
 }
+
+/** Fails where the server cannot be used as configured: its address is invalid, or there is no embedded one. */
+export const requireServer = ({ databaseUrl }: WarehouseLocation): Effect.Effect<void, WarehouseError> =>
+  databaseUrl === null ? Effect.asVoid(binaries) : Effect.asVoid(parseUrl(databaseUrl))
 
 /** The server; nothing is migrated. */
 export const databaseLayer = (location: WarehouseLocation): Layer.Layer<Database, WarehouseError> => {

@@ -5,6 +5,7 @@ import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { ReferenceOptions } from "../connector/Demo.ts"
+import { unquoted } from "../configuration/Inputs.ts"
 import * as ReadFile from "../files/ReadFile.ts"
 import { company, config, configuration, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { usageError } from "./Exit.ts"
@@ -72,7 +73,7 @@ type Flags<Given> = { readonly [Name in keyof Given]: Given[Name] extends Flag.F
 const tokenVariable = "REFERENCE_SERVER_CONTROL_TOKEN"
 
 const controlToken = (): Redacted.Redacted | undefined => {
-  const text = process.env[tokenVariable]
+  const text = unquoted(process.env[tokenVariable])
   return text === undefined || text === "" ? undefined : Redacted.make(text, { label: tokenVariable })
 }
 

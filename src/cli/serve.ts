@@ -141,6 +141,8 @@ export const command = Command.make(
       // With a key, the other companies are those of the warehouse.
       const targets = yield* Targets.check(settings, { companies: flags.company }, settings.companiesKey !== null)
       const names = targets.map(({ name }) => name)
+      // A listener without a warehouse that could ever answer would refuse every event.
+      yield* Warehouse.requireServer(settings)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
       const { service, page } = yield* Effect.gen(function* () {

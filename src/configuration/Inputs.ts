@@ -43,13 +43,18 @@ const textIfPresent = (file: string): Effect.Effect<string | null, Configuration
     ({ message }) => new ConfigurationError({ problems: [message] })
   )
 
+/** `docker run --env-file` keeps the quotes of a value. A shell, systemd, Compose and `.env` remove them. */
+export const unquoted = (value: string | undefined) => value?.trim().replace(/^(["'])(.*)\1$/s, "$2")
+
 /** Values of the environment, else of `.env`. An empty value counts as unset and hides nothing. */
 export const variables = Effect.fnUntraced(function* (
   environment: Readonly<Record<string, string | undefined>>
 ): Effect.fn.Return<(name: string) => string | undefined, ConfigurationError> {
   const dotEnv = parseDotEnv((yield* textIfPresent(".env")) ?? "")
   return (name) =>
-    [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
+    [unquoted(environment[name]), dotEnv[name]]
+      .map((value) => value?.trim())
+      .find((value) => value !== undefined && value !== "")
 })
 
 /** A variable's name for messages. A secret in the place of a name is not repeated. */

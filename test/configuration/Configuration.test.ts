@@ -22,6 +22,24 @@ describe("the configuration", () => {
     )
   })
 
+  test("removes the quotes around a variable, which docker run --env-file keeps", function* () {
+    const { companies, databaseUrl } = yield* load(
+      {},
+      {
+        SERVICE_API_URL: '"https://erp.example/!/api/v2"',
+        SERVICE_API_TOKEN: "'\"half",
+        DATABASE_URL: " 'postgres://u:p@127.0.0.1/d' "
+      }
+    )
+    assert.deepStrictEqual(
+      companies.map(({ url, token }) => [url, Redacted.value(token)]),
+      [["https://erp.example/!/api/v2", "'\"half"]]
+    )
+    assert.strictEqual(Redacted.value(databaseUrl!), "postgres://u:p@127.0.0.1/d")
+    const { databaseUrl: empty } = yield* load({}, { DATABASE_URL: '""' })
+    assert.isNull(empty)
+  })
+
   test("prefers the flag to the environment, and the company's own address to both", function* () {
     const yaml = "companies:\n  - { name: a, token_env: A }\n  - { name: b, url: https://b, token_env: A }\n"
     const environment = { SERVICE_API_URL: "https://env", A: "t" }

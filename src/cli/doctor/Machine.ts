@@ -5,6 +5,7 @@ import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
+import { isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import { ignoresEnvironment } from "../init/Files.ts"
 import type { About, Finding, Findings } from "./Finding.ts"
 
@@ -86,8 +87,11 @@ export const space = Effect.fnUntraced(function* (
       : ok(text)
 })
 
-/** The disk of the embedded Postgres and other local files. */
-export const disk = (about: About, { databaseUrl, dataDirectory }: Configuration): Effect.Effect<Findings> =>
-  databaseUrl === null
-    ? Effect.map(space(about, dataDirectory, "the embedded Postgres"), (one) => [one])
-    : Effect.succeed([])
+/** The disk of the embedded Postgres, where it is used. */
+export const disk = Effect.fnUntraced(function* (
+  its: About,
+  { databaseUrl, dataDirectory }: Configuration
+): Effect.fn.Return<Findings> {
+  const isUsed = databaseUrl === null && (yield* isInstalled)
+  return isUsed ? [yield* space(its, dataDirectory, "the embedded Postgres")] : []
+})

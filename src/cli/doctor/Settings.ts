@@ -4,6 +4,7 @@ import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { readInputs } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
+import { isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import * as Output from "../Output.ts"
 import type { Source } from "../Source.ts"
@@ -77,8 +78,8 @@ export const loadSettings = Effect.fnUntraced(function* (
   const noCompany = failed(
     "configuration",
     path === null ? "no source is configured" : `${path} names no company`,
-    "tributary init writes a configuration; tributary company add adds a company to the warehouse; tributary " +
-      "demo works without one"
+    "tributary init writes a configuration; tributary company add adds a company to the warehouse" +
+      ((yield* isInstalled) ? "; tributary demo works without one" : "")
   )
   const value = { ...result.success, noCompany }
   if (names.length === 0) return { findings: [], value }

@@ -4,8 +4,10 @@ import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/cli/Prompt"
 import { queryNamed } from "../../postgres/Connection.ts"
 import { Database } from "../../postgres/Database.ts"
+import { binaries, isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { exitCode } from "../Exit.ts"
+import { describe } from "../Warehouse.ts"
 import { askSecret, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
 
 export interface WarehouseChoice {
@@ -17,6 +19,11 @@ export interface WarehouseChoice {
 export const databaseUrlVariable = "DATABASE_URL"
 
 const embedded: WarehouseChoice = { description: "the embedded Postgres in .tributary", url: null }
+
+const useEmbedded = binaries.pipe(
+  Effect.catch((error) => failWith(exitCode.configuration, describe(error))),
+  Effect.as(embedded)
+)
 
 export const databaseStatement = Statement.make({
   name: "look at the database",
@@ -58,13 +65,15 @@ const useVariable = Effect.fnUntraced(function* (context: InitContext, name: str
 /** Repeats until the database can be used, or the embedded Postgres is chosen. */
 const askWarehouse = Effect.fnUntraced(function* (context: InitContext) {
   for (;;) {
-    const isOwn = yield* Prompt.Select({
-      message: "Where is the warehouse?",
-      choices: [
-        { title: "an embedded Postgres in .tributary", value: false, description: "nothing to install" },
-        { title: "a Postgres database of your own", value: true, description: "by its address" }
-      ]
-    })
+    const isOwn =
+      !(yield* isInstalled) ||
+      (yield* Prompt.Select({
+        message: "Where is the warehouse?",
+        choices: [
+          { title: "an embedded Postgres in .tributary", value: false, description: "nothing to install" },
+          { title: "a Postgres database of your own", value: true, description: "by its address" }
+        ]
+      }))
     if (!isOwn) return embedded
     const url = yield* askSecret(
       "Its address, postgres://user:password@host:5432/database?sslmode=verify-full (it is not shown):",
@@ -92,7 +101,7 @@ export const chooseWarehouse = Effect.fnUntraced(function* (context: InitContext
       ? yield* useVariable(context, name, text)
       : context.options.isInteractive
         ? yield* askWarehouse(context)
-        : embedded
+        : yield* useEmbedded
   if (warehouse.url !== null) noteOverridden(context, databaseUrlVariable, warehouse.url)
   return warehouse
 })

@@ -126,10 +126,13 @@ export const binaries: Effect.Effect<Binaries, EmbeddedPostgresError> = Effect.t
   catch: () =>
     fail(
       "binaries",
-      `there are no Postgres binaries here for ${process.platform}-${process.arch}`,
-      `run npm ci without --omit=optional, or ${useDatabaseUrl}`
+      `the embedded Postgres is not installed here (${process.platform}-${process.arch})`,
+      `${useDatabaseUrl}; the demo needs the embedded one`
     )
 })
+
+/** Whether there is an embedded server: it is an optional package, which the image leaves out. */
+export const isInstalled: Effect.Effect<boolean> = Effect.isSuccess(binaries)
 
 export const own = (path: string, identity: Identity | undefined) => {
   if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
