@@ -38,8 +38,8 @@ export const closeLines = (document: Document, path: string, newKey: string | nu
   return [
     `company ${company.name} (${company.id}): ${draft ? "draft of " : ""}${period.month} ${state === "clean" ? "is clean" : "has differences"}, as of position ${position}`,
     ...findings.map((finding) => `  ${finding}`),
-    `  ${Output.count(records)} records of ${equal.length} resources ${verification.sample === null ? "equal" : "equal in a sample"} to the source, ` +
-      `${Output.count(inPeriod)} records in the period`,
+    `  ${Output.plural(records, "record")} of ${Output.plural(equal.length, "resource")} ${verification.sample === null ? "equal" : "equal in a sample"} to the source, ` +
+      `${Output.plural(inPeriod, "record")} in the period`,
     `  ${Output.plural(invariants.length, "invariant")}, ${Output.plural(violations, "violation")}; ${Output.plural(models.length, "model")} on ${period.lastDay}`,
     `  ${path} and ${pdfPath(path)}, signed by the key ${document.signature.fingerprint.slice(0, fingerprintShown)}`,
     ...(state === "clean" || draft
@@ -74,7 +74,7 @@ const recordLines = (one: ChangedRecord): ReadonlyArray<string> => {
 
 const figuresText = (closed: PeriodFigures, now: PeriodFigures): string =>
   Output.list([
-    closed.count === now.count ? "" : `${Output.count(closed.count)} → ${Output.count(now.count)} records`,
+    closed.count === now.count ? "" : `${Output.count(closed.count)} → ${Output.plural(now.count, "record")}`,
     ...Object.entries(now.sums).flatMap(([field, value]) => {
       const before = closed.sums[field] ?? "0"
       return amount(before) === amount(value) ? [] : [`${field} ${amount(before)} → ${amount(value)}`]

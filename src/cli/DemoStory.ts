@@ -145,7 +145,7 @@ const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, sa
     for (const line of differences.slice(0, differencesShownMax)) yield* Output.note(`   ${line}`)
     return yield* new CommandFailed({
       code: exitCode.incomplete,
-      message: `the warehouse differs from the source in ${differences.length} of ${records} records; please report it`
+      message: `the warehouse differs from the source in ${Output.count(differences.length)} of ${Output.plural(records, "record")}; please report it`
     })
   }
   yield* say(

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
+import { count, plural } from "../text/Count.ts"
 import { visibleLines } from "../web/Escape.ts"
 import { withInvocation } from "./Invocation.ts"
 
@@ -150,19 +151,14 @@ export const table = (
     .join("\n")
 }
 
-/** 12345 as 12,345; at most three decimals. Without `Intl`, whose first use costs a command 15 ms. */
-export const count = (value: number | bigint): string => {
-  const [whole = "", decimals] = String(typeof value === "bigint" ? value : Math.round(value * 1000) / 1000).split(".")
-  const grouped = whole.replace(/\B(?=(?:\d{3})+$)/g, ",")
-  return decimals === undefined ? grouped : `${grouped}.${decimals}`
-}
+export { count, plural }
 
-/** `1 record`, `1,200 records`. */
-export const plural = (value: number, one: string, many = `${one}s`): string =>
-  `${count(value)} ${value === 1 ? one : many}`
-
-/** `3 refused`; empty for none. */
+/** `3 rejected`; empty for none. */
 export const counted = (value: number, what: string): string => (value === 0 ? "" : `${count(value)} ${what}`)
+
+/** {@link plural}; empty for none. */
+export const plurals = (value: number, one: string, many?: string): string =>
+  value === 0 ? "" : plural(value, one, many)
 
 /** The parts that are not empty, as a list. */
 export const list = (parts: ReadonlyArray<string>, separator = ", "): string =>

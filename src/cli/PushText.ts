@@ -189,7 +189,7 @@ export const remarkLines = ({ counts, different, knownOpen, rejected, rows }: Pu
     ...(counts.rejected === 0
       ? []
       : [
-          `tributary: ${records(counts.rejected)} ${counts.rejected === 1 ? "was" : "were"} rejected:`,
+          `tributary: ${Output.plural(counts.rejected, "record was", "records were")} rejected:`,
           ...rejected.flatMap(rejectedLines),
           ...more(counts.rejected, rejected.length),
           ...rejectedRemedy(rows)
@@ -197,7 +197,7 @@ export const remarkLines = ({ counts, different, knownOpen, rejected, rows }: Pu
     ...(counts.different === 0
       ? []
       : [
-          `tributary: ${records(counts.different)} ${counts.different === 1 ? "has" : "have"} other values at the source than were given:`,
+          `tributary: ${Output.plural(counts.different, "record has", "records have")} other values at the source than were given:`,
           ...different.flatMap(differenceLines),
           ...more(counts.different, different.length),
           "  what to do: nothing if the source is right; else change them with tributary push --update"
@@ -269,7 +269,9 @@ const outboxLines = (state: OutboxState, companies: ReadonlyArray<string>): Read
 
 const requestLine = ({ ageMs, company, failures, items, operation, reason, resource }: OpenRequest): string =>
   `  ${operation} of ${records(items)}, ${resource} of ${company}: open for ${Output.elapsed(ageMs)}` +
-  (failures === 0 ? "" : `, failed ${failures} times${reason === null ? "" : `: ${Output.shown(reason)}`}`)
+  (failures === 0
+    ? ""
+    : `, failed ${Output.plural(failures, "time")}${reason === null ? "" : `: ${Output.shown(reason)}`}`)
 
 /** A heading and its lines; nothing without lines. */
 const section = (heading: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>

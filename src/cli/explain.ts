@@ -59,7 +59,7 @@ export const lines = (explanation: Explanation): ReadonlyArray<string> => {
     ...(quarantine.length === 0 ? ["  quarantine: never"] : []),
     ...quarantine.flatMap((one) => [
       `  quarantine: ${one.field === null ? "" : `${one.field} `}${one.reason}; ` +
-        `${one.resolvedAt === null ? "open" : `resolved ${when(one.resolvedAt)}`}, seen ${one.times} times from ${when(one.firstSeenAt)} to ${when(one.lastSeenAt)}`,
+        `${one.resolvedAt === null ? "open" : `resolved ${when(one.resolvedAt)}`}, seen ${Output.plural(one.times, "time")} from ${when(one.firstSeenAt)} to ${when(one.lastSeenAt)}`,
       `    ${one.source}`,
       `    ${shown(one.bytes)}`
     ]),

@@ -18,7 +18,7 @@ const summary = ({ tables, exportedAt, format, since, position }: Manifest, fold
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   const bytes = tables.reduce((sum, { files }) => sum + files.reduce((size, file) => size + file.bytes, 0), 0)
   return [
-    `${Output.count(rows)} ${since === null ? "rows" : "changed rows"} of ${tables.length} tables as of ${exportedAt} in ${folder} (${format}, ${(bytes / 1e6).toFixed(1)} MB); its files are named in manifest.json`,
+    `${Output.plural(rows, since === null ? "row" : "changed row")} of ${Output.plural(tables.length, "table")} as of ${exportedAt} in ${folder} (${format}, ${(bytes / 1e6).toFixed(1)} MB); its files are named in manifest.json`,
     `later changes: --since ${position}`
   ]
 }
@@ -66,7 +66,8 @@ export const command = Command.make(
           history: flags.history,
           since,
           companyId,
-          onTable: (table, rows) => (flags.json ? Effect.void : Output.note(`  ${table}: ${Output.count(rows)} rows`))
+          onTable: (table, rows) =>
+            flags.json ? Effect.void : Output.note(`  ${table}: ${Output.plural(rows, "row")}`)
         }).pipe(
           Effect.catchTags({
             ExportFailed: ({ message }) => Effect.fail(new CommandFailed({ code: exitCode.configuration, message })),

@@ -198,12 +198,14 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
     )
   }
   if (plain > 0) {
-    out.push(`  ${shown.length > 0 ? "and " : ""}${plain} resources with one request each and no expected records`)
+    out.push(
+      `  ${shown.length > 0 ? "and " : ""}${Output.plural(plain, "resource")} with one request each and no expected records`
+    )
   }
   for (const one of skipped) out.push(`  skipped ${one.resource}: ${one.skipped}`)
   const allowed = budget.effectivePerMinute
   out.push(
-    `  ${certaintyPrefix[totals.certainty]}${Output.count(totals.requests)} requests` +
+    `  ${certaintyPrefix[totals.certainty]}${Output.plural(totals.requests, "request")}` +
       (allowed === null || minutes === null
         ? ", without a limit"
         : `: ${describeMinutes(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
@@ -232,7 +234,7 @@ const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
         : `A backfill from ${backfill.since ?? "the beginning"} to ${backfill.until ?? "now"}`
   return [
     ...report.companies.flatMap((company) => [...companyLines(company, report), ""]),
-    `${what} takes ${certaintyPrefix[report.certainty]}${Output.count(report.requests)} requests` +
+    `${what} takes ${certaintyPrefix[report.certainty]}${Output.plural(report.requests, "request")}` +
       (report.minutes === null ? "" : `, ${report.minutes < 1 ? "" : "about "}${describeMinutes(report.minutes)}`)
   ]
 }

@@ -106,8 +106,7 @@ const validate = <R>(
         Effect.filterOrFail(
           ({ problems }) => problems === 0,
           ({ problems }) => {
-            const count = problems === 1 ? "is a problem" : `are ${Output.count(problems)} problems`
-            return new EnqueueRejected({ problems, message: `there ${count} in the input` })
+            return new EnqueueRejected({ problems, message: `${Output.plural(problems, "problem")} in the input` })
           }
         )
       ),

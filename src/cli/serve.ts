@@ -55,7 +55,7 @@ const scheduleLine = (
   const scheduled = resources.filter(({ path }) => scheduleOf(path).timing.kind !== "off").length
   const others = resources.length - scheduled
   const asked = others === 0 ? "" : `, ${Output.count(others)} only on request`
-  return `Syncing ${Output.count(scheduled)} resources of company ${company} by schedule${asked}`
+  return `Syncing ${Output.plural(scheduled, "resource")} of company ${company} by schedule${asked}`
 }
 
 /** The companies of the warehouse with these names (none: all), for people. */

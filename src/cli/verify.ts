@@ -176,7 +176,9 @@ const findingLines = (finding: Mismatch): ReadonlyArray<string> => {
         ? `      ${field}`
         : `      ${field.padEnd(width)}  source ${cut(source, "(not sent)")}  warehouse ${cut(warehouse, "(none)")}`
     ),
-    ...(finding.fields.length > fields.length ? [`      and ${finding.fields.length - fields.length} more fields`] : [])
+    ...(finding.fields.length > fields.length
+      ? [`      and ${Output.plural(finding.fields.length - fields.length, "more field")}`]
+      : [])
   ]
 }
 
@@ -214,7 +216,7 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
         ["left", "left", "right", "right", "right", "right", "right", "right", "right"]
       )
     )
-    if (empty > 0) out.push(`  and ${empty} resources without records on either side`)
+    if (empty > 0) out.push(`  and ${Output.plural(empty, "resource")} without records on either side`)
     const leftOut = resources.filter(isLeftOut).map(({ resource }) => resource)
     if (leftOut.length > 0) out.push(`  ${notSynced}: ${leftOut.join(", ")}`)
     for (const one of resources) {
@@ -254,9 +256,12 @@ const summary = (report: VerifyReport): string => {
   const leftOut = all.length - resources.length
   if (leftOut > 0 && resources.length === 0)
     return "Nothing was compared: no resource was synced. Run first: tributary sync"
-  const unsynced = leftOut === 0 ? "" : ` ${leftOut} resources are not synced and were not compared.`
+  const unsynced =
+    leftOut === 0
+      ? ""
+      : ` ${Output.plural(leftOut, "resource is not synced and was", "resources are not synced and were")} not compared.`
   const sum = (pick: (one: ResourceReport) => number) => resources.reduce((total, one) => total + pick(one), 0)
-  const requests = `${Output.count(report.requests)} requests`
+  const requests = Output.plural(report.requests, "request")
   const records = sum(({ source }) => source)
   const differing = sum((one) => one.missing + one.surplus + one.different + one.unreadable)
   const waiting = sum(({ notYetSynced }) => notYetSynced)
@@ -270,19 +275,19 @@ const summary = (report: VerifyReport): string => {
           ? "."
           : `: it finds an error in one of a hundred rows of a resource with a probability of at least ${percent(Math.min(...chances))}.`)
   if (report.equal) {
-    return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}${unsynced}`
+    return `Equal: ${Output.plural(records, "record")} of ${Output.plural(resources.length, "resource")}, every value, both ways (${requests}).${sampled}${unsynced}`
   }
   const reasons = Output.list([
-    Output.counted(differing - waiting, "records differ"),
-    Output.counted(waiting, "are not yet synced"),
-    Output.counted(failed, "resources could not be compared"),
+    Output.plurals(differing - waiting, "record differs", "records differ"),
+    Output.plurals(waiting, "is not yet synced", "are not yet synced"),
+    Output.plurals(failed, "resource could not be compared", "resources could not be compared"),
     report.companies.some(({ failure }) => failure !== null) ? "a company could not be reached" : ""
   ])
   const hint =
     differing - waiting > 0 && resources.every(({ repair }) => repair === null)
       ? " To read those records again: tributary verify --repair"
       : ""
-  return `Not equal: ${reasons} (${Output.count(records)} records compared, ${requests}).${sampled}${unsynced}${hint}`
+  return `Not equal: ${reasons} (${Output.plural(records, "record")} compared, ${requests}).${sampled}${unsynced}${hint}`
 }
 
 export const command = Command.make(

@@ -23,6 +23,7 @@ import type { Content } from "./Document.ts"
 import type { Period } from "./Period.ts"
 import * as ReadFigures from "./ReadFigures.ts"
 import * as Snapshot from "./Snapshot.ts"
+import { plural } from "../text/Count.ts"
 
 /** The violations of a rule that a close lists. */
 const violationsMax = 1000
@@ -146,7 +147,9 @@ export const findingsOf = (
   return [
     ...(sample === null
       ? []
-      : [`only ${sample.records} records of each resource were compared with the source: close without --sample`]),
+      : [
+          `only ${plural(sample.records, "record")} of each resource ${sample.records === 1 ? "was" : "were"} compared with the source: close without --sample`
+        ]),
     ...differing.map(({ resource, status, missing, surplus, different, unreadable }) => {
       const counts = [`${missing} missing`, `${surplus} surplus`, `${different} different`, `${unreadable} unreadable`]
       const remedy = status === "waiting" ? "tributary sync" : "tributary verify"
@@ -156,10 +159,12 @@ export const findingsOf = (
     ...(late.length === 0
       ? []
       : [
-          `${late.length === 1 ? "1 resource was" : `${late.length} resources were`} not read after the period's end ` +
+          `${plural(late.length, "resource was", "resources were")} not read after the period's end ` +
             `(${named(late.map(({ resource }) => resource))}): tributary sync`
         ]),
-    ...quarantined.map((one) => `${one.quarantined} records of ${one.resource} are in quarantine: tributary status`),
+    ...quarantined.map(
+      (one) => `${plural(one.quarantined, "record")} of ${one.resource} in quarantine: tributary status`
+    ),
     ...unproven.map(
       ({ resource, gaps }) =>
         `${gaps === 1 ? "1 open delivery gap" : `${gaps} open delivery gaps`} of ${resource} may hide changes: tributary sync`

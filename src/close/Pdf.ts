@@ -3,6 +3,7 @@
  *
  * Promise: the same file gives the same pages. Every number is one of the file; the file alone is signed.
  */
+import { plural } from "../text/Count.ts"
 import type { Document, ResourceClose } from "./Document.ts"
 
 type Pdf = PDFKit.PDFDocument
@@ -209,7 +210,7 @@ const verificationTable = (document: Pdf, { verification }: Document): void => {
   paragraph(
     document,
     `${verification.beganAt} to ${verification.endedAt}: ${equal.length} of ${resources.length} resources equal, ` +
-      `${count(records)} records${sample === null ? "" : ` (a sample of ${sample.records} of each resource)`}.`
+      `${plural(records, "record")}${sample === null ? "" : ` (a sample of ${sample.records} of each resource)`}.`
   )
   const others = resources.filter(({ status }) => status !== "equal")
   if (others.length === 0) return

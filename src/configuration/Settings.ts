@@ -55,7 +55,7 @@ export const Company = section({
     "webhook_secrets_env",
     Schema.Array(variableName),
     "the environment variables (or .env entries) that hold signing secrets of subscriptions that were created elsewhere; " +
-      "tributary webhooks stores the secrets of those that it creates",
+      "tributary webhooks ensure stores the secrets of those that it creates",
     []
   ),
   webhookEvents: setting(

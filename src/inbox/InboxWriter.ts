@@ -29,6 +29,7 @@ import * as PendingInserts from "./PendingInserts.ts"
 import { InboxUnavailable, type InsertResult, type Outcome, type PendingInsert } from "./PendingInserts.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
+import { plural } from "../text/Count.ts"
 
 export { InboxUnavailable, type InsertResult, type NewEvent, type Outcome }
 
@@ -164,7 +165,11 @@ const offer = (state: WriterState, event: NewEvent | null, done: (outcome: Outco
   if (state.isEnded) return resolve(state, insert, ended())
   if (state.hasFailed && !isConnected(state)) return resolve(state, insert, unavailable(state))
   if (count >= limits.waitingMax || (pending.bytes > 0 && pending.bytes + size > limits.waitingBytesMax)) {
-    return resolve(state, insert, new InboxUnavailable({ reason: "full", detail: `${count} events wait already` }))
+    return resolve(
+      state,
+      insert,
+      new InboxUnavailable({ reason: "full", detail: `${plural(count, "event waits", "events wait")} already` })
+    )
   }
   PendingInserts.append(pending, insert)
   wakeOne(state)

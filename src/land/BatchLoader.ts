@@ -15,6 +15,7 @@ import * as ChangeBatch from "./ChangeBatch.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
 import { countStaleAnswers, type MergeSql, planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
+import { plural } from "../text/Count.ts"
 
 /** A record, when its read began (text of the warehouse's clock), and what brought it. */
 export interface StagedRecord {
@@ -90,7 +91,7 @@ const allRejected = (records: number, { code, message }: DatabaseError) =>
   new DatabaseError({
     operation: "load",
     code,
-    message: `Postgres refuses each of ${records} records (${code ?? "no code"}: ${message}), so that the table is wrong, not the records: run tributary doctor`,
+    message: `Postgres refuses each of ${plural(records, "record")} (${code ?? "no code"}: ${message}), so that the table is wrong, not the records: run tributary doctor`,
     isRetryable: false
   })
 

@@ -12,6 +12,7 @@ import { releaseUnmet } from "./Quarantine.ts"
 import { upToStatement } from "./Refetch.ts"
 import type { SessionContext } from "./SessionContext.ts"
 import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
+import { plural } from "../text/Count.ts"
 
 export interface CompletedScan extends SoftDeleteResult {
   /** Why the next run must read every record; null when it need not. */
@@ -26,11 +27,13 @@ const nextFullScanReason = Effect.fnUntraced(function* (
   // A reason that arose during the scan applies to the next one too.
   const reason = options.run.resumed === true ? lock.checkpoint.fullScanReason : state.staleReason
   if (reason !== null) return reason
-  if (kept > 0) return `${kept} rows are newer than the last full scan, which did not return them`
+  if (kept > 0) return `${plural(kept, "row is", "rows are")} newer than the last full scan, which did not return them`
   if (sql.countUnstamped === null || !lock.table.resource.modifiedSince) return null
   const { rows } = yield* lock.run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [lock.companyId])
   const unstamped = rows[0]!.rows
-  return unstamped === 0 ? null : `${unstamped} records carry no time of change, so that no cursor shows their changes`
+  return unstamped === 0
+    ? null
+    : `${plural(unstamped, "record carries", "records carry")} no time of change, so that no cursor shows their changes`
 })
 
 export const completeFullScan = Effect.fnUntraced(function* (

@@ -5,6 +5,7 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { RefetchRequest } from "./Refetch.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
+import { count, plural } from "../text/Count.ts"
 
 /**
  * A page, and the warehouse's time of its content, in milliseconds since 1970. The default is the begin of its read
@@ -54,7 +55,7 @@ export interface MassDeleteBlocked {
 }
 
 export const describeBlocked = ({ gone, live }: MassDeleteBlocked): string =>
-  `the mass-delete guard stopped the deletion of ${gone} of ${live} rows`
+  `the mass-delete guard stopped the deletion of ${count(gone)} of ${plural(live, "row")}`
 
 /** The result of one landing. */
 export interface LandingResult {

@@ -114,7 +114,7 @@ export const handleDryRun = (given: {
           first: result.first.map((body) => cut(body, bodyCharactersMax))
         },
         scope: { resources: [resource], company: result.company },
-        remarks: problems.length > problemsMax ? [`The first ${problemsMax} problems are shown.`] : []
+        remarks: problems.length > problemsMax ? [`Only the first ${problemsMax} problems are shown.`] : []
       })
     )
   })

@@ -11,6 +11,7 @@ import * as ReaderTables from "../warehouse/ReaderTables.ts"
 import { tablesOfView } from "../warehouse/ViewTables.ts"
 import { answer, toolFailure, ToolFailure } from "./Answer.ts"
 import { Capabilities, readAnswer } from "./Capabilities.ts"
+import { plural } from "../text/Count.ts"
 
 const TableRow = Schema.Struct({
   name: Schema.String.annotate({ description: "dataset.table: the current records" }),
@@ -130,7 +131,10 @@ export const handleList = (given: { readonly search?: string; readonly kind?: Re
         scope: {
           resources: rows.flatMap((row) => (row.dataset === datasets.current ? [row.name] : []))
         },
-        remarks: rows.length > rowsMax ? [`${rows.length - rowsMax} tables are left out; use search`] : []
+        remarks:
+          rows.length > rowsMax
+            ? [`${plural(rows.length - rowsMax, "table is", "tables are")} left out; use search`]
+            : []
       }))
     )
   })

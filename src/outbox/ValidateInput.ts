@@ -6,6 +6,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { InputRecord } from "./input/InputRecord.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { isInvalid, isSupported, makeValidator, type ValidRecord } from "./Validate.ts"
+import { plural } from "../text/Count.ts"
 
 export interface InputOptions<E, R> {
   /** Its name in the configuration. */
@@ -34,7 +35,7 @@ export class EnqueueRejected extends Data.TaggedError("EnqueueRejected")<{
 export const rejectedFor = (problems: number) =>
   new EnqueueRejected({
     problems,
-    message: `${problems === 1 ? "there is a problem" : `there are ${problems} problems`} in the input: nothing was stored`
+    message: `${plural(problems, "problem")} in the input: nothing was stored`
   })
 
 export const emptyInput = new EnqueueRejected({ problems: 0, message: "the input has no records" })

@@ -18,6 +18,7 @@ import {
 } from "../json/Json.ts"
 import { externalidLengthMax } from "./Externalid.ts"
 import { dayOf, instantOf } from "./Time.ts"
+import { plural } from "../text/Count.ts"
 import type { WriteColumn } from "./WriteSchema.ts"
 
 /** Digits of a decimal, before and after the point together: the columns of the warehouse hold as many. */
@@ -50,8 +51,6 @@ export const fieldName = (name: string): string => {
   const plain = isPlainText(name) ? name : JSON.stringify(name)
   return plain.length <= shownMax ? plain : `${plain.slice(0, shownMax)}…`
 }
-
-const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`
 
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/
 const whole = /^-?(?:0|[1-9]\d*)$/

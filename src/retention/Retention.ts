@@ -21,6 +21,7 @@ import * as HistoryRetention from "./HistoryRetention.ts"
 import * as InboxRetention from "./InboxRetention.ts"
 import * as OutboxRetention from "./OutboxRetention.ts"
 import * as RunRetention from "./RunRetention.ts"
+import { plural } from "../text/Count.ts"
 
 /** How long finished work is kept. */
 export interface RetentionSettings {
@@ -108,7 +109,7 @@ export const runRetention = Effect.fnUntraced(function* (
     if (words.length > 0) yield* Effect.logInfo(`removed old rows: ${words.join(", ")}`)
     if (dead > 0) {
       yield* Effect.logWarning(
-        `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`
+        `removed ${plural(dead, "dead letter")}, which cannot be replayed any longer: older than ${InboxRetention.deadDays} days, or beyond the limit`
       )
     }
     yield* Effect.sleep(interval)

@@ -148,7 +148,7 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
     case "SourceClockRegressed":
       return failure(
         "regressed",
-        "the next run reads every record; if the source was restored, run sync --accept-restored"
+        "the next run reads every record; if the source was restored, run tributary sync --accept-restored"
       )
     case "DatabaseError": {
       const remedy = Remedy.remedyOf(error) ?? Remedy.readLog

@@ -10,6 +10,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type * as Scan from "../extract/Scan.ts"
 import { findHighestId, idRangeOf, searchKeyOf } from "./IdSearch.ts"
 import { noCheckpoint, noHistory, type SyncHistory } from "./SyncHistory.ts"
+import { plural } from "../text/Count.ts"
 
 /** The certainty of a number; `unknown` has no number. */
 export type Certainty = "exact" | "about" | "atMost" | "atLeast" | "unknown"
@@ -85,7 +86,7 @@ const probe = Effect.fnUntraced(function* (
   const records = ids.isRising
     ? read + Math.ceil(beyond * ids.density)
     : Math.max(read + 1, Number(highest - ids.first) + 1)
-  const by = key.name === "ids" ? `${requests} requests` : `${requests} requests by ${key.name}`
+  const by = key.name === "ids" ? plural(requests, "request") : `${plural(requests, "request")} by ${key.name}`
   return {
     records,
     requests: Math.max(2, pagesOf(records, perPage)),

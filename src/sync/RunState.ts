@@ -8,6 +8,7 @@ import type { Table } from "../warehouse/Table.ts"
 import { failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
 import * as RunPhases from "./RunPhases.ts"
+import { plural } from "../text/Count.ts"
 
 /** Attempts of a run whose database fails, before the run fails too. */
 const databaseAttemptsMax = 6
@@ -63,13 +64,13 @@ const notesOf = (state: RunState): ReadonlyArray<string> => {
     ...(late === 0
       ? []
       : [
-          `${late} rows became visible up to ${seconds(lateMs)} after the cursor had passed them; scans now begin earlier`
+          `${plural(late, "row")} became visible up to ${seconds(lateMs)} after the cursor had passed; scans now begin earlier`
         ]),
     ...(staleVersions === 0
       ? []
       : [
-          `${staleVersions} records were older than the warehouse's version, which was kept: a stale replica answered, ` +
-            `or the source was restored; if it was restored, run sync --accept-restored`
+          `${plural(staleVersions, "record was", "records were")} older than the warehouse's version, which was kept: a stale replica answered, ` +
+            `or the source was restored; if it was restored, run tributary sync --accept-restored`
         ])
   ]
 }

@@ -7,6 +7,7 @@ import type { Outcome } from "../sync/Outcome.ts"
 import type { ResourceHistory } from "./ResourceHistory.ts"
 import type { ClaimedTask, TaskResult } from "./TaskClaims.ts"
 import { backoffMs, nextRunMs, warehouseMs, type WorkerState } from "./WorkerState.ts"
+import { count, plural } from "../text/Count.ts"
 
 /** A task that could not be run now, and is due again at that time. */
 export interface PostponedTask {
@@ -95,14 +96,14 @@ export const alreadyDone = (
 const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status, totals }: Outcome) => {
   if (massDeleteBlocked !== null) {
     return [
-      `the mass-delete guard stopped the deletion of ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows that a full scan did not return`,
+      `the mass-delete guard stopped the deletion of ${count(massDeleteBlocked.gone)} of ${plural(massDeleteBlocked.live, "row")} that a full scan did not return`,
       `if the source deleted them, run: tributary sync ${resource} --full --accept-deletions`
     ] as const
   }
   const { quarantined } = totals
   if (quarantined > 0) {
     return [
-      quarantined === 1 ? "1 record is in quarantine" : `${quarantined} records are in quarantine`,
+      `${plural(quarantined, "record is", "records are")} in quarantine`,
       "the dashboard's page Quarantine, or tributary.quarantine, shows the reason"
     ] as const
   }

@@ -20,6 +20,7 @@ import { compareSample } from "./SampleComparison.ts"
 import { confirm } from "./SecondComparison.ts"
 import * as SourceSide from "./SourceSide.ts"
 import * as WarehouseRows from "./WarehouseRows.ts"
+import { plural } from "../text/Count.ts"
 
 /** Fetches records again by their numbers; answers the reason of a failure, or null. */
 export type Repair<R> = (ids: ReadonlyArray<string>) => Effect.Effect<string | null, never, R>
@@ -113,9 +114,9 @@ const reportOf = Effect.fnUntraced(function* (
   const allRemarks = [
     ...remarks,
     ...(repeated > 0 && first.sample === null
-      ? [`the source showed ${repeated} records more than once; each time was compared`]
+      ? [`the source showed ${plural(repeated, "record")} more than once; each time was compared`]
       : []),
-    ...(unreadable > 0 ? [`${unreadable} records of the source have no number that a row could have`] : []),
+    ...(unreadable > 0 ? [`${plural(unreadable, "record")} of the source without a number that a row could have`] : []),
     ...(more > 0 ? [`${more} differences beyond the first ${candidatesMax} were compared once only`] : []),
     ...(wrong > 0 && !resource.modifiedSince
       ? [

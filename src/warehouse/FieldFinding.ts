@@ -1,5 +1,6 @@
 /** Findings about fields (`tributary.field_findings`), in words. */
 import * as Statement from "../postgres/Statement.ts"
+import { plural } from "../text/Count.ts"
 
 /** A volatile field is reported after so many full scans in a row. */
 export const volatileRunsMin = 3
@@ -31,11 +32,11 @@ export const partsOf = (
 ): { readonly found: string; readonly remedy: string } =>
   kind === "absent"
     ? {
-        found: `${resource}.${field}: no record of the last full scan carried it, and ${rows} rows keep an earlier value`,
+        found: `${resource}.${field}: no record of the last full scan carried it, and ${plural(rows, "row keeps", "rows keep")} an earlier value`,
         remedy: "ask the operator of the service whether the field, or the right to read it, is gone"
       }
     : {
-        found: `${resource}.${field}: changed in ${rows} records of a full scan, ${runs} times in a row, which creates a version of each row`,
+        found: `${resource}.${field}: changed in ${plural(rows, "record")} of a full scan, ${plural(runs, "time")} in a row, which creates a version of each row`,
         remedy: `if the value is not needed, set resources.${resource}.ignore_fields: [${field}]`
       }
 

@@ -1,4 +1,5 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
+import { count } from "../text/Count.ts"
 import { visible } from "./Escape.ts"
 import { html, type Html } from "./Html.ts"
 import { moving, timeElement } from "./Times.ts"
@@ -26,8 +27,7 @@ export const duration = (ms: number): string => {
   return `${Math.round(ms / 86_400_000)} d`
 }
 
-/** A whole number with separated thousands. */
-export const count = (value: number | bigint): string => value.toLocaleString("en-US")
+export { count }
 
 // Made once: each call of `toLocaleString` with options makes a format of its own.
 const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 })

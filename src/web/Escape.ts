@@ -22,9 +22,7 @@ export const truncated = (text: string, charactersMax: number): string =>
     ? visible(text)
     : `${visible(text.slice(0, charactersMax))}… (${text.length.toLocaleString("en-US")} characters)`
 
-/** `1 record`, `2 records`. */
-export const plural = (count: number, one: string, several = `${one}s`): string =>
-  `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`
+export { plural } from "../text/Count.ts"
 
 /** A path with a query; null and empty values are left out. */
 export const address = (path: string, query: Readonly<Record<string, string | null>>): string => {

@@ -284,7 +284,7 @@ describe("the findings", () => {
       "plains is not equal to the source (1 surplus): tributary sync",
       "others could not be compared with the source: no answer",
       "2 resources were not read after the period's end (things, plains): tributary sync",
-      "2 records of things are in quarantine: tributary status",
+      "2 records of things in quarantine: tributary status",
       "the invariant own cannot be evaluated: no such column",
       "3 violations of adds_up: Lines add up."
     ])

@@ -54,7 +54,7 @@ describe("the CSV parser", () => {
   it("continues after a row with a wrong number of cells", async () => {
     assert.deepStrictEqual(await brief("a,b\n1\n1,2,3\n1,2"), [
       [1, "#a", "#b"],
-      [2, "has 1 cells where the header names 2 columns"],
+      [2, "has 1 cell where the header names 2 columns"],
       [3, "has 3 cells where the header names 2 columns"],
       [4, "1", "2"]
     ])

@@ -34,7 +34,10 @@ describe("the values of records", () => {
       one,
       "POST",
       "/records",
-      put("invoicelines", [{ id: 1, linetype: 77, period: "Q", linedate: "whenever", qty: "one" }])
+      put("invoicelines", [
+        { id: 1, linetype: 77, period: "Q", linedate: "whenever", qty: "one" },
+        { id: 2, linedate: "later" }
+      ])
     )
     change(
       one,
@@ -49,13 +52,13 @@ describe("the values of records", () => {
       "field.form salesmen.cancel: a JSON integer, where the field is a boolean",
       "field.length customers.name: 145 characters, where the field has 100",
       "field.null customers.customercode: null",
-      "field.padding orders.ordertotal: 1 decimals, where the field shows 4",
+      "field.padding orders.ordertotal: 1 decimal, where the field shows 4",
       "field.precision customers.creditlimit: 5 decimals, where the field has 4",
-      "field.type invoicelines.linedate: a text of 8 characters, where the field is date",
-      "field.type invoicelines.qty: a text of 3 characters, where the field is qty of 6 decimals",
+      "field.type invoicelines.linedate: a text of 8 characters, where the field is date; 2 of 2 values",
+      "field.type invoicelines.qty: a text of 3 characters, where the field is qty of 6 decimals; 1 of 1 value: an odd value",
       "field.unknown customers.favourite: a text of 29 characters",
       "field.values invoicelines.linetype: the value 77, which is none of the 6 values",
-      "field.values invoicelines.period: a text of 1 characters, which is none of the 4 values",
+      "field.values invoicelines.period: a text of 1 character, which is none of the 4 values",
       "field.values orders.status: a text of 9 characters, which is none of the 5 values"
     ])
     const patch = report.patch.map(({ resource, field, change: kind, to, command }) => [
@@ -72,6 +75,10 @@ describe("the values of records", () => {
         ["customers", "favourite", "add", "text", "tributary schema apply --field customers.favourite --type text"],
         ["customers", "name", "length", "145 characters or more", null]
       ]
+    )
+    assert.deepStrictEqual(
+      patch.filter(([, , kind]) => kind === "type"),
+      [["invoicelines", "linedate", "type", "a type that holds a text of 8 characters", null]]
     )
     for (const text of [toJson(report), recording]) {
       assert.notInclude(text, "Bartholomew")

@@ -17,6 +17,7 @@ import type { PageSize, SourcePageSizes } from "../../../src/connector/PageSizes
 import { PageTokenRefused, SourceError, type SourceReason } from "../../../src/connector/SourceError.ts"
 import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
 import type { Call } from "./Exchange.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** Sizes that are tried, ascending. A source that refuses the first one gets the second one: its limit for batches. */
 const sizes = [100, 250, 500, 1_000, 2_500]
@@ -252,7 +253,7 @@ const recover = Effect.fnUntraced(function* (
   const found = { accepted: smallerSize(size), refused: size, triedAt: clock.currentTimeMillisUnsafe() }
   if (!failedBefore) yield* store(options, call.resource, found, false)
   if (reason._tag !== "Refused" && !failedBefore) return yield* error
-  const detail = `the source does not return ${size} records any more`
+  const detail = `the source does not return ${plural(size, "record")} any more`
   return yield* new SourceError({ reason: new PageTokenRefused({ detail }), request })
 })
 

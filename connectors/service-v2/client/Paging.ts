@@ -22,6 +22,7 @@ import * as SourceError from "../../../src/connector/SourceError.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import type { PageBoundary, PageToken, Place } from "./PageToken.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** The paging mode of an installation. */
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
@@ -120,7 +121,9 @@ export const join = (
   const { place } = token
   const seen = identities()
   if ("page" in place && place.size !== null && records > place.size) {
-    return broken(`the page has ${records} records, but at most ${place.size} were requested; remove page_size`)
+    return broken(
+      `the page has ${plural(records, "record")}, but at most ${place.size} were requested; remove page_size`
+    )
   }
   if (isSame(seen, token, edge)) {
     // By offset, a page this short is also repeated when one record was added before it.
@@ -197,7 +200,9 @@ export const next = (
   const sizes = [typeof limit === "number" ? limit : null, pageSize].filter((size) => size !== null)
   const isFull = sizes.length === 0 ? usualPageSizes.has(facts.records) : sizes.some((size) => facts.records >= size)
   return isFull && facts.records > 0
-    ? broken(`the page is full (${facts.records} records) and has neither an end mark nor a link to the next page`)
+    ? broken(
+        `the page is full (${plural(facts.records, "record")}) and has neither an end mark nor a link to the next page`
+      )
     : null
 }
 

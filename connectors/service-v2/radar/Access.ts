@@ -7,6 +7,7 @@ import { checkRecord, noForms, type TimeForms } from "./Fields.ts"
 import type { Context } from "./Findings.ts"
 import { covering, everything, limited, type Probe } from "./Probe.ts"
 import { isAboutLimit, listOf, type Seen } from "./Session.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** Records of a sample. */
 export const sampleSize = 100
@@ -148,7 +149,7 @@ export const compareValues = (context: Context): void => {
       "field.precision",
       "field.values"
     ]) {
-      findings.unchecked(check, `${empty} resources have no records`)
+      findings.unchecked(check, `${plural(empty, "resource has", "resources have")} no records`)
     }
   }
   for (const { resource, list, seen, hasMore: isPart } of learned.samples.values()) {

@@ -5,6 +5,7 @@ import { limits } from "../catalogue/limits.ts"
 import type { Context } from "./Findings.ts"
 import { covering, type Probe, samplesOf } from "./Probe.ts"
 import type { Seen } from "./Session.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** A request that is refused on purpose. */
 interface Refusal {
@@ -169,7 +170,7 @@ const checkLimit = ({ findings, session }: Context, requests: number) => {
   findings.checked("limit.rate")
   if (first.before < limits.requestsPerMinute) {
     findings.differ("limit.rate", {
-      seen: `429 after ${first.before} requests within a minute; other programs may use the token too`,
+      seen: `429 after ${plural(first.before, "request")} within a minute; other programs may use the token too`,
       answer: first.seen,
       value: recommended(first.before),
       variant: { name: "requestsPerMinute", value: first.before }

@@ -11,6 +11,7 @@ import { eachMember, elements, kindAt, stringValue } from "../client/JsonText.ts
 import { InvalidValue, reader } from "../client/Values.ts"
 import type { Findings } from "./Findings.ts"
 import type { Seen } from "./Session.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** Forms of dates and times, counted over all records. */
 export interface TimeForms {
@@ -69,16 +70,16 @@ const shapeOf = (raw: string): string => {
         : /^-?\d+$/.test(text)
           ? "an integer in a text"
           : /^-?\d+\.\d+$/.test(text)
-            ? `a decimal of ${text.split(".")[1]!.length} decimals in a text`
+            ? `a decimal of ${plural(text.split(".")[1]!.length, "decimal")} in a text`
             : "a text"
-    return `${form} of ${Array.from(text).length} characters`
+    return `${form} of ${plural(Array.from(text).length, "character")}`
   }
   if (kind === "number") return /^-?\d+$/.test(raw) ? "a JSON integer" : "a JSON number with decimals"
   return article(kind)
 }
 
 const typeName = ({ type }: Field): string =>
-  type._tag === "decimal" ? `${type.kind} of ${type.scale} decimals` : type._tag
+  type._tag === "decimal" ? `${type.kind} of ${plural(type.scale, "decimal")}` : type._tag
 
 /** The type of a column for an unknown field, as `schema apply` takes it. */
 const columnType = (raw: string): string => {
@@ -134,12 +135,12 @@ const checkDecimal = (context: RecordContext, value: Value) => {
   }
   const decimals = match[1]?.length ?? 0
   if (decimals > scale) {
-    differ(context, "field.precision", value, `${decimals} decimals, where the field has ${scale}`)
-    change(context, value, "scale", `${decimals} decimals or more`)
+    differ(context, "field.precision", value, `${plural(decimals, "decimal")}, where the field has ${scale}`)
+    change(context, value, "scale", `${plural(decimals, "decimal")} or more`)
   } else if (reader(field)(raw) instanceof InvalidValue) {
-    differ(context, "field.precision", value, `${text.replace(/\D.*|-/g, "").length} digits before the point`)
+    differ(context, "field.precision", value, `${plural(text.replace(/\D.*|-/g, "").length, "digit")} before the point`)
   } else if (decimals !== shown && kind === "string") {
-    differ(context, "field.padding", value, `${decimals} decimals, where the field shows ${shown}`)
+    differ(context, "field.padding", value, `${plural(decimals, "decimal")}, where the field shows ${shown}`)
   }
 }
 
@@ -204,7 +205,7 @@ const checkSet = (context: RecordContext, value: Value) => {
   if (field.values.some((one) => String(one.value) === text)) return
   // A number of a closed set says nothing about a person; a text may.
   const seen = /^-?\d{1,6}$/.test(text) ? `the value ${text}` : shapeOf(raw)
-  differ(context, "field.values", value, `${seen}, which is none of the ${field.values.length} values`)
+  differ(context, "field.values", value, `${seen}, which is none of the ${plural(field.values.length, "value")}`)
   change(context, value, "values", `${seen} as well`)
 }
 
@@ -221,6 +222,7 @@ const checkLines = (context: RecordContext, value: Value) => {
 const checkValue = (context: RecordContext, value: Value) => {
   const { findings } = context
   const tag = value.field.type._tag
+  findings.value(value.subject)
   findings.checked(tag === "date" ? "date.form" : tag === "timestamp" ? "timestamp.form" : "field.form")
   findings.checked("field.type")
   if (tag === "decimal") {

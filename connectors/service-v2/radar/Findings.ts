@@ -7,6 +7,7 @@
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { CataloguePatch, RadarCoverage, RadarDifference } from "../../../src/connector/Radar.ts"
+import { plural } from "../../../src/text/Count.ts"
 import { checkOf, checks } from "./checks.ts"
 import type { Seen, SeenList, Session } from "./Session.ts"
 
@@ -57,9 +58,17 @@ export interface Context {
   readonly learned: Learned
 }
 
+/** Fewer values of another type than this share, or a single one, are odd values and propose no other type. */
+const typeShareMin = 0.05
+
+/** The proposals for one change, by what they change it to, each with the number of values that show it. */
+type Proposals = Map<string, { readonly patch: CataloguePatch; values: number }>
+
 export class Findings {
   readonly differences = new Map<string, RadarDifference>()
-  readonly patch = new Map<string, CataloguePatch>()
+  private readonly proposals = new Map<string, Proposals>()
+  /** The values of each field that were compared. */
+  private readonly values = new Map<string, number>()
   /** Records that show a difference of their values, by resource and id. */
   readonly offenders = new Map<string, Map<string, string>>()
   readonly notReproduced = new Set<string>()
@@ -93,8 +102,48 @@ export class Findings {
     this.gaps.set(check, reasons.add(reason))
   }
 
+  value(subject: string): void {
+    this.values.set(subject, (this.values.get(subject) ?? 0) + 1)
+  }
+
   change(patch: CataloguePatch): void {
-    this.patch.set(`${patch.resource} ${patch.field ?? ""} ${patch.change}`, patch)
+    const key = `${patch.resource} ${patch.field ?? ""} ${patch.change}`
+    const own: Proposals = this.proposals.get(key) ?? new Map()
+    this.proposals.set(key, own)
+    const seen = own.get(patch.to)
+    if (seen === undefined) own.set(patch.to, { patch, values: 1 })
+    else seen.values++
+  }
+
+  /** The values of another type than the field's, of all that were compared; null where there is none. */
+  private strangeOf(resource: string, field: string): { readonly strange: number; readonly compared: number } | null {
+    const own = this.proposals.get(`${resource} ${field} type`)
+    if (own === undefined) return null
+    const strange = [...own.values()].reduce((sum, { values }) => sum + values, 0)
+    return { strange, compared: this.values.get(`${resource}.${field}`) ?? strange }
+  }
+
+  private isOdd(resource: string, field: string): boolean {
+    const found = this.strangeOf(resource, field)
+    return found !== null && (found.strange < 2 || found.strange < found.compared * typeShareMin)
+  }
+
+  /** The changes of the catalogue: of several forms of one change that of most values. */
+  patch(): ReadonlyArray<CataloguePatch> {
+    return [...this.proposals.values()]
+      .map((own) => [...own.values()].reduce((most, one) => (one.values > most.values ? one : most)).patch)
+      .filter(({ change, field, resource }) => change !== "type" || field === null || !this.isOdd(resource, field))
+  }
+
+  /** The differences; one of types says how many values show it. */
+  reported(): ReadonlyArray<RadarDifference> {
+    return [...this.differences.values()].map((one) => {
+      const [resource = "", ...path] = one.subject.split(".")
+      const found = one.check === "field.type" ? this.strangeOf(resource, path.join(".")) : null
+      if (found === null) return one
+      const odd = this.isOdd(resource, path.join(".")) ? ": an odd value" : ""
+      return { ...one, seen: `${one.seen}; ${found.strange} of ${plural(found.compared, "value")}${odd}` }
+    })
   }
 
   keep(resource: string, id: string, text: string): void {

@@ -8,6 +8,7 @@ import { hasMore } from "./Access.ts"
 import type { Context, Sample, Style } from "./Findings.ts"
 import { covering, everything, gapOf, getList, idOf, type Listed, limited, type Probe, samplesOf } from "./Probe.ts"
 import { listOf } from "./Session.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** The style of a page that has a next one, or that names its position. */
 const styleOf = ({ list: { meta }, seen }: Listed): Style | null => {
@@ -113,7 +114,11 @@ const walk = (context: Context, { resource, list: whole, hasMore: isPart }: Samp
     }
     if (synced.size > 0) findings.checked("synced_through.stable")
     if (synced.size > 1) {
-      findings.differ("synced_through.stable", { subject: resource.path, seen: `${synced.size} values`, answer: first })
+      findings.differ("synced_through.stable", {
+        subject: resource.path,
+        seen: plural(synced.size, "value"),
+        answer: first
+      })
       findings.notReproduced.add("a synced_through that differs between the pages of a list")
     }
   })

@@ -79,9 +79,9 @@ const reportOf = (
   ended: SourceError | null
 ): RadarReport => {
   const place = new Map(checks.map(({ id }, at) => [id, at]))
-  const differences = [...findings.differences.values()].toSorted(
-    (a, b) => place.get(a.check)! - place.get(b.check)! || inOrder(a.subject, b.subject)
-  )
+  const differences = findings
+    .reported()
+    .toSorted((a, b) => place.get(a.check)! - place.get(b.check)! || inOrder(a.subject, b.subject))
   const empty = [...learned.samples.values()].filter(({ list }) => list.texts.length === 0)
   return {
     address: `${session.base.origin}${session.base.path}`,
@@ -96,9 +96,12 @@ const reportOf = (
       refused: [...learned.refused].map(([reason, resources]) => ({ reason, resources }))
     },
     settings: settingsOf(differences),
-    patch: [...findings.patch.values()].toSorted(
-      (a, b) => inOrder(a.resource, b.resource) || inOrder(a.field ?? "", b.field ?? "") || inOrder(a.change, b.change)
-    ),
+    patch: findings
+      .patch()
+      .toSorted(
+        (a, b) =>
+          inOrder(a.resource, b.resource) || inOrder(a.field ?? "", b.field ?? "") || inOrder(a.change, b.change)
+      ),
     ended
   }
 }

@@ -9,6 +9,7 @@ import type { Context } from "./Findings.ts"
 import { checkStyle } from "./Lists.ts"
 import { covering, everything, gapOf, getList, type Listed, type Probe, samplesOf } from "./Probe.ts"
 import { type Gap, isAboutLimit, listOf, type Seen } from "./Session.ts"
+import { plural } from "../../../src/text/Count.ts"
 
 /** A limit that no service returns whole. */
 const hugeLimit = 100_000
@@ -69,7 +70,7 @@ const probeLimit = (context: Context) =>
       if (list.records.length === 1) return { resource, seen }
       learned.limit = "ignored"
       findings.differ("page.limit", {
-        seen: `limit=1 is answered with ${list.records.length} records`,
+        seen: `limit=1 is answered with ${plural(list.records.length, "record")}`,
         answer: seen,
         variant: { name: "limit", value: "ignored" }
       })
@@ -166,7 +167,7 @@ const checkDefault = ({ findings }: Context, seen: Seen, size: number) => {
   findings.checked("page.default")
   if (size === limits.pageRecordsDefault) return
   findings.differ("page.default", {
-    seen: `a page has ${size} records where no limit is sent`,
+    seen: `a page has ${plural(size, "record")} where no limit is sent`,
     answer: seen,
     variant: { name: "pageDefault", value: size }
   })

@@ -8,7 +8,8 @@ import type { RadarCheck } from "../../../src/connector/Radar.ts"
 
 const works = "no setting is needed: Tributary works with both"
 const report = "no setting: report it to the operator of the service"
-const quarantined = "no setting: such records go to quarantine; change the catalogue as the patch says"
+const quarantined =
+  "no setting: such records go to quarantine; correct an odd value at the source, else change the catalogue as the patch says"
 
 const check = (
   id: string,

@@ -156,7 +156,7 @@ export const rotateCommand = Command.make(
       })
     )
     yield* Output.printResult(flags.json, result, ({ secret }) => [
-      `Rotated the secret of endpoint ${name}: the earlier one signs too for ${EndpointStore.previousHours} hours`,
+      `Rotated the secret of endpoint ${name}: the earlier one signs too for ${Output.plural(EndpointStore.previousHours, "hour")}`,
       ...secretLines(secret)
     ])
   })

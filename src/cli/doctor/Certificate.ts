@@ -3,7 +3,8 @@ import { X509Certificate, createPrivateKey } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as ReadFile from "../../files/ReadFile.ts"
-import { about, type About, counted, type Finding } from "./Finding.ts"
+import * as Output from "../Output.ts"
+import { about, type About, type Finding } from "./Finding.ts"
 import type { Certificate } from "./Web.ts"
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -18,7 +19,7 @@ export const validity = ({ ok, warning, failed }: About, { validTo, issuer }: Ce
     const remedy = "renew it, and find out why no renewal ran"
     if (days < 0) return failed("configuration", `the certificate expired on ${until}`, remedy)
     const by = issuer === "" ? "" : `, by ${issuer}`
-    const text = `the certificate is valid for ${counted(days, "more day", "more days")} (${until}${by})`
+    const text = `the certificate is valid for ${Output.plural(days, "more day")} (${until}${by})`
     return days < certificateDaysMin ? warning(text, remedy) : ok(text)
   })
 

@@ -17,7 +17,7 @@ import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { budgetStatement } from "../plan.ts"
-import { about, type About, type Checked, counted, type Finding, type Findings, Tables } from "./Finding.ts"
+import { about, type About, type Checked, type Finding, type Findings, Tables } from "./Finding.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
@@ -110,14 +110,14 @@ const scopeFindings = (
     return [
       identity.scopes === null
         ? skipped("the service does not list the scopes of a token; a sync reports missing ones")
-        : ok(`the token may read everything that is configured (${counted(wanted, "resource", "resources")})`)
+        : ok(`the token may read everything that is configured (${Output.plural(wanted, "resource")})`)
     ]
   }
   if (readable === 0) {
     return [
       failed(
         "refused",
-        `the token may read nothing of what is configured (${counted(wanted, "resource", "resources")})`,
+        `the token may read nothing of what is configured (${Output.plural(wanted, "resource")})`,
         "give the token the scopes of the configured resources"
       )
     ]
@@ -130,7 +130,7 @@ const scopeFindings = (
   }
   return [
     warning(
-      `the token may read ${readable} of ${wanted} resources; ${blocked.map(describeBlocked).join("; ")}`,
+      `the token may read ${readable} of ${Output.plural(wanted, "resource")}; ${blocked.map(describeBlocked).join("; ")}`,
       "give the token those scopes, or name the readable resources under resources; a sync skips the others"
     )
   ]
@@ -143,7 +143,7 @@ export const budget = Effect.fnUntraced(function* (
   settings: Configuration
 ) {
   const { requestsPerMinute: allowed, budgetScope } = settings
-  const limit = allowed === null ? "no limit is configured" : `${allowed} requests a minute`
+  const limit = allowed === null ? "no limit is configured" : `${Output.plural(allowed, "request")} a minute`
   const findings: Array<Finding> = []
   if (allowed === null || allowed > documentedPerMinute) {
     findings.push(
@@ -219,8 +219,8 @@ export const freshness = Effect.fnUntraced(function* (
     .sort((a, b) => b.age / b.targetMs - a.age / a.targetMs)
   if (ages.size === 0) return [warning("nothing was synced yet", "tributary sync")]
   if (never.length === 0 && late.length === 0)
-    return [ok(`${counted(wanted.length, "resource", "resources")} within their freshness targets`)]
-  const ofAll = `${late.length} of ${counted(wanted.length, "resource", "resources")}`
+    return [ok(`${Output.plural(wanted.length, "resource")} within their freshness targets`)]
+  const ofAll = `${late.length} of ${Output.plural(wanted.length, "resource")}`
   const lateNames = late.map(
     ({ path, age, targetMs }) => `${path} (${Output.elapsed(age)}, target ${Output.elapsed(targetMs)})`
   )

@@ -45,10 +45,6 @@ export const about = (check: string, subject: string | null = null): About => ({
   skipped: (message) => ({ check, subject, status: "skipped", message, remedy: null, kind: null })
 })
 
-/** A number with the words for one or for many. */
-export const counted = (number: number, one: string, many: string): string =>
-  `${Output.count(number)} ${number === 1 ? one : many}`
-
 /** The time limit of one check. */
 export const checkTimeout = Duration.seconds(10)
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as PushPause from "../../outbox/PushPause.ts"
 import * as LaneLock from "../../warehouse/LaneLock.ts"
 import * as Output from "../Output.ts"
-import { about, counted } from "./Finding.ts"
+import { about } from "./Finding.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
 /** `behindms` is the time by which the warehouse's clock is behind the last landing. */
@@ -46,28 +46,28 @@ const checks: ReadonlyArray<LeftoverCheck> = [
     count: "runs",
     none: "none was abandoned",
     some: (number, { oldestms }) =>
-      `${counted(number, "run is", "runs are")} recorded as running but the process is gone, the oldest for ${Output.elapsed(oldestms ?? 0)}`,
+      `${Output.plural(number, "run is", "runs are")} recorded as running but the process is gone, the oldest for ${Output.elapsed(oldestms ?? 0)}`,
     remedy: "tributary sync ends them and resumes their work"
   },
   {
     check: "quarantine",
     count: "quarantined",
     none: "empty",
-    some: (number) => `${counted(number, "record", "records")} could not be landed`,
+    some: (number) => `${Output.plural(number, "record")} could not be landed`,
     remedy: `tributary query "select resource, record_id, field, reason from tributary.quarantine where resolved_at is null"`
   },
   {
     check: "events",
     count: "dead",
     none: "no dead letters",
-    some: (number) => counted(number, "dead letter", "dead letters"),
+    some: (number) => Output.plural(number, "dead letter"),
     remedy: "tributary status shows why; tributary webhooks replay processes them again"
   },
   {
     check: "outbox",
     count: "rejected",
     none: "nothing was rejected",
-    some: (number) => `${counted(number, "pushed record was", "pushed records were")} rejected by the source`,
+    some: (number) => `${Output.plural(number, "pushed record was", "pushed records were")} rejected by the source`,
     remedy: "tributary push status shows why"
   }
 ]

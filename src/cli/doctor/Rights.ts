@@ -8,6 +8,7 @@ import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.t
 import * as Reader from "../../warehouse/Reader.ts"
 import { openFunctionsStatement } from "../../warehouse/ReaderFunctions.ts"
 import { Database } from "../../postgres/Database.ts"
+import * as Output from "../Output.ts"
 import { about, type About, type Finding, type Findings } from "./Finding.ts"
 import { DatabaseError } from "../../postgres/DatabaseError.ts"
 import * as Remedy from "../../postgres/Remedy.ts"
@@ -98,7 +99,7 @@ export const rights = Effect.fnUntraced(function* (
     }
     if (barred > 0) {
       fail(
-        `${user} may not write ${barred} of ${tables} tables of ${name}`,
+        `${user} may not write ${barred} of ${Output.plural(tables, "table")} of ${name}`,
         `give the tables to ${user}, or use the role that made them; see tributary schema grants`
       )
     }

@@ -13,7 +13,7 @@ import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
-import { about, type About, checkTimeout, counted, type Finding, type Findings, Tables } from "./Finding.ts"
+import { about, type About, checkTimeout, type Finding, type Findings, Tables } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
@@ -69,7 +69,7 @@ const subscriptionFinding = (
       `tributary webhooks deliveries --company ${name} shows the answers`
     )
   }
-  const delivered = counted(events.length, "kind of event", "kinds of events")
+  const delivered = Output.plural(events.length, "kind of event", "kinds of events")
   const delivery = SubscriptionStore.deliveryStateOf({ ...lastTest, state, failCount, lastDeliveryAt })
   if (delivery === "test_failed") {
     return warning(
@@ -220,7 +220,7 @@ export const gaps = Effect.fnUntraced(function* ({ warning }: About, company: st
   if (first === undefined) return []
   return [
     warning(
-      `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
+      `events of ${Output.plural(rows.length, "resource")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
         (first.reason === null ? "" : `: ${first.reason}`),
       "tributary serve reads them again; tributary status shows why each is open"
     )
@@ -281,7 +281,7 @@ export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, compan
     const further = total - named.length
     findings.push(
       schedule.warning(
-        `${counted(total, "task is", "tasks are")} paused: ${named.join(", ")}${further > 0 ? ` and ${Output.count(further)} more` : ""}`,
+        `${Output.plural(total, "task is", "tasks are")} paused: ${named.join(", ")}${further > 0 ? ` and ${Output.count(further)} more` : ""}`,
         "resume them on the dashboard of tributary serve"
       )
     )
@@ -290,7 +290,7 @@ export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, compan
   if (first !== undefined) {
     findings.push(
       schedule.warning(
-        `${counted(first.total, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
+        `${Output.plural(first.total, "task")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
         first.remedy ?? "tributary status shows why"
       )
     )

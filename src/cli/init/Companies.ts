@@ -175,7 +175,7 @@ const readCompany = Effect.fnUntraced(function* (
       yield* say(
         context,
         `  ✔ company ${identity.companyId}${describeUser(identity)}: ` +
-          `${resources.size - blockedPaths(company).size} of ${resources.size} resources can be read`
+          `${resources.size - blockedPaths(company).size} of ${Output.plural(resources.size, "resource")} can be read`
       )
       for (const block of company.blocked) yield* say(context, `    ${block.reason}: ${block.resources.join(", ")}`)
       noteOverridden(context, tokenVariable, token)

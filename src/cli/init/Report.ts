@@ -1,4 +1,5 @@
 /** The result of `tributary init`, for machines and for people. */
+import * as Output from "../Output.ts"
 import type { InitContext } from "./InitContext.ts"
 import { blockedPaths, type Company, describeUser } from "./Companies.ts"
 
@@ -68,7 +69,7 @@ export const reportLines = (report: InitReport): ReadonlyArray<string> => {
   const width = Math.max(...report.next.map(({ command }) => command.length))
   return [
     ...report.companies.flatMap(({ name, companyId, user, resources, missing }) => [
-      `company ${name} is company ${companyId}${describeUser({ user })}: ${resources} resource${resources === 1 ? "" : "s"} to sync`,
+      `company ${name} is company ${companyId}${describeUser({ user })}: ${Output.plural(resources, "resource")} to sync`,
       ...missing.map((one) => `  not ${one.resources.join(", ")}: ${one.reason}`)
     ]),
     `the warehouse is ${report.warehouse}`,

@@ -33,7 +33,7 @@ export const publicationCommand = Command.make(
     yield* Output.printResult(flags.json, plan, () =>
       statements.length > 0
         ? statements.map((statement) => `${statement};`)
-        : [`-- There is nothing to run: the publication ${flags.name} has ${tables} tables.`]
+        : [`-- There is nothing to run: the publication ${flags.name} has ${Output.plural(tables, "table")}.`]
     )
     for (const problem of problems) yield* Output.note(problem, "Warn")
     if (problems.length > 0) yield* endWith(exitCode.incomplete)

@@ -128,7 +128,7 @@ export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>):
   ]
   const unconfirmed = all.reduce((sum, one) => sum + one.unconfirmed, 0)
   return [
-    `  invariants: ${Output.list([...counts, Output.counted(unconfirmed, "unconfirmed violations")])}`,
+    `  invariants: ${Output.list([...counts, Output.plurals(unconfirmed, "unconfirmed violation")])}`,
     ...unsound.flatMap(({ name, severity, statement, open, failed, error }) => [
       ...(open === 0
         ? []
@@ -158,13 +158,14 @@ export const activityLines = (hours: ReadonlyArray<Activity.Hour>): ReadonlyArra
             sum(({ failed_runs: failed, abandoned_runs: abandoned }) => failed + abandoned),
             "failed or abandoned"
           ),
-          Output.counted(
+          Output.plurals(
             sum(({ inserted, updated, deleted }) => inserted + updated + deleted),
+            "record landed",
             "records landed"
           ),
-          Output.counted(
+          Output.plurals(
             sum(({ requests }) => requests),
-            "requests"
+            "request"
           )
         ])}`
       ]
@@ -203,7 +204,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
     const when = (ms: number) => (ms <= 0 ? `due since ${Output.elapsed(-ms)}` : `in ${Output.elapsed(ms)}`)
     return [
       ...(index === 0 ? [`  processes of serve: ${alive}`] : []),
-      `  schedule of ${company}: ${Output.count(syncs.length)} resources` +
+      `  schedule of ${company}: ${Output.plural(syncs.length, "resource")}` +
         (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
       ...(deferred === 0 ? [] : [`    deferred while events prove their freshness: ${Output.count(deferred)}`]),
       ...states.flatMap(([name, isIn]) => (own.some(isIn) ? [`    ${name}: ${named(own.filter(isIn))}`] : [])),

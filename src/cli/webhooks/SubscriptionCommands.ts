@@ -152,7 +152,7 @@ const rotateCommand = Command.make(
       ({ company, wanted }) => Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret),
       ({ subscription, acceptedHours }) => [
         `subscription ${shown(subscription.id)} has a new signing secret` +
-          (acceptedHours === null ? "" : `; the previous one stays valid for ${acceptedHours} hours`)
+          (acceptedHours === null ? "" : `; the previous one stays valid for ${Output.plural(acceptedHours, "hour")}`)
       ]
     )
   })

@@ -10,6 +10,7 @@ import { isUtf8 } from "node:buffer"
 import { CsvError, type InfoRecord, parse } from "csv-parse"
 import type { InputRecord } from "./InputRecord.ts"
 import { recordBytesMax } from "./InputRecord.ts"
+import { plural } from "../../text/Count.ts"
 
 /** The delimiters by their names. */
 export const delimiters = { comma: ",", semicolon: ";", tab: "\t" } as const
@@ -106,7 +107,7 @@ export const read = async function* (
     } else if (isUndivided) return null
     else if (cells.length === names.length) piece.push({ _tag: "Cells", line, cells })
     else {
-      const message = `has ${cells.length} cells where the header names ${names.length} columns`
+      const message = `has ${plural(cells.length, "cell")} where the header names ${plural(names.length, "column")}`
       piece.push({ _tag: "Unreadable", line, message })
     }
     return null

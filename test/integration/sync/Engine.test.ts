@@ -82,7 +82,7 @@ suite("the sync engine", warehouse, (test, it) => {
     const outcome = yield* run(source, companyId)
     assert.strictEqual(source.requests.at(-1)!.since, at(minutes(15)))
     assert.deepStrictEqual([outcome.totals.late, outcome.totals.lateMs], [1, 4 * 60_000])
-    assert.match(outcome.notes.join(), /1 rows became visible up to 240 s/)
+    assert.match(outcome.notes.join(), /1 row became visible up to 240 s/)
     assert.strictEqual((yield* checkpoint(companyId)).learned_overlap_ms, BigInt(8 * 60_000))
     yield* run(source, companyId)
     assert.strictEqual(source.requests.at(-1)!.since, at(minutes(13)))
