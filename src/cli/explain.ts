@@ -12,6 +12,7 @@ import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from
 import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
+import * as TaskQueue from "../tasks/TaskQueue.ts"
 
 /** Characters of a value that are shown. */
 const shownMax = 80
@@ -48,12 +49,16 @@ const versionLines = (version: Version): ReadonlyArray<string> => {
   ]
 }
 
-/** The explanation for people. */
-export const lines = (explanation: Explanation): ReadonlyArray<string> => {
+/** The explanation for people; `names` are those of the companies. */
+export const lines = (
+  explanation: Explanation,
+  names: ReadonlyMap<string, bigint> = new Map()
+): ReadonlyArray<string> => {
   const { companyId, resource, id, state, versions, quarantine, rereads, fullScan, checkpoints } = explanation
   const count = Output.plural(versions.length, "version")
+  const company = [...names].find(([, id]) => id === companyId)?.[0] ?? `company ${companyId}`
   return [
-    `${resource} ${id} in company ${companyId}: ${state === "unknown" ? "never landed" : `${state}, ${count}`}`,
+    `${resource} ${id} of ${company}: ${state === "unknown" ? "never landed" : `${state}, ${count}`}`,
     ...versions.flatMap(versionLines),
     "",
     ...(quarantine.length === 0 ? ["  quarantine: never"] : []),
@@ -119,7 +124,7 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const explanations = yield* onWarehouse(
+    const { explanations, names } = yield* onWarehouse(
       flags,
       Effect.fnUntraced(function* (settings) {
         const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
@@ -133,11 +138,12 @@ export const command = Command.make(
                 : `; ${didYouMean(flags.resource, names) ?? `it has ${names.join(", ")}`}`)
           )
         }
-        return yield* explain(settings.datasets, resource, flags.id, company)
+        const explanations = yield* explain(settings.datasets, resource, flags.id, company)
+        return { explanations, names: yield* TaskQueue.companyIds }
       }, Effect.scoped)
     )
     yield* Output.printResult(flags.json, { explanations }, () =>
-      explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation)])
+      explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation, names)])
     )
     if (explanations.length > 0) return
     yield* Output.note(`tributary: the warehouse has no version of ${flags.resource} ${flags.id}`)

@@ -9,6 +9,7 @@ import { formats, type Manifest } from "../export/Manifest.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import { config, demoWarehouse, json, onWarehouse, resources, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode, usageError } from "./Exit.ts"
+import { CommandLine } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import { companyIdOf } from "./schema/grants.ts"
 import { refuseDamaged, warehouseResources } from "./schema/SchemaChanges.ts"
@@ -69,6 +70,11 @@ export const command = Command.make(
           onTable: (table, rows) =>
             flags.json ? Effect.void : Output.note(`  ${table}: ${Output.plural(rows, "row")}`)
         }).pipe(
+          Effect.onInterrupt(() =>
+            Effect.flatMap(CommandLine, (again) =>
+              Output.note(`Stopped; the files of the export before are unchanged. Start again with: ${again}`)
+            )
+          ),
           Effect.catchTags({
             ExportFailed: ({ message }) => Effect.fail(new CommandFailed({ code: exitCode.configuration, message })),
             PositionLost: ({ message }) => Effect.fail(new CommandFailed({ code: exitCode.configuration, message }))

@@ -4,6 +4,7 @@ import { closeSync, constants, openSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import pg from "pg"
 import { exitCode, exitCodes, type ExitCode } from "../../src/cli/Exit.ts"
 import { untilSeen } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
@@ -115,6 +116,27 @@ liveTest("a failing command ends with the code of its kind and a line that names
   const stopped = yield* Effect.promise(() => stopping.done)
   assert.strictEqual(stopped.code, exitCode.interrupted)
   assert.strictEqual(stopped.stderr, "Stopped; 0 records kept. Continue with: tributary sync customers\n")
+  const locks = yield* Effect.acquireRelease(
+    Effect.sync(() => new pg.Client({ connectionString: world.databaseUrl })),
+    (client) => Effect.promise(() => client.end())
+  )
+  yield* Effect.promise(() => locks.connect())
+  yield* Effect.promise(() => locks.query("begin; lock table erp.salesmen"))
+  const exporting = world.command(["export", "salesmen", "--to", "my files", "--format", "csv"])
+  yield* untilSeen(
+    "the export waits for the table",
+    world.query("select from pg_locks where not granted"),
+    ({ length }) => length > 0
+  )
+  exporting.child.kill("SIGINT")
+  const exported = yield* Effect.promise(() => exporting.done)
+  assert.strictEqual(
+    exported.stderr,
+    "Stopped; the files of the export before are unchanged. " +
+      "Start again with: tributary export salesmen --to 'my files' --format csv\n"
+  )
+  assert.strictEqual(exported.code, exitCode.interrupted)
+  yield* Effect.promise(() => locks.query("rollback"))
   const verbose = yield* world.run(["sync", "salesmen", "--verbose"])
   assert.match(verbose.stderr, /^ {2}main salesmen: nothing new \(\d+ ms\)\n$/)
   assert.match(verbose.stdout, /^main: 1 resource in [^:]+: nothing new \(\d+ records? read, \d+ requests?\)\n$/)
