@@ -69,6 +69,7 @@ const suites: ReadonlyArray<Suite> = [
   },
   vitest("long", "test:long"),
   vitest("postgres", "test:postgres", "--full"),
+  { name: "image", run: ["node", "test/deploy/Image.ts"], figures: /^\d+ checks passed.*$/gm },
   { name: "bench", run: ["node", "test/bench/bench.ts"], figures: /^.*$/gm }
 ]
 

@@ -28,12 +28,14 @@ const exited = (child: ChildProcess): Promise<void> =>
     ? Promise.resolve()
     : new Promise((resolve) => child.once("exit", () => resolve()))
 
-/** Calls of the control plane. */
-export const callsOf = (controlUrl: string) => {
+/** Calls of the control plane, with its token where it has one. */
+export const callsOf = (controlUrl: string, controlToken?: string) => {
+  const authorization = controlToken === undefined ? {} : { authorization: `Bearer ${controlToken}` }
   const call = async (method: string, path: string, body?: unknown) => {
     const response = await fetch(`${controlUrl}${path}`, {
       method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } })
+      headers: { ...authorization, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
     })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
