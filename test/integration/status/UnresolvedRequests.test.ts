@@ -1,13 +1,13 @@
 /** Which push requests without a known outcome need a person, and its next step. */
-import { assert } from "@effect/vitest"
-import * as Effect from "effect/Effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 import { unresolvedLines } from "../../../src/cli/status/Format.ts"
 import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
-import { suite } from "../../support/suite.ts"
+import { testWith } from "../../support/suite.ts"
 
 /** An open request of a push, or of a row that was inserted by SQL. */
 const open = (company: string, resource: string, push: number | null) =>
@@ -32,9 +32,19 @@ const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
   all.map((one) => `${one.resource}: ${UnresolvedRequests.problemOf(one)}; ${UnresolvedRequests.stepOf(one)}`)
 )
 
-suite("a push request without an outcome", layerWarehouse, (test) => {
+/** A company with a living serve. */
+const served = Layer.effectDiscard(
+  Effect.all([
+    execute("insert into tributary.companies (company, company_id) values ('north', 1)"),
+    execute("insert into tributary.processes (process_id, companies) values ('p1', '{north}')"),
+    execute("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
+  ])
+).pipe(Layer.provideMerge(layerWarehouse))
+
+describe("a push request without an outcome", () => {
+  const test = testWith(served)
+
   test("of a push needs a person unless a process pushes its resource", function* () {
-    yield* execute("insert into tributary.companies (company, company_id) values ('north', 1)")
     const [push] = yield* execute<{ id: number }>(
       `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count)
          values ('north', 'things', 'create', 'new.csv', 'c', 1) returning id::int`
@@ -42,8 +52,6 @@ suite("a push request without an outcome", layerWarehouse, (test) => {
     const id = push!.id
     yield* open("north", "things", id)
     // A living serve sends no row of a push.
-    yield* execute("insert into tributary.processes (process_id, companies) values ('p1', '{north}')")
-    yield* execute("insert into tributary.tasks (company, resource, kind) values ('north', 'things', 'sync')")
     const continued = `continue the push: tributary push retry ${id}`
     assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
     assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
@@ -98,9 +106,6 @@ suite("a push request without an outcome", layerWarehouse, (test) => {
     assert.include(many, "  such requests of 2 more resources; --json shows all")
     yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
     assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
-    yield* execute("update tributary.installation set pause_reason = null")
-    yield* execute("delete from tributary.outbox")
-    yield* execute("delete from tributary.push_requests")
   })
 
   test("of rows inserted by SQL needs a person where serve does not run, fails for good or is paused", function* () {
