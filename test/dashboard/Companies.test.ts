@@ -1,6 +1,6 @@
 /** The pages of an installation with many companies: totals, search and parts instead of every resource. */
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyStates from "../../src/status/CompanyStates.ts"
 import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
@@ -20,9 +20,14 @@ const companies = Array.from({ length: many }, (_, index) => ({
 const namesIn = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/<th scope="row"[^>]*> ?<a href="[^"]*" ?>(c\d{5})<\/a/g)].map(([, name]) => name!)
 
-suite("the pages of many companies", layerPages, (test) => {
+const counted = Layer.effectDiscard(Effect.andThen(fillFleet(many, 6), CountCompanies.countDue())).pipe(
+  Layer.provideMerge(layerPages)
+)
+
+suite("the pages of many companies", counted, (test) => {
   test("show totals and the worst companies first, and find the others by name and part by part", function* () {
-    yield* fillFleet(many, 6)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`delete from tributary.company_states`
     const url = yield* showing(companies)
     const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
 
@@ -46,7 +51,6 @@ suite("the pages of many companies", layerPages, (test) => {
     assert.include(yield* page("/companies/none"), "and 100 more")
 
     // A failing company may have late resources too.
-    const sql = yield* SqlClient.SqlClient
     yield* sql`update tributary.company_states set late = 12 where company = 'c00100'`
     assert.match(
       yield* page("/"),
