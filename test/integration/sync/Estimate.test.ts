@@ -277,7 +277,8 @@ suite("a plan", warehouse, (test) => {
   })
 
   test("fails without a probe when the company number is unknown", function* () {
-    const source = scripted(company(), pages({ records: [] }))
+    const { companyId, source } = newSource(list(1))
+    for (const known of [companyId, company()]) yield* run(source, known)
     const one = yield* planOf(source, things, { probe: false })
     assert.strictEqual(one.failure?.kind, "CompanyUnknown")
     assert.include(one.failure?.remedy, "company_id")

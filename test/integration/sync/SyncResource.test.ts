@@ -323,7 +323,7 @@ suite("a run", warehouse, (test, it) => {
   test("deletes no record that a push created during the full scan", function* () {
     const { companyId, source } = yield* synced(list(10, thing(1, "one", 1)))
     // The write was sent before the scan began, and took effect after the scan had passed its position.
-    const pushing = push(companyId, tables.things, 0, [thing(2, "two", 11)])
+    const pushing = push(companyId, tables.things, source.now - 60_000, [thing(2, "two", 11)])
     const scan = yield* run(yield* disturbed(source, null, pushing), companyId, { full: true })
     assert.deepStrictEqual([scan.status, scan.kind, scan.totals.deleted], ["done", "full", 0])
     assert.deepStrictEqual(yield* valuesOf(companyId), ["one", "two"])
