@@ -60,7 +60,8 @@ const source = Layer.succeed(Source, {
   connect: Effect.fnUntraced(function* (company, configuration) {
     const { ServiceClient } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
     const { catalogue, context } = yield* partsOf(company, configuration)
-    return yield* ServiceClient.make({
+    const { protect } = yield* Effect.promise(() => import("./connector/ProtectedConnector.ts"))
+    const client = yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
       catalogue,
@@ -77,6 +78,7 @@ const source = Layer.succeed(Source, {
       requestIdHeader: configuration.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
     }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
+    return protect(client)
   }),
   radar: Effect.fnUntraced(function* (company, configuration, bounds) {
     const { run } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))

@@ -5,6 +5,7 @@
  * resource (common filters, operations, statuses) is not repeated there.
  */
 import type { Field, FieldType } from "./Field.ts"
+import type { Protection } from "./Protection.ts"
 import type { FieldRoles, SourceTraits } from "./SourceTraits.ts"
 
 /** L list, C create, B batch, R retrieve, U update, D cancel. */
@@ -127,6 +128,8 @@ export interface Resource {
   readonly businessDate: BusinessDate | null
   /** Fields whose change alone makes no new version; from the configuration. */
   readonly ignoredFields: ReadonlyArray<string>
+  /** Null: its values are kept as they are sent. */
+  readonly protection: Protection | null
   /** The table's name in the warehouse where it is not the path. */
   readonly table: string | null
   /** Fields by name. */
@@ -180,6 +183,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     filters: flat(spec.filters ?? []),
     key: spec.key === undefined ? null : { caseSensitive: true, unique: true, ...spec.key },
     ignoredFields: [],
+    protection: null,
     table: null
   }
 }

@@ -22,6 +22,8 @@ export interface SourceTraits {
     area: string,
     access: "read" | "write" | "cancel"
   ) => string | null
+  /** The member of the body of a delivery that carries the record; absent where a delivery carries none. */
+  readonly deliveryRecord?: string
   /** The most records of one batch. */
   readonly batchRecordsMax: number
   /** How long the source recognises an idempotency key. */

@@ -34,7 +34,10 @@ import {
   type ServiceOptions
 } from "../serve/Serve.ts"
 import * as InvariantMetrics from "../status/InvariantMetrics.ts"
+import { protectDeliveries } from "../connector/ProtectedConnector.ts"
+import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Invariants from "./Invariants.ts"
+import * as Models from "./Models.ts"
 import { Source } from "./Source.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
@@ -98,7 +101,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
   dashboard: Dashboard | null
 ): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
-  const models = yield* source.models
+  const { models } = yield* Models.of(settings)
   const indexes = searchIndexesOf(
     [...source.catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))
   )
@@ -205,8 +208,10 @@ export const service = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Service, never, Source> {
   const source = yield* Source
   const { webhooks, monitoring } = settings
+  // A mistake in the configured resources is reported with the companies.
+  const catalogue = yield* Effect.orElseSucceed(catalogueOf(settings), () => source.catalogue)
   return {
-    reader: yield* source.deliveries,
+    reader: protectDeliveries(yield* source.deliveries, catalogue),
     listen: {
       host: webhooks.host,
       port: webhooks.port,

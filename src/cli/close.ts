@@ -45,7 +45,7 @@ import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode } from 
 import * as Output from "./Output.ts"
 import * as Invariants from "./Invariants.ts"
 import { refuseDamaged } from "./schema/SchemaChanges.ts"
-import { Source } from "./Source.ts"
+import * as Models from "./Models.ts"
 import { onTargets } from "./Targets.ts"
 import * as Verify from "./verify.ts"
 import { Version } from "./Version.ts"
@@ -237,7 +237,7 @@ const closeCompany = Effect.fnUntraced(function* (
     datasets: settings.datasets,
     resources: target.resources.map((given) => catalogue.resources.get(given.path) ?? given),
     catalogue: catalogue.resources,
-    models: yield* (yield* Source).models,
+    models: (yield* Models.of(settings)).models,
     invariants: yield* Invariants.of(settings),
     verification,
     draft: flags.draft,

@@ -22,6 +22,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { config, demoWarehouse, json, onWarehouse, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import * as Models from "./Models.ts"
 import { Source } from "./Source.ts"
 
 /** The maximum size of a table for people, which is laid out as a whole. */
@@ -74,12 +75,15 @@ const undefinedTable = "42P01"
 export const missingModel = Effect.fnUntraced(function* (
   { code, message }: Pick<DatabaseError, "code" | "message">,
   models: ReadonlyArray<Model>,
-  datasets: Datasets
+  datasets: Datasets,
+  leftOut: ReadonlyArray<Views.Refused> = []
 ) {
   if (code !== undefinedTable) return null
   const name = /"(?:[^".]+\.)?([^".]+)"/.exec(message)?.[1]
   const model = models.find((one) => one.name === name)
   if (model === undefined) return null
+  const refused = leftOut.find((one) => one.name === name)
+  if (refused !== undefined) return `the model ${model.name} is left out: ${refused.reason}; ${refused.remedy}`
   const where = modelDatasetsOf(datasets)
   const plans = yield* Effect.forEach(where, (one) => Views.planFor([model], one))
   const missing = [...new Set(plans.flatMap(({ skipped }) => skipped.flatMap((one) => one.missing)))]
@@ -227,8 +231,9 @@ export const command = Command.make(
     const at = Option.isNone(flags.asOf) ? undefined : { moment: flags.asOf.value, mode: flags.mode }
     const format = Option.getOrElse(flags.format, () => (flags.json ? "ndjson" : "table"))
     const text = Option.getOrNull(flags.sql)
-    yield* onWarehouse(flags, ({ datasets }) =>
+    yield* onWarehouse(flags, (settings) =>
       Effect.gen(function* () {
+        const { datasets } = settings
         if (flags.tables) {
           const tables = yield* readTables(datasets)
           return yield* format === "table" ? Output.print(tablesForPeople(tables)) : printer(format)(tables)
@@ -248,7 +253,12 @@ export const command = Command.make(
           "DatabaseError",
           Effect.fnUntraced(function* (error) {
             if (error.operation !== "query" || error.isRetryable) return yield* error
-            const about = yield* missingModel(error, yield* (yield* Source).models, datasets)
+            const about = yield* missingModel(
+              error,
+              yield* (yield* Source).models,
+              datasets,
+              (yield* Models.of(settings)).leftOut
+            )
             return yield* about === null ? failedStatement(text, error) : usageError(about)
           })
         )

@@ -15,7 +15,7 @@ import * as Invariants from "./Invariants.ts"
 import { CommandLine } from "./Invocation.ts"
 import * as Output from "./Output.ts"
 import * as Progress from "./Progress.ts"
-import { Source } from "./Source.ts"
+import * as Models from "./Models.ts"
 import * as SyncProgress from "./SyncProgress.ts"
 import { onTargets } from "./Targets.ts"
 
@@ -25,10 +25,9 @@ export const run = Effect.fnUntraced(function* (
   mode: SyncMode,
   companies: ReadonlyArray<SyncCompany>
 ) {
-  const source = yield* Source
   const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
   return yield* sync({
-    models: yield* source.models,
+    models: (yield* Models.of(settings)).models,
     indexes: searchIndexesOf([...catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))),
     companies: companies.map((company) => ({
       ...company,

@@ -9,6 +9,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { didYouMean } from "../catalogue/Nearest.ts"
+import { privacyOf } from "./Privacy.ts"
 import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { EngineSettings } from "../sync/EngineSettings.ts"
@@ -22,7 +23,7 @@ import type { Invariant } from "../invariants/Invariant.ts"
 import { environmentVariables } from "./EnvironmentVariables.ts"
 import { endpointsOf } from "./ChangeEndpoints.ts"
 import { invariantsOf } from "./Invariants.ts"
-import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
+import { type ConfigurationFlags, type Inputs, readInputs } from "./Inputs.ts"
 import {
   type DashboardConfiguration,
   dashboardOf,
@@ -93,6 +94,15 @@ const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: 
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
 
+const resourcesOf = (inputs: Inputs): ReadonlyArray<ConfiguredResource> => {
+  const privacy = privacyOf(inputs)
+  return Object.entries(inputs.settings.resources).map(([path, { exclude: _, hash: __, mask: ___, ...one }]) => ({
+    path,
+    ...one,
+    rules: privacy.get(path) ?? []
+  }))
+}
+
 /** The names of all companies, also of those that cannot be used. */
 export const namesOf = ({ companies, unusable }: Configuration): ReadonlyArray<string> =>
   [...companies, ...unusable].map(({ name }) => name)
@@ -127,6 +137,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   const checked = {
     companies: companiesOf(inputs),
     companiesKey: companiesKeyOf(inputs),
+    resources: resourcesOf(inputs),
     webhooks: webhooksOf(inputs),
     changeEndpoints: endpointsOf(inputs),
     dashboard: dashboardOf(inputs),
@@ -157,7 +168,6 @@ export const load = Effect.fn("Configuration.load")(function* (
     embeddedPort,
     datasets: { current, history, asOf: asOf ?? `${current}_asof` },
     dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? environmentVariables.TRIBUTARY_HOME.default),
-    resources: Object.entries(settings.resources).map(([path, one]) => ({ path, ...one })),
     requestsPerMinute: requestsPerMinuteOf(settings),
     budgetScope: settings.budget.scope,
     freshnessOf: freshnessOf(inputs),

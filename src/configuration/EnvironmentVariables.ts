@@ -44,6 +44,13 @@ export const environmentVariables = {
     isSecret: true,
     inDotEnv: true
   },
+  TRIBUTARY_PRIVACY_KEY: {
+    meaning:
+      "key of hashed fields, at least 32 characters; every process on a warehouse needs the same one. Another key gives " +
+      "other hashes: versions keep the earlier ones",
+    isSecret: true,
+    inDotEnv: true
+  },
   TRIBUTARY_DASHBOARD_PASSWORD: {
     meaning: "password of the dashboard, at least 8 characters, unless dashboard.password_env names another variable",
     isSecret: true,

@@ -68,8 +68,27 @@ export type CompanySettings = typeof Company.Type
 
 /** The path of a list below the base address. */
 const resourcePath = Schema.String.check(
-  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]*(?:\/[A-Za-z0-9][A-Za-z0-9_-]*)*$/u)
+  Schema.isPattern(/^[A-Za-z0-9*][A-Za-z0-9_*-]*(?:\/[A-Za-z0-9*][A-Za-z0-9_*-]*)*$/u)
 )
+
+const fieldPatterns = Schema.Array(
+  Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of a field, or a pattern with *" }))
+)
+
+const Mask = section({
+  shown: setting(
+    "text",
+    Schema.String.check(Schema.isNonEmpty({ message: "Expected a text" })),
+    "the text that is kept",
+    "***"
+  ),
+  keepLast: setting(
+    "keep_last",
+    between(0, 100),
+    "how many of the last characters of a longer value are kept after it",
+    0
+  )
+})
 
 const ResourceSettings = section({
   area: setting(
@@ -94,8 +113,26 @@ const ResourceSettings = section({
     "ignore_fields",
     Schema.Array(filled("Expected the name of a field")),
     "fields (also custom_fields as a whole) whose change alone makes no new version: a row keeps their values until " +
-      "another field changes, and verify does not compare them; the only setting for a resource of the catalogue",
+      "another field changes, and verify does not compare them",
     []
+  ),
+  exclude: setting(
+    "exclude",
+    fieldPatterns,
+    "fields (names, or patterns with *; also custom_fields as a whole) whose values are never stored",
+    []
+  ),
+  hash: setting(
+    "hash",
+    fieldPatterns,
+    "fields of which the warehouse keeps a keyed hash (HMAC-SHA-256 with TRIBUTARY_PRIVACY_KEY): the same value has the same hash",
+    []
+  ),
+  mask: setting(
+    "mask",
+    Schema.Record(Schema.String, Mask),
+    "fields of which the warehouse keeps a fixed text, and the last characters where keep_last names their number",
+    {}
   )
 })
 
@@ -278,7 +315,7 @@ export const Settings = section({
     "resources",
     Schema.Record(resourcePath, ResourceSettings),
     "by the path of their list: resources that the catalogue does not know, whose columns are inferred from the records; " +
-      "and the fields to ignore of any resource",
+      "and, for any resource or a pattern with *, the fields to ignore, exclude, hash or mask",
     {}
   ),
   warehouse: setting("warehouse", Warehouse, "the datasets and the connections of the warehouse", {}),

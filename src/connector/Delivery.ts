@@ -72,6 +72,8 @@ export interface DeliveryReader {
   readonly verify: (delivery: Delivery, settings: VerifySettings) => Verification
   /** Reads the body of a genuine delivery. Never throws. */
   readonly read: (body: Uint8Array) => Event | InvalidEvent
+  /** The body as it is stored: with the privacy rules of its resource. Absent: as it arrived. */
+  readonly kept?: (event: Event, body: Uint8Array) => Uint8Array
 }
 
 export const isEvent = (read: Event | InvalidEvent): read is Event => !("_tag" in read)

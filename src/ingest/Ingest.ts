@@ -216,7 +216,7 @@ const store = (state: IngestState, { company, body }: IncomingDelivery, sentAt: 
       stamp: event.stamp,
       occurredAt: event.occurredAt,
       sentAt,
-      body
+      body: reader.kept?.(event, body) ?? body
     },
     (outcome) => done(answerStored(state, company, outcome))
   )

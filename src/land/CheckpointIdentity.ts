@@ -78,6 +78,7 @@ export const identityOf = (
     modifiedsince: String(resource.modifiedSince),
     cancel: String(isCancellable(resource)),
     ignore_fields: resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(","),
+    ...(resource.protection === null ? {} : { privacy: resource.protection.statement }),
     ...source?.settings
   }
   return {
@@ -105,7 +106,8 @@ const namesOfPairs: Readonly<Record<string, string>> = {
   catalogue: "the catalogue generation",
   fields: "the catalogue's fields",
   modifiedsince: "whether the list offers modifiedsince",
-  cancel: "whether cancelled records are read"
+  cancel: "whether cancelled records are read",
+  privacy: "the privacy rules"
 }
 
 /** The differences of two shapes, for people; null when nothing does. */

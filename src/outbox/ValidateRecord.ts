@@ -10,7 +10,7 @@ import { listFields } from "./FieldHints.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { type AddProblem, fieldTexts } from "./ValidateFields.ts"
 import { externalidText, fieldName, integerText, InvalidValue, showValue } from "./ValidateValue.ts"
-import { shapeOf, type WriteColumns } from "./WriteSchema.ts"
+import { shapeOf, type WriteColumns, privacyProblem } from "./WriteSchema.ts"
 
 /** A record that can be pushed. */
 export interface ValidRecord {
@@ -71,6 +71,8 @@ export const nameProblem = (
   if (operation === "cancel")
     return `is not needed to cancel a record: give its ${resource.roles.id} or ${externalKey} alone`
   if (resource.field.get(name)?.readOnly === true) return "is set by the service; leave it out"
+  const withheld = privacyProblem(resource, name)
+  if (withheld !== null) return withheld
   const others = otherNames.filter((other) => !columns.has(other))
   return `is no field that can be written here; ${listFields(name, columns, others)}`
 }

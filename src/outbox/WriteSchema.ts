@@ -42,7 +42,21 @@ const recordFields = (resource: Resource): ReadonlyArray<WriteField> =>
 
 const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
   if (operation === "cancel") return new Map()
-  return writeColumnsOf((operation === "create" ? resource.create : resource.update) ?? recordFields(resource))
+  const fields = (operation === "create" ? resource.create : resource.update) ?? recordFields(resource)
+  return writeColumnsOf(fields.filter((field) => protectedBy(resource, field) === null))
+}
+
+/** The privacy rule of what a field writes; null without one. What is kept of such a value is no value to write. */
+const protectedBy = ({ protection }: Resource, { name, sets }: Pick<WriteField, "name" | "sets">) =>
+  protection?.ruleOf(sets ?? name) ?? null
+
+/** Why a field cannot be written although the service takes it; null where it has no privacy rule. */
+export const privacyProblem = (resource: Resource, name: string): string | null => {
+  const stated = [...(resource.create ?? []), ...(resource.update ?? [])].find((field) => field.name === name)
+  const rule = protectedBy(resource, stated ?? { name, sets: name })
+  return rule === null
+    ? null
+    : `has a privacy rule (${rule.kind}): the warehouse does not have its value, so that it is not pushed`
 }
 
 const cache = new WeakMap<Resource, Map<Operation, WriteColumns>>()
@@ -73,6 +87,18 @@ export const unsupported = (resource: Resource, operation: Operation): Problem |
       .map((other) => participles[other])
     const instead = others.length === 0 ? "they are only read" : `they can be ${others.join(" or ")}`
     return problem(`${resource.path} cannot be ${participles[operation]} through this API; ${instead}`)
+  }
+  const withheld =
+    operation === "create"
+      ? (
+          resource.create ??
+          (resource.protection?.sent ?? resource).required.map((name) => ({ name, sets: name, required: true }))
+        ).find((field) => field.required && protectedBy(resource, field) !== null)
+      : undefined
+  if (withheld !== undefined) {
+    return problem(
+      `${resource.path} cannot be created by a push: it needs ${withheld.name}, which ${privacyProblem(resource, withheld.name)}`
+    )
   }
   if (operation === "create" && !shapeOf(resource, operation).has(resource.roles.externalKey ?? "")) {
     return problem(

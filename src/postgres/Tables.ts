@@ -521,6 +521,13 @@ export interface ControlTables {
     readonly refused: number | null
     readonly tried_at: Date
   }
+  readonly "tributary.privacy_rules": {
+    readonly resource: string
+    readonly statement: string
+    readonly fields: string
+    readonly rewritten_rows: Generated<bigint>
+    readonly applied_at: Generated<Date>
+  }
   readonly "tributary.processes": {
     readonly process_id: string
     readonly companies: ReadonlyArray<string>

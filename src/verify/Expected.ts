@@ -6,11 +6,13 @@
  */
 import { roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
+import type { FieldRule, Protection } from "../catalogue/Protection.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
 import {
   canonical,
   canonicalNumber,
+  isList,
   isObject,
   type Json,
   type JsonObject,
@@ -217,6 +219,39 @@ const rowId = (value: Json | undefined): string | null => {
 const changedAtOf = (value: Json | undefined): string | null =>
   typeof value === "string" ? (instantOf(value)?.text ?? null) : null
 
+/** The members of a record as the privacy rules of its resource keep them. */
+const keptMembers = (protection: Protection | null, sent: JsonObject): JsonObject => {
+  if (protection === null) return sent
+  const members = new Map<string, Json>()
+  for (const [name, value] of sent) {
+    const rule = protection.ruleOf(name)
+    const field = protection.sent.field.get(name)
+    if (rule === undefined) members.set(name, keptBelow(protection, value))
+    else if (rule.kind !== "exclude") members.set(name, keptValue(rule, field, value))
+  }
+  return members
+}
+
+const keptValue = (rule: FieldRule, field: Field | undefined, value: Json): Json => {
+  const text =
+    field === undefined
+      ? value instanceof NumberToken
+        ? (plainDecimal(canonicalNumber(value.text)) ?? value.text)
+        : typeof value === "string" || value === null
+          ? value
+          : canonical(value)
+      : canonicalOf(field, value)
+  return text === null ? null : rule.keep(text)
+}
+
+/** A value without a rule: the rules hold for its members too. */
+const keptBelow = (protection: Protection, value: Json): Json =>
+  isObject(value)
+    ? keptMembers({ ...protection, sent: { ...protection.sent, field: new Map() } }, value)
+    : isList(value)
+      ? value.map((item) => keptBelow(protection, item))
+      : value
+
 /** A compiled reader of one table's records. */
 export interface Reader {
   /** From the record's JSON text. */
@@ -239,7 +274,8 @@ export const reader = (table: Table): Reader => {
     changedAt: null
   }
 
-  const fromMembers = (members: JsonObject): ExpectedRow => {
+  const fromMembers = (sent: JsonObject): ExpectedRow => {
+    const members = keptMembers(table.resource.protection, sent)
     const extra = new Map<string, Json>()
     const columns = fields.map((field): Json | undefined => {
       const value = members.get(field.name)

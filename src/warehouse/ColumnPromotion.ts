@@ -95,7 +95,7 @@ export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   const rows = yield* Statement.run(candidatesStatement, [[...known.keys()]])
   return rows.flatMap(({ resource, field, times, first_seen_at, kinds }) => {
     const of = known.get(resource)
-    if (of === undefined || of.field.has(field)) return []
+    if (of === undefined || of.field.has(field) || of.protection?.ruleOf(field) !== undefined) return []
     const distinct = [...new Set(kinds.split(","))].sort()
     const type = typeFor(of, field, distinct)
     return [{ resource, field, times: Number(times), firstSeenAt: first_seen_at, kinds: distinct, type }]

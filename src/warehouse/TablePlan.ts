@@ -30,6 +30,7 @@ import {
   otherKind,
   planRelation
 } from "./RelationPlan.ts"
+import * as PrivacyRewrite from "./PrivacyRewrite.ts"
 import * as TableDamage from "./TableDamage.ts"
 import {
   type Column,
@@ -297,6 +298,7 @@ export const run = Effect.fnUntraced(function* (
 export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
   tables: ReadonlyArray<Table>
 ): Effect.fn.Return<TablesPlan, TableConflict | SqlError, SqlClient.SqlClient> {
+  yield* PrivacyRewrite.apply(tables, changing)
   const before = yield* plan(tables)
   if (before.statements.length === 0) return before
   return yield* changing(

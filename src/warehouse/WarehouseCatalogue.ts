@@ -21,6 +21,7 @@ import {
   type InferredType,
   text
 } from "../catalogue/Field.ts"
+import { matches, type PatternRule, protect } from "../catalogue/Protection.ts"
 import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
@@ -39,6 +40,8 @@ export interface ConfiguredResource {
   readonly key: string | null
   /** Fields whose change alone makes no new version of a row; the only setting for a resource of the catalogue. */
   readonly ignoreFields?: ReadonlyArray<string>
+  /** Privacy rules of its fields. */
+  readonly rules?: ReadonlyArray<PatternRule>
 }
 
 /** The configuration names a resource that the connector knows, or one that no table can be made for. */
@@ -73,9 +76,34 @@ const configured = (one: ConfiguredResource, traits: SourceTraits): Resource => 
   })
 }
 
-/** Whether the configuration states more about it than the ignored fields. */
-const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
+/** Whether the configuration describes it, beside the ignored fields and the privacy rules. */
+const describes = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
   area !== null || cancel || key !== null || modifiedSince
+
+/** Whether an entry is for every resource that matches. */
+const isPattern = ({ path }: ConfiguredResource): boolean => path.includes("*")
+
+const problemsOf = (base: Catalogue, one: ConfiguredResource): ReadonlyArray<string> => {
+  const { ignoreFields = [], path, rules = [] } = one
+  const neverIgnored = new Set<string | null>(Object.values(base.traits.roles))
+  const settingsCount = ignoreFields.length + rules.length
+  return [
+    ...(base.resources.has(path) && (settingsCount === 0 || describes(one))
+      ? [
+          `resources.${path}: the catalogue knows this resource already; only ignore_fields, exclude, hash and mask can be set for it`
+        ]
+      : []),
+    ...(isPattern(one) && describes(one)
+      ? [`resources.${path}: only ignore_fields, exclude, hash and mask can be set for a pattern`]
+      : []),
+    ...(isPattern(one) && ![...base.resources.keys()].some((known) => matches(path, known))
+      ? [`resources.${path}: no resource matches this pattern`]
+      : []),
+    ...ignoreFields
+      .filter((field) => neverIgnored.has(field))
+      .map((field) => `resources.${path}.ignore_fields: ${field} cannot be ignored, since it identifies versions`)
+  ]
+}
 
 /** Adds the resources that the configuration names, without their inferred columns: no query runs. */
 export const addConfigured = (
@@ -83,24 +111,23 @@ export const addConfigured = (
   extra: ReadonlyArray<ConfiguredResource>
 ): Effect.Effect<Catalogue, ResourceConflict> => {
   if (extra.length === 0) return Effect.succeed(base)
-  const neverIgnored = new Set<string | null>(Object.values(base.traits.roles))
-  const problems = extra.flatMap((one) => [
-    ...(base.resources.has(one.path) && ((one.ignoreFields ?? []).length === 0 || states(one))
-      ? [`resources.${one.path}: the catalogue knows this resource already; only ignore_fields can be set for it`]
-      : []),
-    ...(one.ignoreFields ?? [])
-      .filter((field) => neverIgnored.has(field))
-      .map((field) => `resources.${one.path}.ignore_fields: ${field} cannot be ignored, since it identifies versions`)
-  ])
-  if (problems.length > 0) return Effect.fail(new ResourceConflict({ problems }))
-  const made = (one: ConfiguredResource) => ({
-    ...(base.resources.get(one.path) ?? configured(one, base.traits)),
-    ignoredFields: one.ignoreFields ?? []
-  })
-  return Effect.succeed({
-    ...base,
-    resources: new Map([...base.resources, ...extra.map((one) => [one.path, made(one)] as const)])
-  })
+  const problems = extra.flatMap((one) => problemsOf(base, one))
+  const all = new Map(base.resources)
+  for (const one of extra) if (!isPattern(one) && !all.has(one.path)) all.set(one.path, configured(one, base.traits))
+  for (const [path, sent] of all) {
+    const entries = extra.filter((one) => matches(one.path, path))
+    if (entries.length === 0) continue
+    const ignoredFields = entries.flatMap(({ ignoreFields = [] }) => ignoreFields)
+    const made = protect(
+      { ...sent, ignoredFields },
+      entries.flatMap(({ rules = [] }) => rules)
+    )
+    problems.push(...made.problems.map((problem) => `resources.${path}: ${problem}`))
+    all.set(path, made.resource)
+  }
+  return problems.length > 0
+    ? Effect.fail(new ResourceConflict({ problems }))
+    : Effect.succeed({ ...base, resources: all })
 }
 
 /** A row of `tributary.inferred_columns`. */
@@ -113,16 +140,24 @@ export interface InferredColumn extends Inferred {
  * inferred column and its type.
  */
 export const withInferred = (base: Resource, inferred: ReadonlyArray<InferredColumn>): Resource => {
-  if (inferred.length === 0) return base
-  const known = new Map(inferred.map((one) => [one.name, one]))
+  // A field with a rule has no inferred column: what is kept of it stays beside the columns.
+  const known = new Map(
+    inferred.flatMap((one) => (base.protection?.ruleOf(one.name) === undefined ? [[one.name, one] as const] : []))
+  )
+  if (known.size === 0) return base
   const made = (one: InferredColumn): Field => inferredField(one.name, { type: one.type, column: one.column })
-  return withFields(base, [
-    ...base.fields.map((field) => {
-      const one = known.get(field.name)
-      return one === undefined ? field : { ...field, type: made(one).type, inferred: made(one).inferred }
-    }),
-    ...inferred.filter(({ name }) => !base.field.has(name)).map(made)
-  ])
+  const extended = (of: Resource) =>
+    withFields(of, [
+      ...of.fields.map((field) => {
+        const one = known.get(field.name)
+        return one === undefined ? field : { ...field, type: made(one).type, inferred: made(one).inferred }
+      }),
+      ...[...known.values()].filter(({ name }) => !of.field.has(name)).map(made)
+    ])
+  const { protection } = base
+  return protection === null
+    ? extended(base)
+    : { ...extended(base), protection: { ...protection, sent: extended(protection.sent) } }
 }
 
 export const storedNamesStatement = Statement.make({

@@ -81,7 +81,7 @@ liveTest(
       return stdout
     })
 
-    assert.include((yield* run("schema", "publication")).stderr, "has no table yet")
+    assert.include((yield* run("schema", "publication")).stderr, "no warehouse in this database")
     yield* succeed("schema", "apply")
     yield* query(yield* succeed("schema", "publication"))
     assert.match(

@@ -9,6 +9,7 @@ export const traits: SourceTraits = {
     const scope = `${area}:${access}`
     return area === "" || ["*", `${area}:*`, scope].some((one) => scopes.includes(one)) ? null : scope
   },
+  deliveryRecord: "data",
   batchRecordsMax: limits.batchRecordsMax,
   keyLifetime: `${limits.idempotencyHours} hours`
 }

@@ -14,7 +14,7 @@ import { tableOf } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as Views from "../../warehouse/Views.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
-import { Source } from "../Source.ts"
+import * as Models from "../Models.ts"
 
 /** A field of records that the catalogue does not state. */
 interface UnknownField {
@@ -199,10 +199,10 @@ const change = Effect.fnUntraced(function* (
     adopted.push(...changes.promotions)
     statements.push(...changes.statements)
   }
-  const models = yield* (yield* Source).models
+  const { leftOut, models } = yield* Models.of(settings)
   const indexes = searchIndexesOf(tables)
   const skipped: Array<Views.Skipped> = []
-  const refused: Array<Views.Refused> = []
+  const refused: Array<Views.Refused> = [...leftOut]
   for (const datasets of modelDatasetsOf(settings.datasets)) {
     if (isPlan) {
       const views = yield* Views.planFor(models, datasets, indexes)

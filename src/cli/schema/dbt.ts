@@ -12,7 +12,7 @@ import { config, configuration, reported, switchFlag, textFlag, withExamples } f
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { Source } from "../Source.ts"
+import * as Models from "../Models.ts"
 import * as Warehouse from "../Warehouse.ts"
 import { syncedResources, warehouseResources } from "./SchemaChanges.ts"
 
@@ -21,7 +21,7 @@ const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, u
   const resources = useWarehouse
     ? yield* Warehouse.provide(warehouseResources(settings), { ...settings, mustExist: true })
     : syncedResources(yield* catalogueOf(settings), settings)
-  const models = yield* (yield* Source).models
+  const { models } = yield* Models.of(settings)
   const { Document } = yield* Effect.promise(() => import("yaml"))
   const textOf = (sources: ReadonlyArray<Dbt.DbtSource>): string => {
     const document = new Document({ version: 2, sources }, { aliasDuplicateObjects: false })

@@ -20,7 +20,7 @@ import * as VersionOverlap from "../../warehouse/VersionOverlap.ts"
 import { commandFailed, config, json, onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import { endWith, type ExitCode, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { Source } from "../Source.ts"
+import * as Models from "../Models.ts"
 import { warehouseResources } from "./SchemaChanges.ts"
 
 interface RepairReport {
@@ -96,7 +96,7 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
   }
   if (!dryRun) {
     report.completed = (yield* TablePlan.applyUndamaged(tables)).statements.length
-    const models = yield* (yield* Source).models
+    const { models } = yield* Models.of(settings)
     yield* applyViews({ models, datasets: settings.datasets, indexes: searchIndexesOf(tables) })
   }
   return report satisfies RepairReport

@@ -1,0 +1,53 @@
+/**
+ * The models and the built-in invariants that the privacy rules of the configuration leave.
+ *
+ * Promise: a query that reads a field with a rule is left out as a whole. Over values that are absent, hashed or masked it
+ * would give a number that looks right.
+ */
+import * as Effect from "effect/Effect"
+import type { Resource } from "../catalogue/Resource.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { catalogueOf } from "./EffectiveCatalogue.ts"
+import { Source } from "./Source.ts"
+
+/** What a query reads that a privacy rule changes; null where it reads none of it. */
+const protectedRead = (
+  { resources, sql }: { readonly resources: ReadonlyArray<string>; readonly sql: string },
+  known: ReadonlyMap<string, Resource>
+): string | null => {
+  for (const path of resources) {
+    const protection = known.get(path)?.protection ?? null
+    for (const { name } of protection?.sent.fields ?? []) {
+      const rule = protection?.ruleOf(name)
+      if (rule !== undefined && new RegExp(`\\b${name}\\b`, "i").test(sql)) return `${path}.${name} (${rule.kind})`
+    }
+  }
+  return null
+}
+
+const remedy = "take the rule out of resources in the configuration, or write a view of your own over what is kept"
+
+/** The queries that can be asked, and why each of the others is left out. */
+export const readable = Effect.fnUntraced(function* <
+  A extends { readonly name: string; readonly resources: ReadonlyArray<string>; readonly sql: string }
+>(settings: Pick<Configuration, "resources">, queries: ReadonlyArray<A>) {
+  if (settings.resources.every(({ rules = [] }) => rules.length === 0)) return { kept: queries, leftOut: [] }
+  // A mistake in the configured resources is reported with the companies.
+  const { resources } = yield* Effect.catch(catalogueOf(settings), () =>
+    Effect.map(Source, ({ catalogue }) => catalogue)
+  )
+  const kept: Array<A> = []
+  const leftOut: Array<{ readonly name: string; readonly reason: string; readonly remedy: string }> = []
+  for (const query of queries) {
+    const read = protectedRead(query, resources)
+    if (read === null) kept.push(query)
+    else leftOut.push({ name: query.name, reason: `it reads ${read}, which has a privacy rule`, remedy })
+  }
+  return { kept, leftOut }
+})
+
+/** The models that can be made under these settings. */
+export const of = Effect.fnUntraced(function* (settings: Pick<Configuration, "resources">) {
+  const { kept, leftOut } = yield* readable(settings, yield* (yield* Source).models)
+  return { models: kept, leftOut }
+})

@@ -1,0 +1,296 @@
+/**
+ * The application of changed privacy rules to what is stored.
+ *
+ * Promise: after {@link apply}, no row, version, quarantined record or delivery of the resource holds a value that its
+ * rules leave out, hash or mask. One transaction per resource does it: a crash leaves the resource as it was, and the next
+ * sync does it again. Values that were kept under an earlier rule stay as that rule left them, in versions; the next sync
+ * reads every record. Views of the changed tables are dropped; the plans of tables and views make them again.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { FieldRule, Protection } from "../catalogue/Protection.ts"
+import { customFieldsName } from "../catalogue/Protection.ts"
+import { keepColumn, protectDelivery, protectText } from "../connector/ProtectedConnector.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { identifier } from "./Identifier.ts"
+import { introspect } from "./RelationPlan.ts"
+import { keys, type Table, tableOf } from "./Table.ts"
+
+export const storedStatement = Statement.make({
+  name: "read the applied privacy rules",
+  params: ["text[]"],
+  columns: { resource: "text", statement: "text", fields: "text" },
+  text: "select resource, statement, fields from tributary.privacy_rules where resource = any($1)"
+})
+type StoredRules = Statement.RowOf<typeof storedStatement>
+
+export const saveStatement = Statement.make({
+  name: "store the applied privacy rules",
+  params: ["text", "text", "text", "int8"],
+  text: `insert into tributary.privacy_rules as p (resource, statement, fields, rewritten_rows) values ($1, $2, $3, $4)
+         on conflict (resource) do update set statement = excluded.statement, fields = excluded.fields,
+           rewritten_rows = excluded.rewritten_rows, applied_at = tributary.now()`
+})
+
+export const quarantineStatement = Statement.make({
+  name: "read the quarantine of a resource",
+  params: ["text", "int8"],
+  columns: { id: "int8", field: "text?", reason: "text", bytes: "text" },
+  text: `select id, field, reason, bytes from tributary.quarantine where resource = $1 and id > $2 order by id limit 1000`
+})
+
+export const rewriteQuarantineStatement = Statement.make({
+  name: "rewrite the quarantine of a resource",
+  params: ["int8[]", "text[]", "text[]"],
+  // Two records may be equal without the values that are left out; the later one of them is resolved.
+  text: `with kept as (select * from unnest($1::int8[], $2::text[], $3::text[]) as k (id, reason, bytes)),
+         equals as (
+           select k.id, row_number() over (
+                    partition by q.company_id, q.resource, coalesce(q.record_id, ''), k.bytes order by k.id) > 1 as is_copy
+             from kept k join tributary.quarantine q using (id) where q.resolved_at is null)
+         update tributary.quarantine q
+            set reason = k.reason, bytes = k.bytes,
+                resolved_at = case when e.is_copy then tributary.now() else q.resolved_at end
+           from kept k left join equals e using (id) where q.id = k.id`
+})
+
+export const deliveriesStatement = Statement.make({
+  name: "read the deliveries about a resource",
+  params: ["text", "int8"],
+  columns: { id: "int8", body: "bytea" },
+  text: "select id, body from tributary.inbox where resource = $1 and id > $2 order by id limit 1000"
+})
+
+export const rewriteDeliveriesStatement = Statement.make({
+  name: "rewrite the deliveries about a resource",
+  params: ["int8[]", "text[]"],
+  text: `update tributary.inbox i set body = convert_to(k.body, 'UTF8')
+           from unnest($1::int8[], $2::text[]) as k (id, body) where i.id = k.id`
+})
+
+export const forgetFindingsStatement = Statement.make({
+  name: "forget what was found in protected fields",
+  params: ["text", "text[]"],
+  text: `with inferred as (delete from tributary.inferred_columns where resource = $1 and field = any($2)),
+         unknown as (delete from tributary.unknown_fields where resource = $1 and field = any($2))
+         update tributary.violations set detail = 'its text was left out when the privacy rules changed' where resource = $1`
+})
+
+/** What happens to a column. */
+interface Change {
+  readonly name: string
+  readonly action:
+    | "drop"
+    /** It becomes text. */
+    | "text"
+    /** The members of its JSON are rewritten in place. */
+    | "json"
+  readonly keep: (text: string) => string | null
+}
+
+/** The rules of the columns that a resource has under no rule. */
+const fieldsOf = ({ ruleOf, sent }: Protection): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...sent.fields.map(({ name }) => name), customFieldsName].flatMap((name) => {
+      const rule = ruleOf(name)
+      return rule === undefined ? [] : [[name, rule.statement]]
+    })
+  )
+
+const isHashOf = (statement: string | undefined, { kind }: FieldRule) => kind === "hash" && statement !== undefined
+
+/** The changes of the columns of a table, by their rules before and now. */
+const changesOf = (
+  table: Table,
+  found: ReadonlyMap<string, { readonly type: string }>,
+  before: Readonly<Record<string, string>>
+): ReadonlyArray<Change> => {
+  const { protection } = table.resource
+  const sent = protection === null ? table : tableOf(protection.sent, table.datasets)
+  const ofFields = sent.columns.flatMap((column): ReadonlyArray<Change> => {
+    if (!found.has(column.name)) return []
+    const rule = protection?.ruleOf(column.field)
+    const earlier = before[column.field]
+    const change = (action: Change["action"], keep: Change["keep"] = () => null) => [
+      { name: column.name, action, keep }
+    ]
+    if (rule === undefined) {
+      // A column of another type is made again, and filled by the next sync.
+      if (earlier !== undefined && column.kind !== "string") return change("drop")
+      if (protection === null || column.kind !== "list") return []
+      return change("json", (text) => protectText(protection, text))
+    }
+    if (rule.statement === earlier) return []
+    if (rule.kind === "exclude") return change("drop")
+    // A hash of a hash would tell nothing: the version keeps the one of the earlier key.
+    if (isHashOf(earlier, rule)) return []
+    const field = sent.resource.field.get(column.field)!
+    return change("text", (text) => keepColumn(field, rule, text))
+  })
+  if (protection === null) return ofFields
+  const isWithoutCustomFields = protection.ruleOf(customFieldsName) !== undefined
+  const json = (name: string, keep: Change["keep"]) =>
+    found.has(name) ? [{ name, action: "json" as const, keep }] : []
+  return [
+    ...ofFields,
+    ...json("_extra", (text) => {
+      const kept = protectText(protection, text)
+      return kept === "{}" ? null : kept
+    }),
+    ...json(customFieldsName, (text) => (isWithoutCustomFields ? null : protectText(protection, text)))
+  ]
+}
+
+const rowsAtOnce = 5_000
+
+/** Rewrites the columns of one table. Returns the number of rows with another value. */
+const rewriteTable = Effect.fnUntraced(function* (
+  table: string,
+  key: ReadonlyArray<string>,
+  changes: ReadonlyArray<Change>
+): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const kept = changes.filter(({ action }) => action !== "drop")
+  const draft = ({ action, name }: Change) => identifier(action === "text" ? `${name}__kept` : name)
+  for (const change of kept)
+    if (change.action === "text") yield* sql.unsafe(`alter table ${table} add column ${draft(change)} text`)
+  const keyColumns = key.map(identifier)
+  const places = key.map((_, index) => `$${index + 1}::int8`).join(", ")
+  let after: ReadonlyArray<string> | null = null
+  let count = 0
+  while (kept.length > 0) {
+    const rows: ReadonlyArray<Readonly<Record<string, string | null>>> = yield* sql.unsafe<
+      Readonly<Record<string, string | null>>
+    >(
+      `select ${keyColumns.map((one, index) => `${one}::text as k${index}`).join(", ")},
+              ${kept.map(({ name }, index) => `${identifier(name)}::text as v${index}`).join(", ")}
+         from ${table} ${after === null ? "" : `where (${keyColumns.join(", ")}) > (${places})`}
+        order by ${keyColumns.join(", ")} limit ${rowsAtOnce}`,
+      after === null ? [] : [...after]
+    )
+    if (rows.length === 0) break
+    const changed = rows.map((row) => ({
+      ...row,
+      ...Object.fromEntries(
+        kept.map(({ keep }, index) => {
+          const value = row[`v${index}`] ?? null
+          return [`v${index}`, value === null ? null : keep(value)]
+        })
+      )
+    }))
+    count += changed.filter((row, at) => JSON.stringify(row) !== JSON.stringify(rows[at])).length
+    const types = [...key.map((_, index) => `k${index} int8`), ...kept.map((_, index) => `v${index} text`)]
+    yield* sql.unsafe(
+      `update ${table} t
+          set ${kept.map((one, index) => `${draft(one)} = n.v${index}${one.action === "json" ? "::jsonb" : ""}`).join(", ")}
+         from jsonb_to_recordset($1::text::jsonb) as n (${types.join(", ")})
+        where ${keyColumns.map((one, index) => `t.${one} = n.k${index}`).join(" and ")}`,
+      [JSON.stringify(changed)]
+    )
+    const last = rows.at(-1)!
+    after = key.map((_, index) => last[`k${index}`]!)
+    if (rows.length < rowsAtOnce) break
+  }
+  const dropped = changes
+    .filter(({ action }) => action !== "json")
+    .map(({ name }) => `drop column ${identifier(name)} cascade`)
+  if (dropped.length > 0) yield* sql.unsafe(`alter table ${table} ${dropped.join(", ")}`)
+  for (const change of kept)
+    if (change.action === "text")
+      yield* sql.unsafe(`alter table ${table} rename column ${draft(change)} to ${identifier(change.name)}`)
+  if (kept.length > 0 || dropped.length === 0) return count
+  const [row] = yield* sql.unsafe<{ readonly count: string }>(`select count(*)::text as count from ${table}`)
+  return Number(row!.count)
+})
+
+const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "{}" }
+
+const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Protection) {
+  for (let after = 0n; ;) {
+    const rows = yield* Statement.run(quarantineStatement, [path, after])
+    if (rows.length === 0) break
+    yield* Statement.run(rewriteQuarantineStatement, [
+      rows.map(({ id }) => id),
+      rows.map(({ field, reason }) =>
+        field !== null && protection.ruleOf(field) !== undefined ? "does not fit its type" : reason
+      ),
+      rows.map(({ bytes }) => protectText(protection, bytes))
+    ])
+    after = rows.at(-1)!.id
+  }
+  for (let after = 0n; ;) {
+    const rows = yield* Statement.run(deliveriesStatement, [path, after])
+    if (rows.length === 0) break
+    yield* Statement.run(rewriteDeliveriesStatement, [
+      rows.map(({ id }) => id),
+      rows.map(({ body }) => protectDelivery(protection, Buffer.from(body).toString("utf8")))
+    ])
+    after = rows.at(-1)!.id
+  }
+})
+
+const rewriteResource = Effect.fnUntraced(function* (table: Table, stored: Omit<StoredRules, "resource">) {
+  const { datasets, resource } = table
+  const { protection } = resource
+  const { relations } = yield* introspect(datasets, [table])
+  const before = JSON.parse(stored.fields) as Readonly<Record<string, string>>
+  let rows = 0
+  for (const [name, quoted, key] of [
+    [`${datasets.current}.${table.name}`, table.current, keys.currentKey],
+    [`${datasets.history}.${table.supersededName}`, table.superseded, keys.supersededKey]
+  ] as const) {
+    const found = relations.get(name)
+    // A damaged table is not rewritten, and its repair comes first.
+    if (found === undefined || found.kind !== "r") continue
+    const changes = changesOf(table, found.columns, before)
+    if (changes.length > 0) rows += yield* rewriteTable(quoted, key, changes)
+  }
+  if (protection !== null) {
+    yield* rewriteRecords(resource.path, protection)
+    const fields = Object.keys(fieldsOf(protection))
+    yield* Statement.run(forgetFindingsStatement, [resource.path, fields])
+  }
+  const fields = protection === null ? {} : fieldsOf(protection)
+  yield* Statement.run(saveStatement, [
+    resource.path,
+    protection?.statement ?? "",
+    JSON.stringify(fields),
+    BigInt(rows)
+  ])
+  return rows
+})
+
+/** The resources whose stored values do not follow their rules yet. */
+export const pending = (
+  tables: ReadonlyArray<Table>
+): Sql.Query<ReadonlyArray<readonly [Table, Omit<StoredRules, "resource">]>> =>
+  Effect.map(Statement.run(storedStatement, [tables.map(({ resource }) => resource.path)]), (rows) => {
+    const stored = new Map(rows.map((row) => [row.resource, row]))
+    return tables.flatMap((table) => {
+      const before = stored.get(table.resource.path) ?? noRules
+      return before.statement === (table.resource.protection?.statement ?? "") ? [] : [[table, before] as const]
+    })
+  })
+
+/** Applies changed rules to what is stored. `changing` runs the change of one resource in a transaction. */
+export const apply = Effect.fnUntraced(function* <E>(
+  tables: ReadonlyArray<Table>,
+  changing: (
+    table: string,
+    body: Effect.Effect<void, SqlError, SqlClient.SqlClient>
+  ) => Effect.Effect<void, E, SqlClient.SqlClient>
+) {
+  for (const [table] of yield* pending(tables)) {
+    const rewrite = Effect.gen(function* () {
+      // Another process may have done it meanwhile.
+      const [found] = yield* pending([table])
+      if (found === undefined) return
+      const rows = yield* rewriteResource(...found)
+      if (rows > 0)
+        yield* Effect.logInfo(`${table.name}: its privacy rules changed; ${rows} rows and versions were rewritten`)
+    })
+    yield* changing(table.name, rewrite)
+  }
+})

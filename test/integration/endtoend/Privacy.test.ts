@@ -1,0 +1,156 @@
+/**
+ * Privacy rules over the whole catalogue of the reference server: what may not be kept is nowhere in the database, and
+ * `verify` compares what is kept.
+ */
+import { assert } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import type { PatternRule } from "../../../src/catalogue/Protection.ts"
+import * as Verify from "../../../src/cli/verify.ts"
+import * as FieldRules from "../../../src/connector/FieldRules.ts"
+import { protect } from "../../../src/connector/ProtectedConnector.ts"
+import { sync } from "../../../src/sync/Sync.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
+import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { connect, layerClients, makeSource } from "../../support/source.ts"
+import { testWith } from "../../support/suite.ts"
+import { flowing } from "../../support/until.ts"
+
+const test = testWith(Layer.merge(layerWarehouse, layerClients))
+
+const hash = FieldRules.hash(Redacted.make("a key of the installation, 32 characters"))
+
+/** Every row of every table, as text. */
+const databaseText = Effect.gen(function* () {
+  const tables = yield* execute<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind = 'r' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`
+  )
+  const texts: Array<string> = []
+  for (const { name } of tables) {
+    const [row] = yield* execute<{ rows: string | null }>(`select string_agg(t::text, E'\\n') as rows from ${name} t`)
+    texts.push(`${name}\n${row?.rows ?? ""}`)
+  }
+  return texts
+})
+
+/** Texts of at least eight characters in the record, at any depth, but for those of kept members. Numbers and days occur by chance. */
+const textsOf = (value: unknown, isKept: (name: string) => boolean): ReadonlyArray<string> => {
+  if (typeof value === "string") return value.length >= 8 && !/^[\d.:TZ-]+$/.test(value) ? [value] : []
+  if (typeof value !== "object" || value === null) return []
+  if (Array.isArray(value)) return value.flatMap((item) => textsOf(item, isKept))
+  return Object.entries(value).flatMap(([name, member]) => (isKept(name) ? [] : textsOf(member, isKept)))
+}
+
+const whole = { sample: null, seed: 1, repair: false }
+
+/** The demo company under rules that change: what is synced, and what of it is in the database. */
+const makeCompany = Effect.gen(function* () {
+  const source = yield* makeSource("demo")
+  yield* Effect.promise(() => source.control("PUT", "/dialect", { extraFields: 11 }))
+  const under = Effect.fnUntraced(function* (rules: ReadonlyArray<PatternRule>, paths: ReadonlyArray<string>) {
+    const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, [
+      { path: "*", area: null, modifiedSince: false, cancel: false, key: null, rules }
+    ])
+    const { connector } = yield* connect(source, 1, { catalogue, includeCustomFields: true })
+    const wanted = [...catalogue.resources.values()].filter(({ path }) => paths.includes(path))
+    const companies = [{ name: "north", connector: protect(connector), resources: wanted }]
+    const report = yield* flowing(
+      sync({ companies, datasets: datasetsDefault, concurrency: 4, batchRecordsMax: 2_500 })
+    )
+    for (const { outcomes } of report.companies)
+      for (const outcome of outcomes) assert.strictEqual(outcome.status, "done", JSON.stringify(outcome.failure))
+    const verified = yield* flowing(Verify.run({ datasets: datasetsDefault, concurrency: 4 }, whole, companies))
+    assert.deepStrictEqual(
+      verified.companies
+        .flatMap(({ resources }) => resources)
+        .filter(({ status }) => status !== "equal")
+        .map(({ resource, findings }) => `${resource} ${JSON.stringify(findings[0])}`),
+      []
+    )
+    return wanted
+  })
+  /** Values of the source under rules that are in the database, with the table. */
+  const leaks = Effect.fnUntraced(function* (resources: ReadonlyArray<Resource>) {
+    const texts = yield* databaseText
+    const all = texts.join("\n")
+    const found: Array<string> = []
+    let searched = 0
+    for (const { path, protection } of resources) {
+      const lines = yield* Effect.promise(() => source.lines(`/state?company=1&resource=${path}&include=custom_fields`))
+      const isKept = (name: string) => protection?.ruleOf(name) === undefined
+      for (const value of new Set(lines.flatMap((line) => textsOf(JSON.parse(line), isKept)))) {
+        // A value of customfields, and of every run.
+        if (serviceV2.resources.has(value)) continue
+        searched += 1
+        for (const form of [value, Buffer.from(value).toString("hex"), Buffer.from(value).toString("base64")])
+          if (all.includes(form))
+            found.push(`${path}: ${form} in ${texts.find((one) => one.includes(form))?.split("\n")[0]}`)
+      }
+    }
+    assert.isAbove(searched, 30)
+    return found
+  })
+  return { source, under, leaks }
+})
+
+const excluded = [{ pattern: "*", rule: FieldRules.exclude }]
+const hashed = [
+  { pattern: "*", rule: hash },
+  { pattern: "custom_fields", rule: FieldRules.exclude }
+]
+const masked = [{ pattern: "*", rule: FieldRules.mask("***", 2) }]
+
+for (const [what, rules, paths] of [
+  ["excluded", excluded, ["customers", "employees", "orders", "apbills", "customfields", "contacts", "vendors"]],
+  ["hashed", hashed, ["customers", "employees", "orders", "vouchers"]],
+  ["masked", masked, ["customers", "employees", "orders"]]
+] as const)
+  test(`values that are ${what} are in no table, and are equal to those of the source`, function* () {
+    const { leaks, under } = yield* makeCompany
+    assert.deepStrictEqual((yield* leaks(yield* under(rules, paths))).slice(0, 20), [])
+  })
+
+test("a change of the rules applies to rows, versions and deliveries, and can be taken back", function* () {
+  const { leaks, source, under } = yield* makeCompany
+  const paths = ["customers", "orders"]
+  yield* under([], paths)
+  const changed = { id: 1, name: "A former name of the customer", phone: "+49 30 901820" }
+  yield* Effect.promise(() =>
+    source.control("POST", "/records", { company: 1, resource: "customers", records: [changed] })
+  )
+  yield* under([], paths)
+  yield* execute(
+    `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body)
+     values ('north', 'evt_1', 'customers.updated', 'customers', '1', now(), convert_to('{"data":{"id":1,"name":"A former name of the customer"}}', 'UTF8'))`
+  )
+  const versions = () =>
+    execute<{ count: number; names: number }>(
+      `select count(*)::int as count, count(record ->> 'name')::int as names from erp_history.customers`
+    )
+  const [before] = yield* versions()
+  const partly = [
+    { pattern: "name", rule: hash },
+    { pattern: "phone", rule: FieldRules.mask("***", 2) },
+    { pattern: "creditlimit", rule: hash },
+    { pattern: "description", rule: FieldRules.exclude }
+  ]
+  const resources = yield* under(partly, paths)
+  assert.deepStrictEqual(yield* leaks(resources), [])
+  const all = (yield* databaseText).join("\n")
+  for (const value of ["A former name", "901820", Buffer.from("A former name").toString("hex")])
+    assert.notInclude(all, value)
+  const [after] = yield* versions()
+  assert.deepStrictEqual(after, before, "each version is kept, with the hash of its name")
+  const [joined] = yield* execute<{ equal: boolean }>(
+    `select bool_and(h.record ->> 'name' = c.name) as equal from erp_history.customers h
+       join erp.customers c using (_company_id, id) where h._valid_to is null`
+  )
+  assert.isTrue(joined?.equal)
+  yield* under(excluded, paths)
+  yield* under([], paths)
+  const [last] = yield* execute<{ name: string | null }>("select name from erp.customers where id = 1")
+  assert.strictEqual(last?.name, "A former name of the customer")
+})
