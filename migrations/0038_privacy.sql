@@ -12,3 +12,18 @@ comment on column tributary.privacy_rules.applied_at is 'When the stored values 
 comment on column tributary.privacy_rules.statement is 'All rules of the resource, also those for fields that no record has had.';
 comment on column tributary.privacy_rules.fields is 'JSON: the rule of each column, by the name of its field.';
 comment on column tributary.privacy_rules.rewritten_rows is 'Rows and versions that the latest change of the rules rewrote.';
+
+-- What tributary forget removed.
+create table tributary.forgotten_records (
+  id bigint generated always as identity primary key,
+  company_id bigint not null,
+  resource text not null,
+  record_id bigint not null,
+  performed_by text not null,
+  performed_at timestamptz not null default tributary.now(),
+  row_counts text not null
+);
+comment on table tributary.forgotten_records is 'Receipts of tributary forget: whose values were removed from which versions, by whom and when. The values are not in it.';
+comment on column tributary.forgotten_records.resource is 'The path of the resource in the API.';
+comment on column tributary.forgotten_records.row_counts is 'JSON: changed rows by table.';
+create index forgotten_records_by_record on tributary.forgotten_records (resource, record_id);

@@ -24,6 +24,7 @@ const commandNames = [
   "doctor",
   "explain",
   "export",
+  "forget",
   "init",
   "mcp",
   "plan",

@@ -54,6 +54,10 @@ const commands = {
     "Show every version of a record, with the run and the request or event that it came from",
     () => import("./explain.ts")
   ),
+  forget: lazy(
+    "Remove the values of one record from its earlier versions and from what else is kept of it; keys stay",
+    () => import("./forget.ts")
+  ),
   budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
   alerts: lazy(
     "Show the conditions of alerts and their messages, silence them, and test a route",

@@ -26,6 +26,7 @@ export const companyTables: Readonly<Record<string, Treatment | readonly [Treatm
   "tributary.delivery_gaps": "moves",
   "tributary.event_checks": "moves",
   "tributary.field_findings": "moves",
+  "tributary.forgotten_records": ["stays", "what was done here, by whom and when"],
   "tributary.inbox": "moves",
   "tributary.invariant_states": ["deleted", "evaluated anew"],
   "tributary.outbox": "moves",

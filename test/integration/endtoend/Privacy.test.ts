@@ -10,8 +10,9 @@ import type { PatternRule } from "../../../src/catalogue/Protection.ts"
 import * as Verify from "../../../src/cli/verify.ts"
 import * as FieldRules from "../../../src/connector/FieldRules.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
+import { forget } from "../../../src/retention/Forget.ts"
 import { sync } from "../../../src/sync/Sync.ts"
-import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
@@ -112,6 +113,41 @@ for (const [what, rules, paths] of [
     const { leaks, under } = yield* makeCompany
     assert.deepStrictEqual((yield* leaks(yield* under(rules, paths))).slice(0, 20), [])
   })
+
+test("a forgotten record has no value in any version, once the source does not have it", function* () {
+  const { source, under } = yield* makeCompany
+  const put = (name: string) =>
+    Effect.promise(() =>
+      source.control("POST", "/records", { company: 1, resource: "customers", records: [{ id: 1, name }] })
+    )
+  yield* put("Leopoldine Feuerstein")
+  const [customers] = yield* under([], ["customers"])
+  yield* put("Someone else")
+  yield* under([], ["customers"])
+  yield* execute(
+    `insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+     values (1, 'customers', '1', 'odd', 'Leopoldine Feuerstein', 1, 'GET', now(), now())`
+  )
+  const forgetIt = forget(tableOf(customers!), { name: "north", id: 1n }, 1n, "a person")
+  const first = yield* forgetIt
+  assert.deepInclude(first?.rows, {
+    "erp_history.customers__superseded": 1,
+    "erp.customers": 0,
+    "tributary.quarantine": 1
+  })
+  assert.isTrue(first?.isCurrentKept)
+  assert.notInclude((yield* databaseText).join(), "Feuerstein")
+  yield* under([], ["customers"])
+  yield* Effect.promise(() => source.control("POST", "/remove", { company: 1, resource: "customers", id: 1 }))
+  yield* execute("update tributary.checkpoints set full_scan_at = null, cursor = null")
+  yield* under([], ["customers"])
+  const last = yield* forgetIt
+  assert.isFalse(last?.isCurrentKept)
+  assert.notInclude((yield* databaseText).join(), "Someone else")
+  const versions = yield* execute<{ id: string }>("select id::text from erp_history.customers where id = 1")
+  assert.isAtLeast(versions.length, 3, "its versions and its number stay")
+  assert.isNull(yield* forget(tableOf(customers!), { name: "north", id: 1n }, 987_654n, "a person"))
+})
 
 test("a change of the rules applies to rows, versions and deliveries, and can be taken back", function* () {
   const { leaks, source, under } = yield* makeCompany

@@ -1,0 +1,169 @@
+/**
+ * The removal of the values of one record from everything that is kept of it.
+ *
+ * Promise: after {@link forget}, no earlier version of the record, and no quarantined copy, delivery or resolved row of the
+ * outbox about it, has a value other than keys: its number, the external key, times, flags and the numbers of records that it
+ * refers to. The current version follows the source: its values go where the source no longer has the record. One
+ * transaction does it and writes the receipt; a crash leaves everything as it was. Records that refer to this one may repeat
+ * its values: {@link referringTo} counts them.
+ */
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { transaction } from "../postgres/Transaction.ts"
+import { identifier, literal } from "../warehouse/Identifier.ts"
+import { type Column, type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
+
+export const quarantineStatement = Statement.make({
+  name: "forget the quarantine of a record",
+  params: ["int8", "text", "text"],
+  columns: { one: "int4" },
+  text: `update tributary.quarantine set bytes = '{"forgotten":' || id || '}', reason = 'its values were forgotten'
+          where company_id = $1 and resource = $2 and record_id = $3 returning 1 as one`
+})
+
+export const deliveriesStatement = Statement.make({
+  name: "forget the deliveries about a record",
+  params: ["text", "text", "text"],
+  columns: { one: "int4" },
+  // A pending event keeps its body until the record was read for it. A dead letter is given up.
+  text: `update tributary.inbox
+            set body = '{}', state = case state when 'dead_letter' then 'skipped' else state end,
+                resolved_at = coalesce(resolved_at, tributary.now())
+          where company = $1 and resource = $2 and record_id = $3 and state <> 'pending' returning 1 as one`
+})
+
+export const outboxStatement = Statement.make({
+  name: "forget the pushed values of a record",
+  params: ["text", "text", "text"],
+  columns: { one: "int4" },
+  text: `update tributary.outbox set record = '{}', expected_values = null, problems = null, differences = null, reason = null
+          where company = $1 and resource = $2 and record_id = $3 and state in ('done', 'rejected') returning 1 as one`
+})
+
+export const violationsStatement = Statement.make({
+  name: "forget the details of a record's violations",
+  params: ["int8", "text", "int8"],
+  columns: { one: "int4" },
+  text: `update tributary.violations set detail = 'the values of the record were forgotten'
+          where company_id = $1 and resource = $2 and record_id = $3 returning 1 as one`
+})
+
+export const receiptStatement = Statement.make({
+  name: "write the receipt of a forgotten record",
+  params: ["int8", "text", "int8", "text", "text"],
+  columns: { id: "int8" },
+  text: `insert into tributary.forgotten_records (company_id, resource, record_id, performed_by, row_counts)
+         values ($1, $2, $3, $4, $5) returning id`
+})
+
+export const tablesStatement = Statement.make({
+  name: "look for the tables of current records",
+  params: ["name"],
+  columns: { name: "name" },
+  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = $1 and c.relkind = 'r'`
+})
+
+/** Whether a column of the record tells who or which it is among others, and nothing else. */
+const isKept = ({ businessDate, field, parent, roles }: Resource, column: Column): boolean => {
+  const of = field.get(column.field)
+  const names = [roles.id, roles.modifiedAt, roles.cancelled, roles.externalKey, parent?.field]
+  return (
+    of?.reference?.half === "id" ||
+    names.includes(column.field) ||
+    (businessDate !== null && column.field === ("field" in businessDate ? businessDate.field : businessDate.through))
+  )
+}
+
+export interface ForgottenRecord {
+  /** The number of the receipt in `tributary.forgotten_records`. */
+  readonly receipt: bigint
+  /** Changed rows by table. */
+  readonly rows: Readonly<Record<string, number>>
+  /** Whether the source has the record, so that its current version stays. */
+  readonly isCurrentKept: boolean
+}
+
+const countOf = (table: string, set: string, where: string): Effect.Effect<number, SqlError, SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* sql.unsafe(`update ${table} set ${set} where ${where} returning 1`)
+    return rows.length
+  })
+
+/** Removes the values of the record of a company. Null where the warehouse has no version of it. */
+export const forget = Effect.fn("forget")(function* (
+  table: Table,
+  company: { readonly name: string; readonly id: bigint },
+  recordId: bigint,
+  by: string
+): Effect.fn.Return<ForgottenRecord | null, SqlError, SqlClient.SqlClient> {
+  const { resource } = table
+  const emptied = table.columns.filter((column) => !isKept(resource, column)).map(({ sql }) => `${sql} = null`)
+  const set = [...emptied, '"custom_fields" = null', '"_extra" = null'].join(", ")
+  const record = `"_company_id" = ${company.id} and "id" = ${recordId}`
+  return yield* transaction(
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const found = yield* sql.unsafe<{ readonly isGone: boolean }>(
+        `select "_deleted_at" is not null as "isGone" from ${table.current} where ${record} for update`
+      )
+      const versions = yield* countOf(table.superseded, set, record)
+      const isGone = found[0]?.isGone ?? true
+      const current = isGone ? yield* countOf(table.current, set, record) : 0
+      if (found.length === 0 && versions === 0) return null
+      const values = [resource.path, String(recordId)] as const
+      const rows = {
+        [`${table.datasets.history}.${table.supersededName}`]: versions,
+        [`${table.datasets.current}.${table.name}`]: current,
+        "tributary.quarantine": (yield* Statement.run(quarantineStatement, [company.id, ...values])).length,
+        "tributary.inbox": (yield* Statement.run(deliveriesStatement, [company.name, ...values])).length,
+        "tributary.outbox": (yield* Statement.run(outboxStatement, [company.name, ...values])).length,
+        "tributary.violations": (yield* Statement.run(violationsStatement, [company.id, resource.path, recordId]))
+          .length
+      }
+      const [receipt] = yield* Statement.run(receiptStatement, [
+        company.id,
+        resource.path,
+        recordId,
+        by,
+        JSON.stringify(rows)
+      ])
+      return { receipt: receipt!.id, rows, isCurrentKept: !isGone }
+    })
+  )
+})
+
+/** Records of other resources that refer to the record, whose texts may repeat its values: `orders.customerid`. */
+export const referringTo = Effect.fnUntraced(function* (
+  { resources }: Pick<Catalogue, "resources">,
+  datasets: Datasets,
+  path: string,
+  companyId: bigint,
+  recordId: bigint
+): Effect.fn.Return<
+  ReadonlyArray<{ readonly field: string; readonly records: number }>,
+  SqlError,
+  SqlClient.SqlClient
+> {
+  const sql = yield* SqlClient.SqlClient
+  const existing = new Set((yield* Statement.run(tablesStatement, [datasets.current])).map(({ name }) => name))
+  const counts = [...resources.values()].flatMap((resource) => {
+    const table = tableOf(resource, datasets)
+    if (!existing.has(table.name)) return []
+    return resource.fields
+      .filter(({ reference }) => reference?.resource === path && reference.half === "id")
+      .map(
+        ({ name }) =>
+          `select ${literal(`${resource.path}.${name}`)} as field, count(*)::int as records from ${table.current}
+            where "_company_id" = ${companyId} and ${identifier(name)} = ${recordId}`
+      )
+  })
+  if (counts.length === 0) return []
+  const found = yield* sql.unsafe<{ readonly field: string; readonly records: number }>(counts.join(" union all "))
+  return found.filter(({ records }) => records > 0)
+})
