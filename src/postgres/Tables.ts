@@ -395,6 +395,15 @@ export interface ControlTables {
     readonly last_run_id: bigint
     readonly found_at: Date
   }
+  readonly "tributary.forgotten_records": {
+    readonly id: Generated<bigint>
+    readonly company_id: bigint
+    readonly resource: string
+    readonly record_id: bigint
+    readonly performed_by: string
+    readonly performed_at: Generated<Date>
+    readonly row_counts: string
+  }
   readonly "tributary.freshness": {
     readonly company: string | null
     readonly company_id: bigint | null
