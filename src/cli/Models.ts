@@ -33,9 +33,8 @@ export const readable = Effect.fnUntraced(function* <
 >(settings: Pick<Configuration, "resources">, queries: ReadonlyArray<A>) {
   if (settings.resources.every(({ rules = [] }) => rules.length === 0)) return { kept: queries, leftOut: [] }
   // A mistake in the configured resources is reported with the companies.
-  const { resources } = yield* Effect.catch(catalogueOf(settings), () =>
-    Effect.map(Source, ({ catalogue }) => catalogue)
-  )
+  const { catalogue } = yield* Source
+  const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
   const kept: Array<A> = []
   const leftOut: Array<{ readonly name: string; readonly reason: string; readonly remedy: string }> = []
   for (const query of queries) {

@@ -96,11 +96,17 @@ const redacted = (value: string | undefined, label: string): Redacted.Redacted |
 
 const resourcesOf = (inputs: Inputs): ReadonlyArray<ConfiguredResource> => {
   const privacy = privacyOf(inputs)
-  return Object.entries(inputs.settings.resources).map(([path, { exclude: _, hash: __, mask: ___, ...one }]) => ({
-    path,
-    ...one,
-    rules: privacy.get(path) ?? []
-  }))
+  return Object.entries(inputs.settings.resources).map(
+    ([path, { area, modifiedSince, cancel, key, ignoreFields }]) => ({
+      path,
+      area,
+      modifiedSince,
+      cancel,
+      key,
+      ignoreFields,
+      rules: privacy.get(path) ?? []
+    })
+  )
 }
 
 /** The names of all companies, also of those that cannot be used. */

@@ -9,7 +9,7 @@ export const exclude: FieldRule = { kind: "exclude", keep: () => null, statement
 export const mask = (shown: string, keepLast: number): FieldRule => ({
   kind: "mask",
   keep: (canonical) => {
-    const characters = [...canonical]
+    const characters = Array.from(canonical)
     return keepLast > 0 && characters.length > keepLast ? shown + characters.slice(-keepLast).join("") : shown
   },
   statement: `mask ${JSON.stringify([shown, keepLast])}`
