@@ -3,7 +3,7 @@
  *
  * Promise: a hint is a command that starts this program and no other: the package `tributary` of the public registry is of
  * someone else. Messages name a command as `tributary sync`, which is also what tables keep; output for people has the
- * command as it was started.
+ * command as it was started, or as `TRIBUTARY_COMMAND` says.
  */
 import * as Context from "effect/Context"
 import { existsSync, realpathSync } from "node:fs"
@@ -82,7 +82,10 @@ export const commandLineOf = (words: ReadonlyArray<string>): string =>
     ...words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
   ].join(" ")
 
-const invocation = invocationOf(process.argv[1] ?? "", process.cwd(), process.env["npm_command"] === "exec")
+/** In a container only its operator knows how a command is started from outside: `docker compose exec tributary tributary`. */
+const invocation =
+  process.env["TRIBUTARY_COMMAND"] ??
+  invocationOf(process.argv[1] ?? "", process.cwd(), process.env["npm_command"] === "exec")
 const mention = new RegExp(`(?<![\\w./@-]|npx )tributary (?=(?:${commandNames.join("|")})\\b)`, "g")
 
 /** The text with its commands as this program was started. */

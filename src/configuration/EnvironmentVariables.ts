@@ -37,6 +37,11 @@ export const environmentVariables = {
     meaning: "folder of the embedded Postgres and of the other local files",
     inDotEnv: true
   },
+  TRIBUTARY_COMMAND: {
+    meaning:
+      "how a command is started where the program cannot know it, for hints: docker compose exec tributary tributary; " +
+      "default: as the program was started"
+  },
   TRIBUTARY_COMPANIES_KEY: {
     meaning:
       "key that seals the tokens and signing secrets in the warehouse, at least 32 characters; without it, companies are " +

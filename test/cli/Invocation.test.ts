@@ -1,4 +1,5 @@
 /** Hints name a command that starts this program, and never the package of another publisher. */
+import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -29,6 +30,15 @@ describe("a hint", () => {
     }
     mkdirSync(join(own, "deep", "er"), { recursive: true })
     assert.strictEqual(invocationOf(launcher, join(own, "deep", "er"), false), "npx tributary")
+  })
+
+  it("is what TRIBUTARY_COMMAND says, as in a container", () => {
+    const { stderr } = spawnSync(process.execPath, [launcher, "status"], {
+      cwd: folder,
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"], TRIBUTARY_COMMAND: "docker compose exec tributary tributary" }
+    })
+    assert.include(stderr, ": docker compose exec tributary tributary init prepares one")
   })
 
   it("names no package of another publisher elsewhere", () => {
