@@ -14,9 +14,10 @@ import { customFieldsName } from "../catalogue/Protection.ts"
 import { keepColumn, protectDelivery, protectText } from "../connector/ProtectedConnector.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { identifier } from "./Identifier.ts"
+import { identifier, literal } from "./Identifier.ts"
 import { introspect } from "./RelationPlan.ts"
-import { keys, type Table, tableOf } from "./Table.ts"
+import { type Column, keys, sentValue, type Table, tableOf } from "./Table.ts"
+import { type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 
 export const storedStatement = Statement.make({
   name: "read the applied privacy rules",
@@ -70,6 +71,16 @@ export const rewriteDeliveriesStatement = Statement.make({
            from unnest($1::int8[], $2::text[]) as k (id, body) where i.id = k.id`
 })
 
+export const findingsStatement = Statement.make({
+  name: "read what was found about the fields of a resource",
+  params: ["text"],
+  columns: { field: "text", column: "text?", type: Statement.as<InferredColumn["type"] | null>("text?") },
+  text: `select field, n.sql_name as column, l.type
+           from (select field, type from tributary.inferred_columns where resource = $1) l
+           full join (select distinct field from tributary.unknown_fields where resource = $1) u using (field)
+           left join tributary.sql_names n on n.scope = $1 and n.api_name = field`
+})
+
 export const forgetFindingsStatement = Statement.make({
   name: "forget what was found in protected fields",
   params: ["text", "text[]"],
@@ -100,6 +111,31 @@ const fieldsOf = ({ ruleOf, sent }: Protection): Readonly<Record<string, string>
   )
 
 const isHashOf = (statement: string | undefined, { kind }: FieldRule) => kind === "hash" && statement !== undefined
+
+/** The inferred columns of fields that have a rule now: what is kept of an unknown field is in `_extra`. */
+const inferredWithRule = (
+  { datasets, resource: { protection } }: Table,
+  findings: ReadonlyArray<Statement.RowOf<typeof findingsStatement>>
+): ReadonlyArray<Column> => {
+  if (protection === null) return []
+  const inferred = findings.flatMap(({ column, field, type }): ReadonlyArray<InferredColumn> =>
+    column === null || type === null || protection.ruleOf(field) === undefined ? [] : [{ name: field, column, type }]
+  )
+  const names = new Set(inferred.map(({ name }) => name))
+  return tableOf(withInferred(protection.sent, inferred), datasets).columns.filter(({ field }) => names.has(field))
+}
+
+/** Moves values from columns into `_extra`, which has precedence: a column may hold a value only in part. */
+const moveToExtra = (table: string, columns: ReadonlyArray<Column>): string => {
+  const members = columns.map(
+    (column) =>
+      `case when t.${column.sql} is null then '{}' else jsonb_build_object(${literal(column.field)}, ${sentValue(column, "t")}) end`
+  )
+  return (
+    `update ${table} t set "_extra" = ${members.join(" || ")} || coalesce(t."_extra", '{}') ` +
+    `where ${columns.map(({ sql }) => `t.${sql} is not null`).join(" or ")}`
+  )
+}
 
 /** The changes of the columns of a table, by their rules before and now. */
 const changesOf = (
@@ -236,6 +272,9 @@ const rewriteResource = Effect.fnUntraced(function* (table: Table, stored: Omit<
   const { protection } = resource
   const { relations } = yield* introspect(datasets, [table])
   const before = JSON.parse(stored.fields) as Readonly<Record<string, string>>
+  const sql = yield* SqlClient.SqlClient
+  const findings = yield* Statement.run(findingsStatement, [resource.path])
+  const inferred = inferredWithRule(table, findings)
   let rows = 0
   for (const [name, quoted, key] of [
     [`${datasets.current}.${table.name}`, table.current, keys.currentKey],
@@ -245,11 +284,15 @@ const rewriteResource = Effect.fnUntraced(function* (table: Table, stored: Omit<
     // A damaged table is not rewritten, and its repair comes first.
     if (found === undefined || found.kind !== "r") continue
     const changes = changesOf(table, found.columns, before)
-    if (changes.length > 0) rows += yield* rewriteTable(quoted, key, changes)
+    const moved = inferred.filter((column) => found.columns.has(column.name))
+    if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
+    const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))
+    const all = [...changes.filter(({ name: column }) => !moved.some((one) => one.name === column)), ...dropped]
+    if (all.length > 0) rows += yield* rewriteTable(quoted, key, all)
   }
   if (protection !== null) {
     yield* rewriteRecords(resource.path, protection)
-    const fields = Object.keys(fieldsOf(protection))
+    const fields = findings.flatMap(({ field }) => (protection.ruleOf(field) === undefined ? [] : [field]))
     yield* Statement.run(forgetFindingsStatement, [resource.path, fields])
   }
   const fields = protection === null ? {} : fieldsOf(protection)

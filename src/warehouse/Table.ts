@@ -235,20 +235,17 @@ export const historyColumns = (table: Table): ReadonlyArray<Pick<Column, "name" 
 /** Postgres takes at most 100 arguments to a function. */
 const pairsMax = 45
 
+/** SQL of a column's value as the source sends it: decimals as text, instants in UTC. */
+export const sentValue = ({ kind, sql }: Pick<Column, "kind" | "sql">, alias: string): string => {
+  const value = `${alias}.${sql}`
+  if (kind === "decimal") return `${value}::text`
+  if (kind === "date") return `to_char(${value}, 'YYYY-MM-DD')`
+  return kind === "timestamp" ? `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')` : value
+}
+
 /** The record as the source sends it, as JSON: decimals as strings, instants in UTC. */
 export const recordJson = (table: Table, alias: string): string => {
-  const pairs = table.columns.map((column) => {
-    const value = `${alias}.${column.sql}`
-    const shown =
-      column.kind === "decimal"
-        ? `${value}::text`
-        : column.kind === "date"
-          ? `to_char(${value}, 'YYYY-MM-DD')`
-          : column.kind === "timestamp"
-            ? `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-            : value
-    return `${literal(column.field)}, ${shown}`
-  })
+  const pairs = table.columns.map((column) => `${literal(column.field)}, ${sentValue(column, alias)}`)
   const chunks: Array<string> = []
   for (let at = 0; at < pairs.length; at += pairsMax) {
     chunks.push(`jsonb_build_object(${pairs.slice(at, at + pairsMax).join(", ")})`)

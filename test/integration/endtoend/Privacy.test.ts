@@ -13,6 +13,7 @@ import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { forget } from "../../../src/retention/Forget.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
@@ -52,9 +53,10 @@ const makeCompany = Effect.gen(function* () {
   const source = yield* makeSource("demo")
   yield* Effect.promise(() => source.control("PUT", "/dialect", { extraFields: 11 }))
   const under = Effect.fnUntraced(function* (rules: ReadonlyArray<PatternRule>, paths: ReadonlyArray<string>) {
-    const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, [
+    const configured = yield* WarehouseCatalogue.addConfigured(serviceV2, [
       { path: "*", area: null, modifiedSince: false, cancel: false, key: null, rules }
     ])
+    const catalogue = yield* WarehouseCatalogue.load(configured)
     const { connector } = yield* connect(source, 1, { catalogue, includeCustomFields: true })
     const wanted = [...catalogue.resources.values()].filter(({ path }) => paths.includes(path))
     const companies = [{ name: "north", connector: protect(connector), resources: wanted }]
@@ -189,4 +191,47 @@ test("a change of the rules applies to rows, versions and deliveries, and can be
   yield* under([], paths)
   const [last] = yield* execute<{ name: string | null }>("select name from erp.customers where id = 1")
   assert.strictEqual(last?.name, "A former name of the customer")
+})
+
+test("a rule for a field with an inferred column takes the column away", function* () {
+  const { source, under } = yield* makeCompany
+  const send = (name: string) =>
+    Effect.promise(() =>
+      source.control("POST", "/records", {
+        company: 1,
+        resource: "vendors",
+        records: [{ id: 1, name, iban: `${name} iban`, phone: `${name} phone`, limit: 4711.5, detail: { iban: name } }]
+      })
+    )
+  yield* send("Canary one")
+  yield* under([], ["vendors"])
+  const promotions = yield* ColumnPromotion.candidates([serviceV2.resources.get("vendors")!])
+  const requests = promotions.flatMap(({ field, type }) => (type === null ? [] : [{ field, type }]))
+  assert.includeMembers(
+    requests.map(({ field }) => field),
+    ["iban", "phone", "limit", "detail"]
+  )
+  yield* ColumnPromotion.promote(serviceV2.resources.get("vendors")!, requests, datasetsDefault)
+  yield* send("Canary two")
+  yield* under([], ["vendors"])
+  yield* under(
+    [
+      { pattern: "iban", rule: FieldRules.exclude },
+      { pattern: "phone", rule: FieldRules.mask("***", 2) },
+      { pattern: "limit", rule: hash },
+      { pattern: "name", rule: hash }
+    ],
+    ["vendors"]
+  )
+  const all = (yield* databaseText).join("\n")
+  for (const value of ["Canary", "4711.5"]) assert.notInclude(all, value)
+  const versions = yield* execute<{ phone: string; isEqual: boolean }>(
+    `select record ->> 'phone' as phone, record ->> 'limit' = (select _extra ->> 'limit' from erp.vendors where id = 1) as "isEqual"
+       from erp_history.vendors where id = 1 order by _version desc limit 2`
+  )
+  assert.deepStrictEqual(versions, [
+    { phone: "***ne", isEqual: true },
+    { phone: "***ne", isEqual: true }
+  ])
+  yield* under([], ["vendors"])
 })
