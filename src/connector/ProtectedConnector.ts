@@ -140,12 +140,27 @@ const protectRecord = ({ hasCustomFields, protection, steps }: Plan, record: Sou
   }
 }
 
-const protectRejected = ({ protection }: Plan, { id, field, reason, bytes }: Rejected): Rejected => ({
-  id,
-  field,
-  // It may quote the value.
-  reason: field !== null && protection.ruleOf(field) !== undefined ? "does not fit its type" : reason,
-  bytes: protectText(protection, bytes)
+const isNested = (bytes: string, field: string): boolean => {
+  try {
+    const record = parse(bytes)
+    const value = isObject(record) ? record.get(field) : undefined
+    return isObject(value) || isList(value)
+  } catch {
+    return true
+  }
+}
+
+/** A record in quarantine with the rules applied. Its reason may quote the value, with all members of a nested one. */
+export const protectRejected = <A extends Pick<Rejected, "field" | "reason" | "bytes">>(
+  protection: Protection,
+  one: A
+): A => ({
+  ...one,
+  reason:
+    one.field !== null && (protection.ruleOf(one.field) !== undefined || isNested(one.bytes, one.field))
+      ? "does not fit its type"
+      : one.reason,
+  bytes: protectText(protection, one.bytes)
 })
 
 const protectResult = (plan: Plan, result: WriteResult): WriteResult =>
@@ -153,7 +168,7 @@ const protectResult = (plan: Plan, result: WriteResult): WriteResult =>
     ? {
         ...result,
         record: result.record === null ? null : protectRecord(plan, result.record),
-        rejected: result.rejected === null ? null : protectRejected(plan, result.rejected)
+        rejected: result.rejected === null ? null : protectRejected(plan.protection, result.rejected)
       }
     : result
 
@@ -169,7 +184,7 @@ export const protect = (connector: ConnectorShape): ConnectorShape => {
       return Effect.map(connector.page({ ...request, resource: protection.sent }), (page) => ({
         ...page,
         records: page.records.map((record) => protectRecord(plan, record)),
-        rejected: page.rejected.map((one) => protectRejected(plan, one))
+        rejected: page.rejected.map((one) => protectRejected(protection, one))
       }))
     },
     rawPage: (request) => connector.rawPage({ ...request, resource: sentOf(request.resource) }),
@@ -180,7 +195,7 @@ export const protect = (connector: ConnectorShape): ConnectorShape => {
       return Effect.map(connector.get(protection.sent, id), (fetched) => ({
         ...fetched,
         record: fetched.record === null ? null : protectRecord(plan, fetched.record),
-        rejected: fetched.rejected === null ? null : protectRejected(plan, fetched.rejected)
+        rejected: fetched.rejected === null ? null : protectRejected(protection, fetched.rejected)
       }))
     },
     write: (request) => {

@@ -11,7 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { FieldRule, Protection } from "../catalogue/Protection.ts"
 import { customFieldsName } from "../catalogue/Protection.ts"
-import { keepColumn, protectDelivery, protectText } from "../connector/ProtectedConnector.ts"
+import { keepColumn, protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier, literal } from "./Identifier.ts"
@@ -247,12 +247,11 @@ const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Pr
   for (let after = 0n; ;) {
     const rows = yield* Statement.run(quarantineStatement, [path, after])
     if (rows.length === 0) break
+    const kept = rows.map((row) => protectRejected(protection, row))
     yield* Statement.run(rewriteQuarantineStatement, [
-      rows.map(({ id }) => id),
-      rows.map(({ field, reason }) =>
-        field !== null && protection.ruleOf(field) !== undefined ? "does not fit its type" : reason
-      ),
-      rows.map(({ bytes }) => protectText(protection, bytes))
+      kept.map(({ id }) => id),
+      kept.map(({ reason }) => reason),
+      kept.map(({ bytes }) => bytes)
     ])
     after = rows.at(-1)!.id
   }

@@ -4,7 +4,7 @@ import { Effect, Redacted } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type PatternRule, protect } from "../../src/catalogue/Protection.ts"
 import * as FieldRules from "../../src/connector/FieldRules.ts"
-import { protectDelivery } from "../../src/connector/ProtectedConnector.ts"
+import { protectDelivery, protectRejected } from "../../src/connector/ProtectedConnector.ts"
 import { nameProblem, rulesOf } from "../../src/outbox/ValidateRecord.ts"
 import { unsupported } from "../../src/outbox/WriteSchema.ts"
 import { loadText } from "../support/configuration.ts"
@@ -47,6 +47,15 @@ describe("privacy rules", () => {
     ])
     assert.isFalse(resource.field.has("name"))
     assert.strictEqual(resource.field.get("creditlimit")?.type._tag, "string")
+  })
+
+  it("leave out a reason that quotes the members of a nested value", () => {
+    const { protection } = protect(customers, rules(exclude, "iban")).resource
+    const reasonOf = (field: string, invoiceterm: unknown) =>
+      protectRejected(protection!, { field, reason: "quotes", bytes: JSON.stringify({ id: 1, invoiceterm }) }).reason
+    assert.strictEqual(reasonOf("invoiceterm", { iban: "DE02" }), "does not fit its type")
+    assert.strictEqual(reasonOf("invoiceterm", [{ iban: "DE02" }]), "does not fit its type")
+    assert.strictEqual(reasonOf("invoiceterm", 1), "quotes")
   })
 
   it("hash equal values equally under one key, and mask what is too short as a whole", () => {
