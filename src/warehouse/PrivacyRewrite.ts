@@ -4,7 +4,8 @@
  * Promise: after {@link apply}, no row, version, quarantined record or delivery of the resource holds a value that its
  * rules leave out, hash or mask. One transaction per resource does it: a crash leaves the resource as it was, and the next
  * sync does it again. Values that were kept under an earlier rule stay as that rule left them, in versions; the next sync
- * reads every record. Views of the changed tables are dropped; the plans of tables and views make them again.
+ * reads every record. Own views of the changed columns are dropped; the plans of tables and views make them again. A
+ * change of columns that other views read is refused with their names.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -14,7 +15,9 @@ import { customFieldsName } from "../catalogue/Protection.ts"
 import { keepColumn, protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
+import { modelDatasetsOf } from "./Model.ts"
 import { introspect } from "./RelationPlan.ts"
 import { type Column, keys, sentValue, type Table, tableOf } from "./Table.ts"
 import { type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
@@ -87,6 +90,23 @@ export const forgetFindingsStatement = Statement.make({
   text: `with inferred as (delete from tributary.inferred_columns where resource = $1 and field = any($2)),
          unknown as (delete from tributary.unknown_fields where resource = $1 and field = any($2))
          update tributary.violations set detail = 'its text was left out when the privacy rules changed' where resource = $1`
+})
+
+export const viewsOverStatement = Statement.make({
+  name: "look for the views over columns",
+  params: ["text", "text[]"],
+  columns: { dataset: "text", name: "text", comment: "text?" },
+  text: `
+    with recursive views (oid) as (
+      select w.ev_class from pg_depend d
+        join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid and a.attname::text = any($2)
+        join pg_rewrite w on d.classid = 'pg_rewrite'::regclass and w.oid = d.objid
+       where d.refclassid = 'pg_class'::regclass and d.refobjid = $1::text::regclass
+       union
+      select w.ev_class from views v join pg_depend d on d.refclassid = 'pg_class'::regclass and d.refobjid = v.oid
+        join pg_rewrite w on d.classid = 'pg_rewrite'::regclass and w.oid = d.objid and w.ev_class <> v.oid)
+    select n.nspname::text as dataset, c.relname::text as name, obj_description(c.oid, 'pg_class') as comment
+      from views v join pg_class c on c.oid = v.oid join pg_namespace n on n.oid = c.relnamespace order by 1, 2`
 })
 
 /** What happens to a column. */
@@ -229,9 +249,7 @@ const rewriteTable = Effect.fnUntraced(function* (
     after = key.map((_, index) => last[`k${index}`]!)
     if (rows.length < rowsAtOnce) break
   }
-  const dropped = changes
-    .filter(({ action }) => action !== "json")
-    .map(({ name }) => `drop column ${identifier(name)} cascade`)
+  const dropped = changes.filter(({ action }) => action !== "json").map(({ name }) => `drop column ${identifier(name)}`)
   if (dropped.length > 0) yield* sql.unsafe(`alter table ${table} ${dropped.join(", ")}`)
   for (const change of kept)
     if (change.action === "text")
@@ -239,6 +257,26 @@ const rewriteTable = Effect.fnUntraced(function* (
   if (kept.length > 0 || dropped.length === 0) return count
   const [row] = yield* sql.unsafe<{ readonly count: string }>(`select count(*)::text as count from ${table}`)
   return Number(row!.count)
+})
+
+/** Drops the views of the warehouse over these columns, and returns the names of others, which it leaves as they are. */
+const dropViews = Effect.fnUntraced(function* (
+  { datasets, name: tableName }: Table,
+  table: string,
+  changes: ReadonlyArray<Change>
+) {
+  const columns = changes.flatMap(({ action, name }) => (action === "json" ? [] : [name]))
+  if (columns.length === 0) return []
+  const models = new Set(modelDatasetsOf(datasets).map((one) => one.models))
+  const isOwn = ({ comment, dataset, name }: Statement.RowOf<typeof viewsOverStatement>) =>
+    (name === tableName && (dataset === datasets.history || dataset === datasets.asOf)) ||
+    (models.has(dataset) && Digest.find(comment) !== undefined)
+  const views = yield* Statement.run(viewsOverStatement, [table, columns])
+  const others = views.flatMap((one) => (isOwn(one) ? [] : [`${one.dataset}.${one.name}`]))
+  if (others.length > 0 || views.length === 0) return others
+  const names = views.map(({ dataset, name }) => `${identifier(dataset)}.${identifier(name)}`)
+  yield* (yield* SqlClient.SqlClient).unsafe(`drop view ${names.join(", ")}`)
+  return []
 })
 
 const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "{}" }
@@ -266,7 +304,11 @@ const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Pr
   }
 })
 
-const rewriteResource = Effect.fnUntraced(function* (table: Table, stored: Omit<StoredRules, "resource">) {
+const rewriteResource = Effect.fnUntraced(function* <E>(
+  table: Table,
+  stored: Omit<StoredRules, "resource">,
+  refuse: (detail: string, remedy: string) => E
+) {
   const { datasets, resource } = table
   const { protection } = resource
   const { relations } = yield* introspect(datasets, [table])
@@ -287,7 +329,16 @@ const rewriteResource = Effect.fnUntraced(function* (table: Table, stored: Omit<
     if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
     const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))
     const all = [...changes.filter(({ name: column }) => !moved.some((one) => one.name === column)), ...dropped]
-    if (all.length > 0) rows += yield* rewriteTable(quoted, key, all)
+    if (all.length === 0) continue
+    const views = yield* dropViews(table, quoted, all)
+    if (views.length > 0)
+      return yield* Effect.fail(
+        refuse(
+          `its privacy rules change columns that ${views.join(", ")} ${views.length === 1 ? "reads" : "read"}`,
+          "Drop what reads them, run tributary schema apply, and create it again on the columns as they are then"
+        )
+      )
+    rows += yield* rewriteTable(quoted, key, all)
   }
   if (protection !== null) {
     yield* rewriteRecords(resource.path, protection)
@@ -321,15 +372,16 @@ export const apply = Effect.fnUntraced(function* <E>(
   tables: ReadonlyArray<Table>,
   changing: (
     table: string,
-    body: Effect.Effect<void, SqlError, SqlClient.SqlClient>
-  ) => Effect.Effect<void, E, SqlClient.SqlClient>
+    body: Effect.Effect<void, E | SqlError, SqlClient.SqlClient>
+  ) => Effect.Effect<void, E | SqlError, SqlClient.SqlClient>,
+  refuse: (table: string, detail: string, remedy: string) => E
 ) {
   for (const [table] of yield* pending(tables)) {
     const rewrite = Effect.gen(function* () {
       // Another process may have done it meanwhile.
       const [found] = yield* pending([table])
       if (found === undefined) return
-      const rows = yield* rewriteResource(...found)
+      const rows = yield* rewriteResource(...found, (detail, remedy) => refuse(table.name, detail, remedy))
       if (rows > 0)
         yield* Effect.logInfo(`${table.name}: its privacy rules changed; ${rows} rows and versions were rewritten`)
     })

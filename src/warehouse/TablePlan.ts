@@ -298,7 +298,11 @@ export const run = Effect.fnUntraced(function* (
 export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
   tables: ReadonlyArray<Table>
 ): Effect.fn.Return<TablesPlan, TableConflict | SqlError, SqlClient.SqlClient> {
-  yield* PrivacyRewrite.apply(tables, changing)
+  yield* PrivacyRewrite.apply(
+    tables,
+    changing<void, TableConflict, SqlClient.SqlClient>,
+    (table, detail, remedy) => new TableConflict({ table, detail, remedy })
+  )
   const before = yield* plan(tables)
   if (before.statements.length === 0) return before
   return yield* changing(

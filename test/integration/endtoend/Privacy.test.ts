@@ -6,7 +6,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
-import type { PatternRule } from "../../../src/catalogue/Protection.ts"
+import { type PatternRule, protect as protectResource } from "../../../src/catalogue/Protection.ts"
 import * as Verify from "../../../src/cli/verify.ts"
 import * as FieldRules from "../../../src/connector/FieldRules.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
@@ -14,6 +14,7 @@ import { forget } from "../../../src/retention/Forget.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
@@ -234,4 +235,20 @@ test("a rule for a field with an inferred column takes the column away", functio
     { phone: "***ne", isEqual: true }
   ])
   yield* under([], ["vendors"])
+})
+
+test("a rule is refused while another view reads the column, and names the view", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  const hashedVendors = protectResource(vendors, [{ pattern: "name", rule: hash }]).resource
+  yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
+  yield* execute("create schema bi")
+  yield* execute(
+    "create view bi.names as select name from erp_history.vendors, lateral (select record ->> 'name' as name) r"
+  )
+  const refused = yield* Effect.flip(TablePlan.apply([tableOf(hashedVendors, datasetsDefault)]))
+  assert.include(refused.message, "bi.names")
+  const left = yield* execute<{ name: string }>("select to_regclass('bi.names')::text as name")
+  assert.deepStrictEqual(left, [{ name: "bi.names" }])
+  yield* execute("drop view bi.names")
+  yield* TablePlan.apply([tableOf(hashedVendors, datasetsDefault)])
 })
