@@ -22,7 +22,14 @@ import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, typ
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import * as ConfirmIdentity from "./ConfirmIdentity.ts"
 import * as LandingConnection from "./LandingConnection.ts"
-import { AlreadyRunning, FenceLost, type LandingError, TableChanged, WarehouseClockStepped } from "./LandingError.ts"
+import {
+  AlreadyRunning,
+  FenceLost,
+  type LandingError,
+  RulesChanged,
+  TableChanged,
+  WarehouseClockStepped
+} from "./LandingError.ts"
 import { mergeSql } from "./MergeSql.ts"
 import * as Refetch from "./Refetch.ts"
 import * as WarehouseClock from "./WarehouseClock.ts"
@@ -83,6 +90,7 @@ export interface ResourceLock extends Pick<
 export type AcquireError =
   | LandingError
   | AlreadyRunning
+  | RulesChanged
   | TableChanged
   | CheckpointIdentity.NewerCatalogue
   | TableDamage.TableDamaged
@@ -168,6 +176,8 @@ export const raiseStatement = Statement.make({
     now_ms: "float8",
     /** How many columns of the resource the warehouse has inferred. */
     inferred: "int4",
+    /** The privacy rules that the stored values follow. */
+    privacy: "text?",
     current: "text",
     behind_ms: "float8?",
     unconfirmed: "bool",
@@ -182,7 +192,8 @@ export const raiseStatement = Statement.make({
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
-       ${WarehouseCatalogue.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
+       ${WarehouseCatalogue.inferredCountSql("$2")} as inferred,
+       (select p.statement from tributary.privacy_rules p where p.resource = $2) as privacy, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
@@ -297,6 +308,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {
     return yield* new CheckpointIdentity.NewerCatalogue({ resource, own: identity.generation, met: writtenBy })
   }
+  if ((own.privacy ?? "") !== (table.resource.protection?.statement ?? "")) return yield* new RulesChanged({ resource })
   if (CheckpointIdentity.lacksKey(own.current)) return yield* TableDamage.withoutKey(table)
   const differences = ConfirmIdentity.differencesOf(table, identity, own, live)
   const confirmed = {

@@ -142,6 +142,11 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
       )
     case "TableChanged":
       return failure("contended", "run again: the next run knows the new columns")
+    case "RulesChanged":
+      return failure(
+        "configuration",
+        "every process needs the same rules and TRIBUTARY_PRIVACY_KEY; where those of this process are meant, run tributary schema apply"
+      )
     case "FenceLost":
     case "AlreadyRunning":
       return failure("contended", "nothing is lost: the other run continues")

@@ -15,6 +15,7 @@ import { customFieldsName } from "../catalogue/Protection.ts"
 import { keepColumn, protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { fenceOffStatement } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelDatasetsOf } from "./Model.ts"
@@ -346,6 +347,8 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     yield* Statement.run(forgetFindingsStatement, [resource.path, fields])
   }
   const fields = protection === null ? {} : fieldsOf(protection)
+  // A run under the earlier rules can no longer write.
+  yield* Statement.run(fenceOffStatement, [resource.path])
   yield* Statement.run(saveStatement, [
     resource.path,
     protection?.statement ?? "",

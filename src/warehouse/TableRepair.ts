@@ -9,6 +9,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
+import { fenceOffStatement } from "./Altered.ts"
 import { introspect } from "./RelationPlan.ts"
 import type { Table } from "./Table.ts"
 import type { TableDamaged } from "./TableDamage.ts"
@@ -25,12 +26,6 @@ export interface Repaired {
 
 /** A repair may uncover the next fault: a table that got its columns back lacks values in them. */
 const roundsMax = 4
-
-export const fenceOffStatement = Statement.make({
-  name: "end the runs of a repaired resource",
-  params: ["text"],
-  text: "update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1, feed_fence = feed_fence + 1 where resource = $1"
-})
 
 /** Gives a table a new file, by which the next run recognises it as another one and reads every record. */
 const rewrite = (table: string): string =>

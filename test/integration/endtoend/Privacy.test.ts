@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { type PatternRule, protect as protectResource } from "../../../src/catalogue/Protection.ts"
@@ -12,8 +13,9 @@ import * as FieldRules from "../../../src/connector/FieldRules.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { forget } from "../../../src/retention/Forget.ts"
 import { sync } from "../../../src/sync/Sync.ts"
-import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
@@ -251,4 +253,24 @@ test("a rule is refused while another view reads the column, and names the view"
   assert.deepStrictEqual(left, [{ name: "bi.names" }])
   yield* execute("drop view bi.names")
   yield* TablePlan.apply([tableOf(hashedVendors, datasetsDefault)])
+})
+
+test("a run under other rules writes nothing after the rules of another process", function* () {
+  const source = yield* makeSource("demo")
+  const { connector } = yield* connect(source, 1, { catalogue: serviceV2 })
+  const employees = serviceV2.resources.get("employees")!
+  const hashedEmployees = protectResource(employees, [{ pattern: "name", rule: hash }]).resource
+  const runtime = yield* Effect.context<SqlClient.SqlClient>()
+  // The other process applies its rules while this one has read a page and not written it.
+  const page: typeof connector.page = (request) =>
+    Effect.tap(connector.page(request), () =>
+      TablePlan.apply([tableOf(hashedEmployees, datasetsDefault)]).pipe(Effect.provideContext(runtime), Effect.orDie)
+    )
+  const companies = [{ name: "north", connector: { ...connector, page }, resources: [employees] }]
+  const report = yield* flowing(sync({ companies, datasets: datasetsDefault, concurrency: 1, batchRecordsMax: 2_500 }))
+  assert.strictEqual(report.companies[0]?.outcomes[0]?.failure?.kind, "FenceLost")
+  const [row] = yield* execute<{ count: number }>("select count(*)::int as count from erp.employees")
+  assert.strictEqual(row?.count, 0)
+  const stale = { table: tableOf(employees, datasetsDefault), connector, companyId: 1n, lane: "records" } as const
+  assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
 })
