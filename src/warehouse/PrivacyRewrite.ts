@@ -251,10 +251,11 @@ const rewriteTable = Effect.fnUntraced(function* (
     if (rows.length < rowsAtOnce) break
   }
   const dropped = changes.filter(({ action }) => action !== "json").map(({ name }) => `drop column ${identifier(name)}`)
-  if (dropped.length > 0) yield* sql.unsafe(`alter table ${table} ${dropped.join(", ")}`)
-  for (const change of kept)
-    if (change.action === "text")
-      yield* sql.unsafe(`alter table ${table} rename column ${draft(change)} to ${identifier(change.name)}`)
+  const renamed = kept.flatMap((change) =>
+    change.action === "text" ? [`rename column ${draft(change)} to ${identifier(change.name)}`] : []
+  )
+  for (const change of [...(dropped.length > 0 ? [dropped.join(", ")] : []), ...renamed])
+    yield* sql.unsafe(`alter table ${table} ${change}`)
   if (kept.length > 0 || dropped.length === 0) return count
   const [row] = yield* sql.unsafe<{ readonly count: string }>(`select count(*)::text as count from ${table}`)
   return Number(row!.count)
