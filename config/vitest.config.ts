@@ -17,6 +17,8 @@ export default defineConfig({
     isolate: false,
     // One more than the two cores of CI: some files wait for Postgres or for real time.
     maxWorkers: 3,
+    // No test may need what an earlier test of its file left behind. The seed is fixed, and reverses most pairs of tests.
+    sequence: { shuffle: { tests: true }, seed: 2_625_553 },
     globalSetup: ["test/support/postgres-global.ts"],
     setupFiles: ["test/support/seed.ts"],
     // No test measures time: these limits only end what hangs, also on a slow machine.

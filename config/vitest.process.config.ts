@@ -6,7 +6,7 @@ import standard from "./vitest.config.ts"
  * `npm run test:process`.
  */
 export default mergeConfig(
-  { ...standard, test: { ...standard.test, include: [], exclude: [], isolate: true } },
+  { ...standard, test: { ...standard.test, include: [], exclude: [], isolate: true, sequence: {} } },
   // They wait for a line, a row or the end of a process, and have no other limit. The timeouts end what hangs.
   defineConfig({
     test: { include: ["test/**/*.process.test.ts"], maxWorkers: 2, testTimeout: 900_000, hookTimeout: 600_000 }
