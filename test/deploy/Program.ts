@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { environmentVariables } from "../../src/configuration/EnvironmentVariables.ts"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
 import { root } from "../support/reference.ts"
@@ -24,14 +25,7 @@ export const stopSeconds =
   Number(/const stopMaxMs = ([\d_]+)/.exec(textOf("src/cli/serve.ts"))?.[1]?.replaceAll("_", "")) / 1000
 
 /** Variables that the program reads, besides those that a configuration names. */
-export const variables = [
-  "DATABASE_URL",
-  "DATABASE_READER_URL",
-  "SERVICE_API_URL",
-  "SERVICE_API_TOKEN",
-  "TRIBUTARY_HOME",
-  "TRIBUTARY_DASHBOARD_PASSWORD"
-]
+export const variables = Object.keys(environmentVariables)
 
 /** The settings that result from a configuration file and these variables. */
 export const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
