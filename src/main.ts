@@ -81,13 +81,16 @@ const source = Layer.succeed(Source, {
     return protect(client)
   }),
   radar: Effect.fnUntraced(function* (company, configuration, bounds) {
-    const { run } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
+    const [{ run }, { exclusionOf }] = yield* Effect.promise(() =>
+      Promise.all([import("../connectors/service-v2/radar/index.ts"), import("./configuration/Companies.ts")])
+    )
     const { catalogue, context } = yield* partsOf(company, configuration)
+    const read = [...catalogue.resources].filter(([path]) => exclusionOf(company, path) === undefined)
     return yield* run({
       ...bounds,
       baseUrl: company.url,
       token: company.token,
-      catalogue,
+      catalogue: { ...catalogue, resources: new Map(read) },
       allowHttp: configuration.allowHttp,
       requestTimeout: configuration.requestTimeout,
       retryAfterMax: configuration.retryAfterMax

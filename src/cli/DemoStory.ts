@@ -100,6 +100,7 @@ const makeWorld = Effect.fnUntraced(function* <E>({ reference: starting, setting
     token,
     companyId: null,
     resources: null,
+    excluded: [],
     webhookSecrets: [],
     paused: null,
     webhookEvents: null

@@ -120,6 +120,7 @@ const continuation = (rows: Rows): string =>
 /** Pushes until none of the rows is open, or the push stops. */
 export const runPush = Effect.fnUntraced(function* (context: PushContext) {
   const { settings, company, identity, resource, rows, known, knownOpen } = context
+  yield* Targets.refuseExcluded(settings, company.name, resource.path)
   const resources = yield* WarehouseCatalogue.resources(yield* catalogueOf(settings), [
     ...new Set([resource, ...company.resources])
   ])

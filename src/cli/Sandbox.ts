@@ -127,6 +127,7 @@ export const connect = Effect.fnUntraced(function* (
     token,
     companyId,
     resources: null,
+    excluded: [],
     webhookSecrets: [],
     webhookEvents: null,
     paused: null

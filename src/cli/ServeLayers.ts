@@ -3,6 +3,7 @@
  * {@link backgroundWork} is that of `serve` alone: task worker, deliveries of changes, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
+import { exclusionOf } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
@@ -211,7 +212,7 @@ export const service = Effect.fnUntraced(function* (
   // A mistake in the configured resources is reported with the companies.
   const catalogue = yield* Effect.orElseSucceed(catalogueOf(settings), () => source.catalogue)
   return {
-    reader: protectDeliveries(yield* source.deliveries, catalogue),
+    reader: protectDeliveries(yield* source.deliveries, catalogue, (path) => exclusionOf(settings, path) !== undefined),
     listen: {
       host: webhooks.host,
       port: webhooks.port,

@@ -9,7 +9,7 @@ import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as CompanyStore from "../companies/CompanyStore.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
-import type { CompanyConfiguration } from "../configuration/Companies.ts"
+import { type CompanyConfiguration, exclusionOf } from "../configuration/Companies.ts"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { everyEvent } from "../configuration/SettingValues.ts"
@@ -26,14 +26,19 @@ import { Source } from "./Source.ts"
 import * as Targets from "./Targets.ts"
 import type { WarehouseError } from "./Warehouse.ts"
 
-/** The events that a company subscribes to: its own, else those of all companies, else the source's. */
+/**
+ * The events that a company subscribes to: its own, else those of all companies, else the source's; none of an excluded
+ * resource.
+ */
 export const eventsOf = (
-  { resources, webhookEvents }: CompanyConfiguration,
+  company: CompanyConfiguration,
   { webhooks }: Configuration,
   reader: DeliveryReader
 ): ReadonlyArray<string> => {
-  const events = webhookEvents ?? webhooks.events ?? reader.eventsDefault
-  return events === everyEvent ? reader.eventsOf(resources) : events
+  const events = company.webhookEvents ?? webhooks.events ?? reader.eventsDefault
+  return (events === everyEvent ? reader.eventsOf(company.resources) : events).filter(
+    (event) => exclusionOf(company, event.slice(0, event.lastIndexOf("."))) === undefined
+  )
 }
 
 /** The name, token and configured signing secrets of a company. */

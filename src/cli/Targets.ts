@@ -2,7 +2,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
-import { didYouMean } from "../catalogue/Nearest.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
@@ -11,6 +10,7 @@ import { isInstalled } from "../postgres/embedded/DataDirectory.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import { configuration, requireWarehouse } from "./Command.ts"
+import { chooseResources, exclusionProblem, unknownResource } from "./CompanyResources.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -24,20 +24,23 @@ interface TargetOptions {
   readonly isReading?: boolean
 }
 
-const unknownResources = ({ resources }: Pick<Catalogue, "resources">, paths: ReadonlyArray<string>) =>
-  new ConfigurationError({
-    problems: paths.map(
-      (path) =>
-        `there is no resource "${path}"; ` +
-        (didYouMean(path, resources.keys()) ?? `the catalogue has ${[...resources.keys()].sort().join(", ")}`)
-    )
-  })
-
 /** A resource of the catalogue by its path. */
 export const resourceOf = Effect.fnUntraced(function* (settings: Configuration.Configuration, path: string) {
   const catalogue = yield* catalogueOf(settings)
-  return catalogue.resources.get(path) ?? (yield* unknownResources(catalogue, [path]))
+  const resource = catalogue.resources.get(path)
+  return resource ?? (yield* new ConfigurationError({ problems: [unknownResource(catalogue, path)] }))
 })
+
+/** Refuses a resource of the command line that the company excludes. */
+export const refuseExcluded = (
+  { companies }: Configuration.Configuration,
+  name: string,
+  path: string
+): Effect.Effect<void, ConfigurationError> => {
+  const company = companies.find((one) => one.name === name)
+  const problem = company === undefined ? null : exclusionProblem(company, path, "the push")
+  return problem === null ? Effect.void : Effect.fail(new ConfigurationError({ problems: [problem] }))
+}
 
 const noSource = Effect.flatMap(isInstalled, (hasDemo) =>
   Effect.fail(
@@ -53,16 +56,15 @@ const noSource = Effect.flatMap(isInstalled, (hasDemo) =>
 
 /** A company with its resources. */
 const withResources = Effect.fnUntraced(function* (
-  { resources: known }: Catalogue,
+  catalogue: Catalogue,
   company: CompanyConfiguration,
   named: ReadonlyArray<string>
 ) {
-  const paths = named.length > 0 ? named : (company.resources ?? [...known.keys()])
-  const unknown = paths.filter((path) => !known.has(path))
-  if (unknown.length > 0) return yield* unknownResources({ resources: known }, unknown)
+  const { problems, resources } = chooseResources(catalogue, company, named)
+  if (problems.length > 0) return yield* new ConfigurationError({ problems })
   return {
     company,
-    resources: [...new Set(paths)].map((path) => known.get(path)!),
+    resources,
     named: named.length > 0 || company.resources !== null
   }
 })

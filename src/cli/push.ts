@@ -29,7 +29,7 @@ import * as PushRehearsal from "./PushRehearsal.ts"
 import * as PushRun from "./PushRun.ts"
 import * as PushText from "./PushText.ts"
 import { exportRejected, release, retry, status } from "./pushStatus.ts"
-import { resourceOf } from "./Targets.ts"
+import { refuseExcluded, resourceOf } from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 /** Reads an input and reports its problems; a rejected input ends the command. */
@@ -167,6 +167,7 @@ export const command = Command.make(
         const file = yield* configuration(flags.config)
         const resource = yield* resourceOf(file, flags.resource)
         const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
+        yield* refuseExcluded(settings, name, resource.path)
         const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 

@@ -60,12 +60,17 @@ const tokenOf = Effect.fnUntraced(function* ({ tokenEnv }: Flags) {
 })
 
 /** An installation that no configuration names. */
-const companyOf = (url: string, token: Redacted.Redacted): CompanyConfiguration => ({
+const companyOf = (
+  url: string,
+  token: Redacted.Redacted,
+  { excluded }: Configuration.Configuration
+): CompanyConfiguration => ({
   name: "radar",
   url,
   token,
   companyId: null,
   resources: null,
+  excluded,
   webhookSecrets: [],
   webhookEvents: null,
   paused: null
@@ -136,7 +141,7 @@ const run = Effect.fnUntraced(function* (given: Flags) {
       SERVICE_API_URL: given.url.value,
       SERVICE_API_TOKEN: Redacted.value(token)
     })
-    return yield* compare(given, settings, companyOf(given.url.value, token))
+    return yield* compare(given, settings, companyOf(given.url.value, token, settings))
   }
   if (Option.isSome(given.tokenEnv)) return yield* usageError("give --url with --token-env")
   const settings = yield* load(process.env)

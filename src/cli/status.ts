@@ -39,7 +39,7 @@ const readDamage = (settings: Configuration) =>
 /** Everything about these companies; null is all. */
 const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
   Effect.all({
-    resources: readResources(settings.datasets, ids),
+    resources: readResources(settings.datasets, ids, settings.companies),
     paused: readPauses(settings, names),
     schedule: Schedule.readOf(names),
     webhooks: Webhooks.readOf(names),

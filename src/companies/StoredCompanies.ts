@@ -6,7 +6,6 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
@@ -49,7 +48,8 @@ const twice = (name: string) =>
 
 /** The settings of a row, as those of the file are decoded; or what is wrong with them. */
 export const settingsOf = (
-  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "events">
+  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "events">,
+  { excluded }: Pick<Configuration, "excluded">
 ): Result.Result<Omit<CompanyConfiguration, "token" | "paused">, string> => {
   const { company, url, companyId, resources, events } = row
   const decoded = decodeSettings({
@@ -60,19 +60,21 @@ export const settingsOf = (
     ...(events === null ? {} : { webhook_events: events.join() === everyEvent ? everyEvent : events })
   })
   if (decoded._tag === "Success") {
-    const { tokenVariable: _, token: __, secretVariables: ___, ...rest } = decoded.success
-    return Result.succeed({ ...rest, url, webhookSecrets: [] })
+    const { companyId: number, name, resources: paths, webhookEvents } = decoded.success
+    const settings = { name, url, companyId: number, resources: paths, excluded, webhookEvents }
+    return Result.succeed({ ...settings, webhookSecrets: [] })
   }
   const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
   return Result.fail(issues.map(({ path, message }) => `${(path ?? []).map(String).join(".")}: ${message}`).join("; "))
 }
 
 const companyOf = (
-  key: Redacted.Redacted | null,
+  file: Pick<FileSettings, "companiesKey" | "excluded">,
   isInFile: (name: string) => boolean,
   row: CompanyStore.CompanyRow
 ): Result.Result<CompanyConfiguration, UnusableCompany> => {
   const name = row.company
+  const key = file.companiesKey
   const { moveState, updatedAt } = row
   const paused = moveState === null ? pauseOf(row) : { at: updatedAt, by: "tributary company move" }
   const unusable = (problem: string) => Result.fail({ name, problem, paused })
@@ -80,7 +82,7 @@ const companyOf = (
   if (isInFile(name)) return unusable(twice(name))
   const token = CompanyStore.tokenOf(key, row)
   if (token === null) return unusable(key === null ? missingKey(name) : wrongKey(name))
-  const settings = settingsOf(row)
+  const settings = settingsOf(row, file)
   if (settings._tag === "Failure") {
     return unusable(
       `company ${name}: its row in tributary.company_settings is invalid: ${settings.failure}; correct it`
@@ -96,7 +98,7 @@ export interface StoredCompanies {
 }
 
 /** The settings of the file. */
-type FileSettings = Pick<Configuration, "companies" | "companiesKey">
+type FileSettings = Pick<Configuration, "companies" | "companiesKey" | "excluded">
 
 /** A row and what it means. */
 interface DecodedRow {
@@ -105,8 +107,8 @@ interface DecodedRow {
 }
 
 /** Decodes rows; a row that did not change since the last call is not decoded again, and its company is the same object. */
-const makeDecoder = ({ companies, companiesKey }: FileSettings) => {
-  const names = new Set(companies.map(({ name }) => name))
+const makeDecoder = (file: FileSettings) => {
+  const names = new Set(file.companies.map(({ name }) => name))
   const isInFile = (name: string) => names.has(name)
   let decoded: ReadonlyMap<string, DecodedRow> = new Map()
   return (rows: ReadonlyArray<CompanyStore.CompanyRow>): StoredCompanies => {
@@ -114,7 +116,7 @@ const makeDecoder = ({ companies, companiesKey }: FileSettings) => {
       const last = decoded.get(row.company)
       return last !== undefined && isDeepStrictEqual(last.row, row)
         ? last
-        : { row, result: companyOf(companiesKey, isInFile, row) }
+        : { row, result: companyOf(file, isInFile, row) }
     })
     decoded = new Map(results.map((one) => [one.row.company, one]))
     return {

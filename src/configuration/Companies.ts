@@ -3,6 +3,7 @@
  * read by src/companies.
  */
 import * as Redacted from "effect/Redacted"
+import { matches } from "../catalogue/Protection.ts"
 import { controlCharacterProblem, hasControlCharacter } from "../delivery/Endpoint.ts"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import type { CompanySettings } from "./Settings.ts"
@@ -14,6 +15,20 @@ export interface CompanyPause {
   readonly by: string
 }
 
+/** An entry of a list of excluded resources. */
+export interface Exclusion {
+  /** A path, where `*` is any text. */
+  readonly pattern: string
+  /** Its place in the file, for messages. */
+  readonly place: string
+}
+
+/** The entry that excludes a resource; undefined where none does. */
+export const exclusionOf = (
+  { excluded }: Pick<CompanyConfiguration, "excluded">,
+  path: string
+): Exclusion | undefined => excluded.find(({ pattern }) => matches(pattern, path))
+
 export interface CompanyConfiguration {
   readonly name: string
   readonly url: string
@@ -21,6 +36,8 @@ export interface CompanyConfiguration {
   readonly companyId: bigint | null
   /** Null is every resource of the catalogue. */
   readonly resources: ReadonlyArray<string> | null
+  /** What is left out of them: the top level's list and the company's own. */
+  readonly excluded: ReadonlyArray<Exclusion>
   /** Signing secrets of subscriptions made elsewhere, accepted beside those that the warehouse keeps. */
   readonly webhookSecrets: ReadonlyArray<Redacted.Redacted>
   /** Null is the events of the webhook configuration; `all` is every event of the synced resources. */
@@ -53,11 +70,16 @@ export const companiesKeyOf = ({ problems, variable }: Inputs): Redacted.Redacte
   return Redacted.make(key, { label: companiesKeyVariable })
 }
 
+/** The top level's list of excluded resources. */
+export const exclusionsOf = ({ place, settings }: Inputs): ReadonlyArray<Exclusion> =>
+  settings.excludeResources.map((one, index) => ({ pattern: one, place: place("exclude_resources", index) }))
+
 const companyOf = (
-  { flags, place, problems, variable }: Inputs,
-  { name, token: written, tokenVariable, secretVariables, ...rest }: CompanySettings,
+  inputs: Inputs,
+  { name, token: written, tokenVariable, secretVariables, excludeResources, ...rest }: CompanySettings,
   index: number
 ): CompanyConfiguration | undefined => {
+  const { flags, place, problems, variable } = inputs
   const url = rest.url ?? flags.url ?? variable("SERVICE_API_URL")
   const token = tokenVariable === null ? (written ?? variable("SERVICE_API_TOKEN")) : variable(tokenVariable)
   if (url === undefined) problems.push(`company ${name}: set its url, or SERVICE_API_URL`)
@@ -84,6 +106,13 @@ const companyOf = (
     name,
     url,
     token: Redacted.make(token, { label: `token of ${name}` }),
+    excluded: [
+      ...exclusionsOf(inputs),
+      ...excludeResources.map((pattern, position) => ({
+        pattern,
+        place: place("companies", index, "exclude_resources", position)
+      }))
+    ],
     webhookSecrets,
     paused: null
   }
@@ -97,6 +126,7 @@ const impliedCompany: CompanySettings = {
   tokenVariable: null,
   companyId: null,
   resources: null,
+  excludeResources: [],
   secretVariables: [],
   webhookEvents: null
 }

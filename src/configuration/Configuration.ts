@@ -16,7 +16,14 @@ import type { EngineSettings } from "../sync/EngineSettings.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
 import type { AlertConfiguration } from "../alerts/Route.ts"
 import { alertsOf } from "./Alerts.ts"
-import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
+import {
+  companiesKeyOf,
+  companiesOf,
+  type CompanyConfiguration,
+  type Exclusion,
+  exclusionsOf,
+  type UnusableCompany
+} from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
 import type { FileEndpoint } from "../delivery/Endpoint.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
@@ -59,6 +66,8 @@ export interface Configuration
   readonly companiesKey: Redacted.Redacted | null
   /** Resources beside the catalogue's. */
   readonly resources: ReadonlyArray<ConfiguredResource>
+  /** What no company reads; each company has it too. */
+  readonly excluded: ReadonlyArray<Exclusion>
   readonly datasets: Datasets
   /** The budget without its reserve; null is no limit beside the source's own. */
   readonly requestsPerMinute: number | null
@@ -144,6 +153,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     companies: companiesOf(inputs),
     companiesKey: companiesKeyOf(inputs),
     resources: resourcesOf(inputs),
+    excluded: exclusionsOf(inputs),
     webhooks: webhooksOf(inputs),
     changeEndpoints: endpointsOf(inputs),
     dashboard: dashboardOf(inputs),

@@ -33,6 +33,10 @@ import {
 } from "./SettingValues.ts"
 
 const name = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
+/** The path of a list below the base address; `*` is any text. */
+const resourcePath = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9*][A-Za-z0-9_*-]*(?:\/[A-Za-z0-9*][A-Za-z0-9_*-]*)*$/u)
+)
 const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name of letters, digits and _")
 
 /** A company of the file, and of `tributary.company_settings` in the warehouse. */
@@ -51,6 +55,12 @@ export const Company = section({
     Schema.Array(Schema.String),
     "resources to sync; default: every resource of the catalogue"
   ),
+  excludeResources: setting(
+    "exclude_resources",
+    Schema.Array(resourcePath),
+    "resources (paths, or patterns with *) that this company does not read, beside those of the top level",
+    []
+  ),
   secretVariables: setting(
     "webhook_secrets_env",
     Schema.Array(variableName),
@@ -65,11 +75,6 @@ export const Company = section({
   )
 })
 export type CompanySettings = typeof Company.Type
-
-/** The path of a list below the base address. */
-const resourcePath = Schema.String.check(
-  Schema.isPattern(/^[A-Za-z0-9*][A-Za-z0-9_*-]*(?:\/[A-Za-z0-9*][A-Za-z0-9_*-]*)*$/u)
-)
 
 const fieldPatterns = Schema.Array(
   Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of a field, or a pattern with *" }))
@@ -317,6 +322,13 @@ export const Settings = section({
     "by the path of their list: resources that the catalogue does not know, whose columns are inferred from the records; " +
       "and, for any resource or a pattern with *, the fields to ignore, exclude, hash or mask",
     {}
+  ),
+  excludeResources: setting(
+    "exclude_resources",
+    Schema.Array(resourcePath),
+    "resources (paths, or patterns with *) that no company reads: they are not synced, subscribed to, verified or " +
+      "pushed. The warehouse keeps the rows that it has",
+    []
   ),
   warehouse: setting("warehouse", Warehouse, "the datasets and the connections of the warehouse", {}),
   budget: setting("budget", Budget, "how much of the service's request limit may be used", {}),

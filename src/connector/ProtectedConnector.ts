@@ -72,13 +72,15 @@ export const protectDelivery = (protection: Protection, text: string): string =>
   }
 }
 
-/** The reader of deliveries with the rules of each resource. */
+/** The reader of deliveries with the rules of each resource. No body about an excluded resource is kept. */
 export const protectDeliveries = (
   reader: DeliveryReader,
-  { resources }: Pick<Catalogue, "resources">
+  { resources }: Pick<Catalogue, "resources">,
+  isExcluded: (path: string) => boolean
 ): DeliveryReader => ({
   ...reader,
   kept: ({ resource }, body) => {
+    if (resource !== null && isExcluded(resource)) return Buffer.from("{}")
     const protection = resources.get(resource ?? "")?.protection ?? null
     return protection === null
       ? body

@@ -191,7 +191,7 @@ describe("tributary doctor", () => {
 
     world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
     assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
-      "configuration failed: company a names resources that do not exist: nonsense -> correct"
+      'configuration failed: company a: there is no resource "nonsense"; the catalogue has accounts -> correct'
     ])
     world.configure("freshnes: {}\n")
     assertFindings(yield* examine(world), 2, [

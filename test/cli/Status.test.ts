@@ -209,6 +209,15 @@ describe("tributary status", () => {
           [1, 2, 3, 4, 5, 6].map((r) => [company, `r0${r}`, company === 75n && r === 6 ? 1 : 0])
         )
       )
+      const excluded = [
+        { pattern: "r0[1]", place: "" },
+        { pattern: "*2", place: "" }
+      ]
+      const marked = yield* readResources(datasetsDefault, [2n, 75n], [{ name: "c00002", excluded }])
+      assert.deepStrictEqual(
+        marked.flatMap(({ companyId, excludedBy, resource }) => (excludedBy === null ? [] : [[companyId, resource]])),
+        [[2n, "r02"]]
+      )
       const { tasks } = yield* Schedule.readOf(["c00002"])
       assert.deepStrictEqual([...new Set(tasks.map(({ company }) => company))], ["c00002"])
       assert.deepStrictEqual(

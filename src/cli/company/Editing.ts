@@ -101,10 +101,11 @@ export const identify = Effect.fnUntraced(function* (settings: Configuration, co
 
 /** The company that a row describes, with a token. */
 export const companyOf = Effect.fnUntraced(function* (
+  file: Configuration,
   row: Parameters<typeof StoredCompanies.settingsOf>[0],
   token: Redacted.Redacted
 ) {
-  const settings = StoredCompanies.settingsOf(row)
+  const settings = StoredCompanies.settingsOf(row, file)
   return settings._tag === "Success"
     ? { ...settings.success, token, paused: null }
     : yield* usageError(`company ${row.company}: ${settings.failure}`)

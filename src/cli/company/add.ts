@@ -78,7 +78,7 @@ export const addCommand = Command.make(
           resources: orNull(flags.resource),
           events: orNull(flags.event)
         }
-        const identity = yield* identify(settings, yield* companyOf(row, token))
+        const identity = yield* identify(settings, yield* companyOf(settings, row, token))
         if (companyId !== null && companyId !== identity.companyId) {
           return yield* refuse(
             `the token is of company number ${identity.companyId}, not ${companyId}; nothing was stored`

@@ -51,7 +51,7 @@ const readChecks = (
     checkTables("source", name, (its) => CompanyChecks.source(its, name, connector, identity)),
     Effect.succeed(findings),
     budget,
-    checkTables("freshness", name, (its) => CompanyChecks.freshness(its, settings, companyId, paths)),
+    checkTables("freshness", name, (its) => CompanyChecks.freshness(its, settings, company, companyId, paths)),
     checkTables("fields", name, (its) => CompanyChecks.fields(its, companyId), "omitted")
   ]
 }

@@ -5,8 +5,7 @@ import { describePause } from "../../budget/Pause.ts"
 import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
-import type { Resource } from "../../catalogue/Resource.ts"
-import type { CompanyConfiguration } from "../../configuration/Companies.ts"
+import { type CompanyConfiguration, exclusionOf } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
 import { SourceError } from "../../connector/SourceError.ts"
@@ -14,6 +13,7 @@ import * as Statement from "../../postgres/Statement.ts"
 import { confirmSource } from "../../sync/SourceGuard.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
+import { chooseResources } from "../CompanyResources.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { budgetStatement } from "../plan.ts"
@@ -89,9 +89,7 @@ export const scopes = (
   catalogue: Catalogue,
   identity: Identity
 ): { readonly findings: Findings; readonly paths: ReadonlyArray<string> } => {
-  const wanted = (company.resources ?? [...catalogue.resources.keys()])
-    .map((path) => catalogue.resources.get(path))
-    .filter((resource): resource is Resource => resource !== undefined)
+  const { resources: wanted } = chooseResources(catalogue, company)
   const blocked = blockedResources(wanted, identity)
   const blockedPaths = new Set(blocked.flatMap(({ resources }) => resources))
   const paths = wanted.map(({ path }) => path).filter((path) => !blockedPaths.has(path))
@@ -206,6 +204,7 @@ export const agesStatement = Statement.make({
 export const freshness = Effect.fnUntraced(function* (
   { ok, warning }: About,
   settings: Configuration,
+  company: CompanyConfiguration,
   companyId: bigint,
   paths: ReadonlyArray<string>
 ) {
@@ -218,8 +217,17 @@ export const freshness = Effect.fnUntraced(function* (
     .filter(({ age, targetMs }) => age > targetMs)
     .sort((a, b) => b.age / b.targetMs - a.age / a.targetMs)
   if (ages.size === 0) return [warning("nothing was synced yet", "tributary sync")]
+  const unread = [...ages.keys()].filter((path) => exclusionOf(company, path) !== undefined).sort()
+  const kept =
+    unread.length === 0
+      ? []
+      : [
+          ok(
+            `no longer read, since exclude_resources excludes them; their rows stay: ${Output.firstOf(unread, shownMax)}`
+          )
+        ]
   if (never.length === 0 && late.length === 0)
-    return [ok(`${Output.plural(wanted.length, "resource")} within their freshness targets`)]
+    return [ok(`${Output.plural(wanted.length, "resource")} within their freshness targets`), ...kept]
   const ofAll = `${late.length} of ${Output.plural(wanted.length, "resource")}`
   const lateNames = late.map(
     ({ path, age, targetMs }) => `${path} (${Output.elapsed(age)}, target ${Output.elapsed(targetMs)})`
@@ -231,6 +239,7 @@ export const freshness = Effect.fnUntraced(function* (
         ...(never.length === 0 ? [] : [`never read: ${Output.firstOf(never, shownMax)}`])
       ].join("; "),
       "tributary sync brings them up to date, tributary serve keeps them up to date"
-    )
+    ),
+    ...kept
   ]
 })

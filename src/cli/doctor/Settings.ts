@@ -5,6 +5,7 @@ import * as Configuration from "../../configuration/Configuration.ts"
 import { readInputs } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
 import { isInstalled } from "../../postgres/embedded/DataDirectory.ts"
+import { chooseResources } from "../CompanyResources.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import * as Output from "../Output.ts"
 import type { Source } from "../Source.ts"
@@ -33,22 +34,12 @@ const unknownResources = (
   file: Settings,
   catalogue: Catalogue
 ): Findings => {
-  const isUnknown = (path: string) => !catalogue.resources.has(path)
   return [
-    ...companies.flatMap(({ name, resources }) => {
-      const unknown = (resources ?? []).filter(isUnknown)
-      return unknown.length === 0
-        ? []
-        : [
-            failed(
-              "configuration",
-              `company ${name} names resources that do not exist: ${unknown.join(", ")}`,
-              "correct them under companies; declare a resource that the catalogue lacks under resources"
-            )
-          ]
-    }),
+    ...[...new Set(companies.flatMap((company) => chooseResources(catalogue, company).problems))].map((problem) =>
+      failed("configuration", problem, "correct the list; declare a resource that the catalogue lacks under resources")
+    ),
     ...namedResources(file)
-      .filter(({ path }) => isUnknown(path))
+      .filter(({ path }) => !catalogue.resources.has(path))
       .map(({ setting, path }) =>
         warning(`${setting} names ${path}, which does not exist: it has no effect`, "correct or remove it")
       )

@@ -13,6 +13,7 @@ import * as WarehouseCatalogue from "../../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as Views from "../../warehouse/Views.ts"
+import { chooseResources } from "../CompanyResources.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import * as Models from "../Models.ts"
 
@@ -59,12 +60,13 @@ interface PromoteOptions {
 
 /** The resources that the companies sync. */
 export const syncedResources = (
-  { resources }: Pick<Catalogue, "resources">,
+  catalogue: Pick<Catalogue, "resources">,
   { companies }: Configuration
 ): ReadonlyArray<Resource> => {
-  if (companies.length === 0 || companies.some((company) => company.resources === null)) return [...resources.values()]
-  const wanted = new Set(companies.flatMap((company) => company.resources ?? []))
-  return [...resources.values()].filter(({ path }) => wanted.has(path))
+  const all = [...catalogue.resources.values()]
+  if (companies.length === 0) return all
+  const synced = new Set(companies.flatMap((company) => chooseResources(catalogue, company).resources))
+  return all.filter((resource) => synced.has(resource))
 }
 
 /** {@link syncedResources} with their inferred columns. */

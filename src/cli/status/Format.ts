@@ -276,8 +276,10 @@ const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
   )
 
 const remarkLines = (status: ResourceStatus) => {
-  const { resource, note, fullWanted, overlapMs, findings } = status
+  const { resource, excludedBy, note, fullWanted, overlapMs, findings } = status
   const place = `\n  ${nameOf(status)}, ${resource}`
+  if (excludedBy !== null)
+    return [`${place}: no longer read, since exclude_resources has ${excludedBy}; the warehouse keeps its rows`]
   return [
     ...(overlapMs === 0
       ? []
@@ -292,8 +294,8 @@ const remarkLines = (status: ResourceStatus) => {
 }
 
 const errorLines = (status: ResourceStatus): ReadonlyArray<string> => {
-  const { resource, lastRun, error, remedy } = status
-  return error === null || lastRun === "done"
+  const { resource, excludedBy, lastRun, error, remedy } = status
+  return error === null || lastRun === "done" || excludedBy !== null
     ? []
     : [`\n  ${nameOf(status)}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 }

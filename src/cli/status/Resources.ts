@@ -1,6 +1,7 @@
 /** The state of each resource in the warehouse: rows, cursor, last run and age. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { type CompanyConfiguration, exclusionOf } from "../../configuration/Companies.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { learnedOverlap } from "../../warehouse/Overlap.ts"
@@ -14,6 +15,8 @@ export interface ResourceStatus {
   /** Its name; null where none is configured any more. */
   readonly company: string | null
   readonly resource: string
+  /** The pattern of `exclude_resources` by which it is no longer read; null where it is read. */
+  readonly excludedBy: string | null
   readonly rows: number
   readonly deleted: number
   readonly cursor: string | null
@@ -116,8 +119,10 @@ const countRows = Effect.fnUntraced(function* (
 /** The state of every resource with a live checkpoint, of these companies or of all. */
 export const readResources = Effect.fn("status.read")(function* (
   datasets: Datasets,
-  companyIds: ReadonlyArray<bigint> | null = null
+  companyIds: ReadonlyArray<bigint> | null = null,
+  companies: ReadonlyArray<Pick<CompanyConfiguration, "name" | "excluded">> = []
 ) {
+  const companyOf = new Map(companies.map((one) => [one.name, one]))
   const now = yield* Clock.currentTimeMillis
   const rows = yield* Statement.run(checkpointsStatement, [companyIds])
   const learned = yield* Statement.run(learnedOverlapsStatement)
@@ -128,10 +133,12 @@ export const readResources = Effect.fn("status.read")(function* (
     const { company, companyId, resource, cursor, status, startedAt, freshAt, isProven, quarantined } = row
     const { error, remedy, note, fullWanted } = row
     const key = keyOf(companyId, resource)
+    const configured = companyOf.get(company ?? "")
     return {
       companyId,
       company,
       resource,
+      excludedBy: configured === undefined ? null : (exclusionOf(configured, resource)?.pattern ?? null),
       rows: counts.get(key)?.rows ?? 0,
       deleted: counts.get(key)?.deleted ?? 0,
       cursor,

@@ -12,7 +12,7 @@ const test = testWith(layerWarehouse)
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
 const otherKey = Redacted.make("another key, with more than thirty-two characters too")
-const settings = { companies: [], companiesKey: key }
+const settings = { companies: [], companiesKey: key, excluded: [] }
 const south = {
   company: "south",
   url: "https://south.example/!/api/v2",

@@ -1,0 +1,81 @@
+/** The resources that a company reads under lists of excluded ones. */
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import { chooseResources } from "../../src/cli/CompanyResources.ts"
+import { eventsOf } from "../../src/cli/ServedCompanies.ts"
+import { settingsOf } from "../../src/companies/StoredCompanies.ts"
+import { isEvent } from "../../src/connector/Delivery.ts"
+import { protectDeliveries } from "../../src/connector/ProtectedConnector.ts"
+import { loadText } from "../support/configuration.ts"
+import { test } from "../support/suite.ts"
+
+const yaml = (company: string, more = "") =>
+  `exclude_resources: [employees, "pr*"]\n${more}companies:\n  - { name: a, url: https://a.example, token: t${company} }\n`
+
+/** The paths and the problems, with places that begin with `file`. */
+const choose = Effect.fnUntraced(function* (text: string, named: ReadonlyArray<string> = []) {
+  const settings = yield* loadText(text)
+  const { problems, resources } = chooseResources(serviceV2, settings.companies[0]!, named)
+  return {
+    paths: resources.map(({ path }) => path),
+    problems: problems.map((problem) =>
+      problem.replace(/\(.*tributary\.yaml/, "(file").replace(/^.*tributary\.yaml/, "file")
+    )
+  }
+})
+
+describe("a list of excluded resources", () => {
+  test("leaves them out, and those of the company's own list", function* () {
+    const { paths, problems } = yield* choose(yaml(", exclude_resources: [orders]"))
+    assert.deepStrictEqual(problems, [])
+    const left = [...serviceV2.resources.keys()].filter((path) => !paths.includes(path))
+    assert.includeMembers(left, ["employees", "prpaytypes", "orders"])
+    assert.deepStrictEqual(left.filter((path) => !path.startsWith("pr")).sort(), ["employees", "orders"])
+    const stored = settingsOf(
+      { company: "b", url: "https://b.example", companyId: null, resources: null, events: null },
+      yield* loadText(yaml(""))
+    )
+    assert.deepStrictEqual(
+      stored._tag === "Success" ? stored.success.excluded.map(({ pattern }) => pattern) : stored.failure,
+      ["employees", "pr*"]
+    )
+  })
+
+  test("is in conflict with a name of the company's list and of the command line", function* () {
+    assert.deepStrictEqual((yield* choose(yaml(", resources: [orders, employees]"))).problems, [
+      'company a: its list of resources names employees, and "employees" excludes it (file:1:21: exclude_resources.0); remove one of the two'
+    ])
+    assert.deepStrictEqual((yield* choose(yaml(", resources: [orders]"), ["prpaytypes"])).problems, [
+      'company a: the command line names prpaytypes, and "pr*" excludes it (file:1:32: exclude_resources.1); remove one of the two'
+    ])
+  })
+
+  test("has no entry that matches nothing, and leaves something", function* () {
+    assert.deepStrictEqual((yield* choose(yaml(", exclude_resources: [ordres]"))).problems, [
+      'file:3:70: companies.0.exclude_resources.0: no resource matches "ordres"; did you mean orders?'
+    ])
+    const { problems } = yield* choose(yaml(', exclude_resources: ["*"]'))
+    assert.match(problems.join(), /every resource is excluded/)
+  })
+
+  test("subscribes to no event of them, and keeps no body of one", function* () {
+    const settings = yield* loadText(yaml(", webhook_events: all"))
+    const events = eventsOf(settings.companies[0]!, settings, deliveryReader)
+    const all = deliveryReader.eventsOf(null)
+    assert.deepStrictEqual(
+      all.filter((event) => !events.includes(event)),
+      all.filter((event) => /^(employees|pr\w+)\./.test(event))
+    )
+    assert.include(events, "orders.updated")
+    const reader = protectDeliveries(deliveryReader, serviceV2, (path) => path === "employees")
+    const kept = (type: string) => {
+      const body = Buffer.from(JSON.stringify({ id: "evt_1", type, data: { id: 1 } }))
+      const event = reader.read(body)
+      return isEvent(event) ? Buffer.from(reader.kept!(event, body)).toString() : event.detail
+    }
+    assert.strictEqual(kept("employees.updated"), "{}")
+    assert.include(kept("orders.updated"), '"data"')
+  })
+})
