@@ -191,7 +191,7 @@ describe("tributary doctor", () => {
 
     world.configure("companies:\n  - { name: a, token_env: NORTH_TOKEN, resources: [nonsense] }\n")
     assertFindings(yield* examine(world, { NORTH_TOKEN: poor }), 2, [
-      'configuration failed: company a: there is no resource "nonsense"; the catalogue has accounts -> correct'
+      'configuration failed: company a: there is no resource "nonsense" -> correct'
     ])
     world.configure("freshnes: {}\n")
     assertFindings(yield* examine(world), 2, [
@@ -335,7 +335,7 @@ describe("tributary doctor", () => {
     assert.strictEqual(synced.code, 0, synced.stderr)
     assertFindings(yield* examine(world, looking), null, [
       "rights failed: may not use the dataset tributary -> grant usage, create on schema",
-      "rights failed: tables of erp -> tributary schema grants"
+      "rights failed: table of erp -> tributary schema grants"
     ])
     assertFindings(yield* examine(world), 0, ["migrations ok: are applied"])
 
