@@ -128,6 +128,8 @@ export interface Resource {
   readonly businessDate: BusinessDate | null
   /** Fields whose change alone makes no new version; from the configuration. */
   readonly ignoredFields: ReadonlyArray<string>
+  /** Only records that changed at this instant or later are read by scans; from the configuration. Null: all. */
+  readonly since: string | null
   /** Null: its values are kept as they are sent. */
   readonly protection: Protection | null
   /** The table's name in the warehouse where it is not the path. */
@@ -183,6 +185,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     filters: flat(spec.filters ?? []),
     key: spec.key === undefined ? null : { caseSensitive: true, unique: true, ...spec.key },
     ignoredFields: [],
+    since: null,
     protection: null,
     table: null
   }

@@ -21,7 +21,9 @@ import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
 import * as Connection from "./Connection.ts"
+import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Output from "./Output.ts"
+import { Source } from "./Source.ts"
 import { embeddedRoot, locationOf } from "./Warehouse.ts"
 import { damagedTables } from "./schema/SchemaChanges.ts"
 import { fleetLines, readFleet } from "./status/Fleet.ts"
@@ -36,10 +38,18 @@ const reportMax = 50
 const readDamage = (settings: Configuration) =>
   Effect.map(damagedTables(settings), (damaged) => damaged.map(({ message }) => message))
 
+/** The state of each resource, with the settings that limit what is read. */
+const readOf = Effect.fnUntraced(function* (settings: Configuration, ids: ReadonlyArray<bigint> | null) {
+  const { catalogue } = yield* Source
+  // A mistake in the configured resources is reported with the companies.
+  const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
+  return yield* readResources(settings.datasets, ids, settings.companies, (path) => resources.get(path)?.since ?? null)
+})
+
 /** Everything about these companies; null is all. */
 const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
   Effect.all({
-    resources: readResources(settings.datasets, ids, settings.companies),
+    resources: readOf(settings, ids),
     paused: readPauses(settings, names),
     schedule: Schedule.readOf(names),
     webhooks: Webhooks.readOf(names),

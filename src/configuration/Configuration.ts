@@ -106,13 +106,14 @@ const redacted = (value: string | undefined, label: string): Redacted.Redacted |
 const resourcesOf = (inputs: Inputs): ReadonlyArray<ConfiguredResource> => {
   const privacy = privacyOf(inputs)
   return Object.entries(inputs.settings.resources).map(
-    ([path, { area, modifiedSince, cancel, key, ignoreFields }]) => ({
+    ([path, { area, modifiedSince, cancel, key, ignoreFields, since }]) => ({
       path,
       area,
       modifiedSince,
       cancel,
       key,
       ignoreFields,
+      since,
       rules: privacy.get(path) ?? []
     })
   )

@@ -11,6 +11,7 @@ import { Alerts } from "./AlertSettings.ts"
 import { ChangeEndpoint } from "./EndpointSettings.ts"
 import { InvariantRule } from "./InvariantSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
+import { resourcePath, ResourceSettings } from "./ResourceSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
 import {
   address,
@@ -21,7 +22,6 @@ import {
   minutes,
   seconds,
   eventNames,
-  filled,
   meaning,
   natural,
   pattern,
@@ -33,10 +33,6 @@ import {
 } from "./SettingValues.ts"
 
 const name = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
-/** The path of a list below the base address; `*` is any text. */
-const resourcePath = Schema.String.check(
-  Schema.isPattern(/^[A-Za-z0-9*][A-Za-z0-9_*-]*(?:\/[A-Za-z0-9*][A-Za-z0-9_*-]*)*$/u)
-)
 const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name of letters, digits and _")
 
 /** A company of the file, and of `tributary.company_settings` in the warehouse. */
@@ -75,71 +71,6 @@ export const Company = section({
   )
 })
 export type CompanySettings = typeof Company.Type
-
-const fieldPatterns = Schema.Array(
-  Schema.String.check(Schema.isNonEmpty({ message: "Expected the name of a field, or a pattern with *" }))
-)
-
-const Mask = section({
-  shown: setting(
-    "text",
-    Schema.String.check(Schema.isNonEmpty({ message: "Expected a text" })),
-    "the text that is kept",
-    "***"
-  ),
-  keepLast: setting(
-    "keep_last",
-    between(0, 100),
-    "how many of the last characters of a longer value are kept after it",
-    0
-  )
-})
-
-const ResourceSettings = section({
-  area: setting(
-    "area",
-    pattern(/^[a-z0-9_]{1,64}$/u, "Expected lower-case letters, digits and _ (at most 64)"),
-    "the area of its scope, so that a token without it is reported before a request; default: unknown"
-  ),
-  modifiedSince: setting(
-    "modifiedsince",
-    Schema.Boolean,
-    "whether its list offers modifiedsince and its records carry lastchangedate, without which every sync reads all of it",
-    false
-  ),
-  cancel: setting(
-    "cancel",
-    Schema.Boolean,
-    "whether its records carry the flag cancel and its list takes cancel=any",
-    false
-  ),
-  key: setting("key", Schema.String, "the text field by which people know a record"),
-  ignoreFields: setting(
-    "ignore_fields",
-    Schema.Array(filled("Expected the name of a field")),
-    "fields (also custom_fields as a whole) whose change alone makes no new version: a row keeps their values until " +
-      "another field changes, and verify does not compare them",
-    []
-  ),
-  exclude: setting(
-    "exclude",
-    fieldPatterns,
-    "fields (names, or patterns with *; also custom_fields as a whole) whose values are never stored",
-    []
-  ),
-  hash: setting(
-    "hash",
-    fieldPatterns,
-    "fields of which the warehouse keeps a keyed hash (HMAC-SHA-256 with TRIBUTARY_PRIVACY_KEY): the same value has the same hash",
-    []
-  ),
-  mask: setting(
-    "mask",
-    Schema.Record(Schema.String, Mask),
-    "fields of which the warehouse keeps a fixed text, and the last characters where keep_last names their number",
-    {}
-  )
-})
 
 const Warehouse = section({
   current: setting("current", dataset, "dataset of the current records", datasetsDefault.current),
@@ -320,7 +251,7 @@ export const Settings = section({
     "resources",
     Schema.Record(resourcePath, ResourceSettings),
     "by the path of their list: resources that the catalogue does not know, whose columns are inferred from the records; " +
-      "and, for any resource or a pattern with *, the fields to ignore, exclude, hash or mask",
+      "and, for any resource or a pattern with *, the fields to ignore, exclude, hash or mask, and the day since which records are read",
     {}
   ),
   excludeResources: setting(

@@ -42,6 +42,10 @@ export const isAfter = (first: string, second: string): boolean | undefined => {
   return a === undefined || b === undefined ? undefined : a > b
 }
 
+/** The later of two cursors; the first one when they cannot be compared. */
+export const later = (first: string, second: string | null): string =>
+  second !== null && isAfter(second, first) === true ? second : first
+
 /** Milliseconds since 1970, to the millisecond below; undefined when the cursor is no instant. */
 export const millisecondsOf = (cursor: string): number | undefined => {
   const instant = parse(cursor)
@@ -71,3 +75,9 @@ export const before = (cursor: string, milliseconds: number): string => {
   const [seconds, thousandths] = new Date(moved).toISOString().slice(0, -1).split(".")
   return fraction === "" ? `${seconds}Z` : `${seconds}.${(thousandths! + fraction.slice(3)).slice(0, fraction.length)}Z`
 }
+
+/**
+ * The cursor of a scan of the records that changed at the instant or later; null without one. It is a millisecond earlier,
+ * since a source may leave out records of the cursor's own instant.
+ */
+export const cursorFrom = (since: string | null): string | null => (since === null ? null : before(since, 1))

@@ -16,7 +16,7 @@ import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
 import type { ExpectedRows } from "../land/SoftDelete.ts"
-import { before, earlier, isAfter, millisecondsOf } from "../connector/Instant.ts"
+import { before, cursorFrom, earlier, isAfter, later, millisecondsOf } from "../connector/Instant.ts"
 
 /** One page, the state of the scan after it, and whether it was the last. */
 export interface ScannedPage {
@@ -82,24 +82,27 @@ export const plan = (
     return { ...common, kind: scan.kind, since: scan.since, resume: scan, reason: null }
   }
   if (incremental) {
-    return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, reason: null }
+    const since = later(before(cursor, overlapMs), cursorFrom(resource.since))
+    return { ...common, kind: "incremental", since, resume: null, reason: null }
   }
   const intervalMs = Duration.toMillis(settings.cursorlessScanInterval)
   const isSwept = !resource.modifiedSince && intervalMs > 0 && ageMs < intervalMs
   if (isSwept && !request.full && fullScanReason === null) return { kind: "children" }
   const reason = request.full ? null : (fullScanReason ?? (isOld ? "the last full scan is old" : null))
-  return { ...common, kind: "full", since: null, resume: null, reason }
+  return { ...common, kind: "full", since: cursorFrom(resource.since), resume: null, reason }
 }
 
-/** The plan of a backfill: everything, or the changes of a range. */
+/** The plan of a backfill: everything, or the changes of a range; of both what the resource does not leave out. */
 export const planBackfill = (
   resource: Resource,
   checkpoint: Checkpoint,
   range: { readonly since: string | null; readonly until: string | null }
 ): ScanPlan => {
-  const since = resource.modifiedSince ? range.since : null
+  const isRange = resource.modifiedSince && range.since !== null
+  const first = cursorFrom(resource.since)
+  const since = isRange ? later(range.since, first) : first
   const { until } = range
-  const kind = since === null ? "full" : "incremental"
+  const kind = isRange ? "incremental" : "full"
   const { scan } = checkpoint
   const resume = scan !== null && scan.since === since && scan.until === until ? scan : null
   return { kind, since, until, resume, cursor: null, overlapMs: 0, reason: null }

@@ -78,6 +78,7 @@ export const identityOf = (
     modifiedsince: String(resource.modifiedSince),
     cancel: String(isCancellable(resource)),
     ignore_fields: resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(","),
+    ...(resource.since === null ? {} : { since: resource.since.slice(0, 10) }),
     ...(resource.protection === null ? {} : { privacy: resource.protection.statement }),
     ...source?.settings
   }
@@ -107,7 +108,8 @@ const namesOfPairs: Readonly<Record<string, string>> = {
   fields: "the catalogue's fields",
   modifiedsince: "whether the list offers modifiedsince",
   cancel: "whether cancelled records are read",
-  privacy: "the privacy rules"
+  privacy: "the privacy rules",
+  since: "the day since which records are read"
 }
 
 /** The differences of two shapes, for people; null when nothing does. */

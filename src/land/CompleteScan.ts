@@ -28,7 +28,9 @@ const nextFullScanReason = Effect.fnUntraced(function* (
   const reason = options.run.resumed === true ? lock.checkpoint.fullScanReason : state.staleReason
   if (reason !== null) return reason
   if (kept > 0) return `${plural(kept, "row is", "rows are")} newer than the last full scan, which did not return them`
-  if (sql.countUnstamped === null || !lock.table.resource.modifiedSince) return null
+  const { modifiedSince, since } = lock.table.resource
+  // A scan with a first day returns no record without a time of change.
+  if (sql.countUnstamped === null || !modifiedSince || since !== null) return null
   const { rows } = yield* lock.run<{ rows: number }>("look for unstamped rows of", sql.countUnstamped, [lock.companyId])
   const unstamped = rows[0]!.rows
   return unstamped === 0

@@ -52,6 +52,15 @@ export type ConflictPolicy = "newer" | "source"
 const stampOf = (table: Table): string | undefined => roleColumn(table, "modifiedAt")?.sql
 
 /**
+ * Whether scans read a row, by the instant of `resources.<path>.since`: a parameter, null for every row. A row without a
+ * stamp is not read.
+ */
+export const isScanned = (table: Table, since: string): string => {
+  const column = stampOf(table)
+  return `(${since}::timestamptz is null${column === undefined ? "" : ` or t.${column} >= ${since}::timestamptz`})`
+}
+
+/**
  * Whether a stored time is before the begin of a read. A time in the future is from before the warehouse's clock was set
  * back, so that it is before each read that began since.
  */
@@ -124,10 +133,10 @@ export interface SoftDeleteSql {
   readonly clearMissing: string
   /**
    * Finds the live rows that the scan did not return and that no read has returned since. Parameters: company, resource,
-   * began, lane.
+   * began, lane, since or null.
    */
   readonly findMissing: string
-  /** Counts the live rows, and those among them that the scan did not return. Parameters: company, resource, lane. */
+  /** Counts the live rows, and those among them that the scan did not return. Parameters: company, resource, lane, since or null. */
   readonly countUnseen: string
   /** Keeps missing rows that another lane may have landed after the scan had read their page: by pushes and reads by
    * number, and by another scan those that may have become visible after the position of this one. Parameters: company, scan
@@ -287,13 +296,13 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
     findMissing:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and not exists (` +
+      `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and ${isScanned(table, "$5")} and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
     countUnseen:
       `select count(*)::int as live, (count(*) filter (where seen.id is null))::int as unseen from ${table.current} t ` +
       `left join (select distinct unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3) seen ` +
-      `on seen.id = t."id" where t."_company_id" = $1 and t."_deleted_at" is null`,
+      `on seen.id = t."id" where t."_company_id" = $1 and t."_deleted_at" is null and ${isScanned(table, "$4")}`,
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +

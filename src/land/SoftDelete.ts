@@ -2,7 +2,7 @@
  * Soft deletion of rows that the source no longer has.
  *
  * Promise: absence means deleted only when a full scan is complete, all its pages are landed, and the mass-delete guard
- * does not stop it. Before a row becomes a tombstone, its version is in the history.
+ * does not stop it. Rows that the scan did not ask for, by the resource's `since`, are not missing. Before a row becomes a tombstone, its version is in the history.
  */
 import * as Effect from "effect/Effect"
 import { isInstant } from "../connector/Instant.ts"
@@ -10,7 +10,7 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { DeletedRecord, Landing, MassDeleteBlocked } from "./Landing.ts"
-import { planForAll } from "./MergeSql.ts"
+import { isScanned, planForAll } from "./MergeSql.ts"
 import { metUnreadable } from "./Quarantine.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { SessionContext } from "./SessionContext.ts"
@@ -43,9 +43,10 @@ export const expectedRows = ({
 }: ResourceLock): Effect.Effect<ExpectedRows | null, DatabaseError> =>
   run<{ id: string | null; live: number }>(
     "look for live rows of",
-    `select min("id")::text as id, count(*)::int as live from (select "id" from ${table.current} ` +
-      `where "_company_id" = $1 and "_deleted_at" is null limit ${unguardedDeletionsMax + 1}) few`,
-    [companyId]
+    `select min("id")::text as id, count(*)::int as live from (select t."id" from ${table.current} t ` +
+      `where t."_company_id" = $1 and t."_deleted_at" is null and ${isScanned(table, "$2")} ` +
+      `limit ${unguardedDeletionsMax + 1}) few`,
+    [companyId, table.resource.since]
   ).pipe(
     Effect.map(({ rows }) => {
       const { id, live } = rows[0]!
@@ -54,10 +55,13 @@ export const expectedRows = ({
   )
 
 /** Number of live rows, and of those among them that the full scan did not return, at any time of their last read. */
-const countUnseen = ({ run, companyId, resource, lane }: ResourceLock, sql: SessionContext["sql"]) =>
-  run<{ live: number; unseen: number }>("count missing rows of", sql.countUnseen, [companyId, resource, lane]).pipe(
-    Effect.map(({ rows }) => rows[0]!)
-  )
+const countUnseen = ({ run, companyId, resource, lane, table }: ResourceLock, sql: SessionContext["sql"]) =>
+  run<{ live: number; unseen: number }>("count missing rows of", sql.countUnseen, [
+    companyId,
+    resource,
+    lane,
+    table.resource.since
+  ]).pipe(Effect.map(({ rows }) => rows[0]!))
 
 export interface SoftDeleteResult {
   readonly deleted: number
@@ -168,7 +172,13 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   // A record without a readable id may be any of the missing ones.
   if (yield* metUnreadable(context, scan)) return nothing
   yield* run("prepare the deletion of", `${planForAll}; ${sql.createMissing}; ${sql.clearMissing}`)
-  const { affected: absent } = yield* run("find missing rows of", sql.findMissing, [companyId, resource, began, lane])
+  const { affected: absent } = yield* run("find missing rows of", sql.findMissing, [
+    companyId,
+    resource,
+    began,
+    lane,
+    lock.table.resource.since
+  ])
   if (absent === 0) return nothing
   const kept = yield* keepNewer(context, scan)
   const gone = absent - kept

@@ -130,6 +130,7 @@ const planResource = Effect.fnUntraced(function* (
     ...(backfill !== undefined && backfill.since !== null && plan.since === null
       ? ["the resource offers no modifiedsince: every record is read"]
       : []),
+    ...(resource.since === null || plan.kind === "incremental" ? [] : [`changed since ${resource.since.slice(0, 10)}`]),
     ...(isGivenUp ? [`an interrupted scan of ${describeRange(scan)} is abandoned at page ${scan.pages + 1}`] : [])
   ]
   const scanned = {

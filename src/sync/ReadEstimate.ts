@@ -52,7 +52,7 @@ const pageSizeOf = (resource: Resource, options: ReadEstimateOptions, history: S
 const probe = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   resource: Resource,
-  plan: Pick<Scan.ScanPlan, "since" | "resume">,
+  plan: Pick<Scan.ScanPlan, "kind" | "since" | "resume">,
   atMost: number | null
 ): Effect.fn.Return<ReadEstimate & { readonly perPage: number | null }, SourceError> {
   const page = yield* connector.page({ resource, since: plan.since, token: plan.resume?.token ?? null })
@@ -68,7 +68,8 @@ const probe = Effect.fnUntraced(function* (
     return { records: atMost, requests, certainty: "atMost", basis, asked: askedPage, perPage }
   }
   const ids = idRangeOf(page.records.map(({ id }) => id))
-  const key = searchKeyOf(connector, resource, page)
+  // Ids tell nothing about the number of records that changed after a day.
+  const key = plan.kind === "full" && plan.since !== null ? null : searchKeyOf(connector, resource, page)
   const atLeast = {
     records: read + 1,
     requests: 2,

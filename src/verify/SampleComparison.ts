@@ -17,7 +17,7 @@ import {
   type Sides
 } from "./FirstComparison.ts"
 import * as Sample from "./Sample.ts"
-import { canRetrieve, eachPage, presentRecords, retrieveAll, type SourceSide } from "./SourceSide.ts"
+import { canRetrieve, eachPage, isScanned, presentRecords, retrieveAll, type SourceSide } from "./SourceSide.ts"
 import type { SampledRow } from "./WarehouseRows.ts"
 
 export interface SampleSize {
@@ -39,7 +39,7 @@ const sampleByNumber = Effect.fnUntraced(function* (sides: Sides, { records, see
   const known = yield* rows.byIds([...drawn, ...numbers])
   const gaps = numbers.filter((id) => !known.has(id))
   const retrieved = yield* retrieveAll(source, [...new Set([...drawn, ...gaps])])
-  const present = presentRecords(retrieved)
+  const present = presentRecords(retrieved).filter((record) => known.has(record.id ?? "") || isScanned(source, record))
   yield* compareRecords(sides, comparison, present)
   for (const { id, found } of retrieved) {
     const row = known.get(id)

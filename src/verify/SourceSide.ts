@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, RawPage, Where } from "../connector/Connector.ts"
+import { cursorFrom, isAfter } from "../connector/Instant.ts"
 import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -41,11 +42,17 @@ export const readPage = (
   token: string | null,
   where: Where | null
 ): Effect.Effect<RawPage, SourceError> =>
-  Effect.tap(source.connector.rawPage({ resource: source.resource, since: null, token, where }), ({ attempts }) =>
-    Effect.sync(() => {
-      source.requests += attempts
-    })
+  Effect.tap(
+    source.connector.rawPage({ resource: source.resource, since: cursorFrom(source.resource.since), token, where }),
+    ({ attempts }) =>
+      Effect.sync(() => {
+        source.requests += attempts
+      })
   )
+
+/** Whether scans read a record: it changed at the resource's `since` or later. */
+export const isScanned = ({ resource: { since } }: SourceSide, { changedAt }: Expected.ExpectedRow): boolean =>
+  since === null || (changedAt !== null && isAfter(since, changedAt) !== true)
 
 const pagingBroken = ({ resource: { path } }: SourceSide, detail: string) =>
   new SourceError({

@@ -4,7 +4,8 @@
  * Promise: nothing unequal is reported as equal. The source is read as bytes and parsed here, never by the code that
  * loads records; a sample that is read record by record is the exception, and its report shows it. The source changes
  * while it is compared, so a difference counts only when a second comparison of both sides finds it again. A record
- * that the next sync reads is marked as not yet synced; it still counts as a difference.
+ * that the next sync reads is marked as not yet synced; it still counts as a difference. Records and rows that changed
+ * before the resource's `since` are not compared.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"

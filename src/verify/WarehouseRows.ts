@@ -2,14 +2,15 @@
  * The warehouse's side of a comparison: rows as SQL answers them, column by column.
  *
  * Promise: values come as text that does not depend on the session (dates and instants through JSON), a column or table
- * that does not exist is empty, and memory holds only as many rows as were requested.
+ * that does not exist is empty, and memory holds only as many rows as were requested. Rows that scans do not read, by
+ * the resource's `since`, are found by number only.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
-import type { Column, Table } from "../warehouse/Table.ts"
+import { type Column, roleColumn, type Table } from "../warehouse/Table.ts"
 
 /** A row of the current records, deleted or not. */
 export interface Row {
@@ -89,7 +90,13 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
   const sql = yield* SqlClient.SqlClient
   const present = new Set((yield* Statement.run(columnsStatement, [table.current])).map(({ name }) => `"${name}"`))
   const own = `from ${present.size === 0 ? noRows : table.current} t where t."_company_id" = $1`
-  const live = `${own} and t."_deleted_at" is null`
+  const { since } = table.resource
+  const stamp = roleColumn(table, "modifiedAt")?.sql ?? ""
+  /** The rows that scans read, by the last parameter. */
+  const scanned = (last: number): string =>
+    since === null ? own : `${own} and ${present.has(stamp) ? `t.${stamp} >= ` : "null = "}$${last}::timestamptz`
+  const live = (last: number): string => `${scanned(last)} and t."_deleted_at" is null`
+  const values = (...given: ReadonlyArray<unknown>) => (since === null ? given : [...given, since])
   const shown = (column: Column): string => (present.has(column.sql) ? textOf(column) : "null::text")
   const meta = (name: string): string => (present.has(identifier(name)) ? `t.${identifier(name)}::text` : "null::text")
   const selectRows =
@@ -121,16 +128,16 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
     liveIds: (after) =>
       Effect.map(
         sql.unsafe<{ id: bigint }>(
-          `select t."id" as id ${live} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuery}`,
-          [companyId, after]
+          `select t."id" as id ${live(3)} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuery}`,
+          values(companyId, after)
         ),
         (rows) => rows.map(({ id }) => id)
       ),
     liveIdsWhere: (position, value) =>
       Effect.map(
         sql.unsafe<{ id: string }>(
-          `select t."id"::text as id ${live} and ${shown(at(position))} = $2::text order by t."id"`,
-          [companyId, value]
+          `select t."id"::text as id ${live(3)} and ${shown(at(position))} = $2::text order by t."id"`,
+          values(companyId, value)
         ),
         (rows) => rows.map(({ id }) => id)
       ),
@@ -138,8 +145,8 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
       sql.unsafe<{ live: string; deleted: string; min: string; max: string }>(
         `select (count(*) filter (where t."_deleted_at" is null))::text as live, ` +
           `(count(*) filter (where t."_deleted_at" is not null))::text as deleted, ` +
-          `coalesce(min(t."id"), 0)::text as min, coalesce(max(t."id"), 0)::text as max ${own}`,
-        [companyId]
+          `coalesce(min(t."id"), 0)::text as min, coalesce(max(t."id"), 0)::text as max ${scanned(2)}`,
+        values(companyId)
       ),
       ([row]) => ({
         live: Number(row?.live ?? 0),
@@ -153,17 +160,17 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
         ? Effect.succeed([])
         : Effect.map(
             sql.unsafe(
-              `select ${positions.map((position) => `count(distinct ${shown(at(position))})::text`).join(", ")} ${live}`,
-              [companyId]
+              `select ${positions.map((position) => `count(distinct ${shown(at(position))})::text`).join(", ")} ${live(2)}`,
+              values(companyId)
             ).values,
             ([counts]) => (counts ?? []).map(Number)
           ),
     draw: (count, seed, positions) =>
       Effect.map(
         sql.unsafe(
-          `select t."id"::text${positions.map((position) => `, ${shown(at(position))}`).join("")} ${own} ` +
+          `select t."id"::text${positions.map((position) => `, ${shown(at(position))}`).join("")} ${scanned(4)} ` +
             `order by md5($2::text || ':' || t."id"::text), t."id" limit $3::bigint`,
-          [companyId, String(seed), count]
+          values(companyId, String(seed), count)
         ).values,
         (rows) => rows.map(([id, ...values]) => ({ id: text(id) ?? "", values: values.map(text) }))
       )

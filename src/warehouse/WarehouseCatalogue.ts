@@ -22,7 +22,7 @@ import {
   text
 } from "../catalogue/Field.ts"
 import { matches, type PatternRule, protect } from "../catalogue/Protection.ts"
-import { type Resource, resource, withFields } from "../catalogue/Resource.ts"
+import { type Resource, resource, roleField, withFields } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 
@@ -40,6 +40,8 @@ export interface ConfiguredResource {
   readonly key: string | null
   /** Fields whose change alone makes no new version of a row; the only setting for a resource of the catalogue. */
   readonly ignoreFields?: ReadonlyArray<string>
+  /** The day, `2025-01-01`, since which records are read; of a pattern for the resources whose list offers modifiedsince. */
+  readonly since?: string | null
   /** Privacy rules of its fields. */
   readonly rules?: ReadonlyArray<PatternRule>
 }
@@ -83,21 +85,28 @@ const describes = ({ area, cancel, key, modifiedSince }: ConfiguredResource): bo
 /** Whether an entry is for every resource that matches. */
 const isPattern = ({ path }: ConfiguredResource): boolean => path.includes("*")
 
+const settingsOfAll = "ignore_fields, since, exclude, hash and mask"
+
+/** Whether scans can begin at a time of change. */
+const offersModifiedSince = (of: Resource): boolean => of.modifiedSince && roleField(of, "modifiedAt") !== undefined
+
 const problemsOf = (base: Catalogue, one: ConfiguredResource): ReadonlyArray<string> => {
-  const { ignoreFields = [], path, rules = [] } = one
+  const { ignoreFields = [], path, rules = [], since = null } = one
   const neverIgnored = new Set<string | null>(Object.values(base.traits.roles))
-  const settingsCount = ignoreFields.length + rules.length
+  const settingsCount = ignoreFields.length + rules.length + (since === null ? 0 : 1)
+  const matching = [...base.resources.values()].filter((known) => matches(path, known.path))
+  const offersSince =
+    base.resources.has(path) || isPattern(one) ? matching.some(offersModifiedSince) : one.modifiedSince
   return [
     ...(base.resources.has(path) && (settingsCount === 0 || describes(one))
+      ? [`resources.${path}: the catalogue knows this resource already; only ${settingsOfAll} can be set for it`]
+      : []),
+    ...(isPattern(one) && describes(one) ? [`resources.${path}: only ${settingsOfAll} can be set for a pattern`] : []),
+    ...(isPattern(one) && matching.length === 0 ? [`resources.${path}: no resource matches this pattern`] : []),
+    ...(since !== null && !offersSince
       ? [
-          `resources.${path}: the catalogue knows this resource already; only ignore_fields, exclude, hash and mask can be set for it`
+          `resources.${path}.since: its list does not offer modifiedsince, so that every read returns all of it; remove the setting`
         ]
-      : []),
-    ...(isPattern(one) && describes(one)
-      ? [`resources.${path}: only ignore_fields, exclude, hash and mask can be set for a pattern`]
-      : []),
-    ...(isPattern(one) && ![...base.resources.keys()].some((known) => matches(path, known))
-      ? [`resources.${path}: no resource matches this pattern`]
       : []),
     ...ignoreFields
       .filter((field) => neverIgnored.has(field))
@@ -118,8 +127,11 @@ export const addConfigured = (
     const entries = extra.filter((one) => matches(one.path, path))
     if (entries.length === 0) continue
     const ignoredFields = entries.flatMap(({ ignoreFields = [] }) => ignoreFields)
+    // The resource's own entry counts more than a pattern.
+    const days = entries.toSorted((one, other) => Number(isPattern(other)) - Number(isPattern(one)))
+    const day = offersModifiedSince(sent) ? (days.findLast(({ since = null }) => since !== null)?.since ?? null) : null
     const made = protect(
-      { ...sent, ignoredFields },
+      { ...sent, ignoredFields, since: day === null ? null : `${day}T00:00:00.000Z` },
       entries.flatMap(({ rules = [] }) => rules)
     )
     problems.push(...made.problems.map((problem) => `resources.${path}: ${problem}`))
