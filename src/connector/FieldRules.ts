@@ -1,5 +1,5 @@
 /** The rules of fields: what is kept of a value. */
-import { createHmac } from "node:crypto"
+import { createHmac, createSecretKey } from "node:crypto"
 import * as Redacted from "effect/Redacted"
 import type { FieldRule } from "../catalogue/Protection.ts"
 
@@ -15,13 +15,31 @@ export const mask = (shown: string, keepLast: number): FieldRule => ({
   statement: `mask ${JSON.stringify([shown, keepLast])}`
 })
 
+const cachedMax = 20_000
+const cachedLengthMax = 200
+
+/** A function that remembers its latest results: most values of a resource occur again and again. */
+const cached = (compute: (text: string) => string) => {
+  let recent = new Map<string, string>()
+  let earlier = new Map<string, string>()
+  return (text: string): string => {
+    const known = recent.get(text)
+    if (known !== undefined) return known
+    const result = earlier.get(text) ?? compute(text)
+    if (text.length > cachedLengthMax) return result
+    if (recent.size >= cachedMax) [earlier, recent] = [recent, new Map()]
+    recent.set(text, result)
+    return result
+  }
+}
+
 /**
  * HMAC-SHA-256 of the value's canonical text, in base64url (43 characters). The same value has the same hash in every
  * field, so that hashed fields still join.
  */
 export const hash = (key: Redacted.Redacted): FieldRule => {
-  const secret = Redacted.value(key)
-  const hmac = (text: string) => createHmac("sha256", secret).update(text, "utf8").digest("base64url")
+  const secret = createSecretKey(Buffer.from(Redacted.value(key), "utf8"))
+  const hmac = cached((text) => createHmac("sha256", secret).update(text, "utf8").digest("base64url"))
   // Says which key it was, and nothing about it.
   return { kind: "hash", keep: hmac, statement: `hash ${hmac("tributary: which key is this?").slice(0, 12)}` }
 }
