@@ -189,6 +189,10 @@ const bodyTexts = (
   const texts = fieldTexts(columns, body, "", operation, addProblem)
   const custom = members.get(customFields)
   if (custom === undefined || (custom === null && operation === "create")) return texts
+  for (const name of isObject(custom) ? [customFields, ...custom.keys()] : []) {
+    const withheld = privacyProblem(resource, name)
+    if (withheld !== null) addProblem(name === customFields ? name : `${customFields}.${fieldName(name)}`, withheld)
+  }
   if (custom !== null && !isObject(custom)) addProblem(customFields, `must be an object, not ${showValue(custom)}`)
   else if (!isPlain(custom)) addProblem(customFields, "has a NUL or half a surrogate pair, which no text can hold")
   else return [...texts, `${JSON.stringify(customFields)}:${printSorted(custom)}`]

@@ -43,8 +43,16 @@ const recordFields = (resource: Resource): ReadonlyArray<WriteField> =>
 const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
   if (operation === "cancel") return new Map()
   const fields = (operation === "create" ? resource.create : resource.update) ?? recordFields(resource)
-  return writeColumnsOf(fields.filter((field) => protectedBy(resource, field) === null))
+  return writeColumnsOf(unprotected(resource, fields))
 }
+
+/** The fields without a privacy rule, also those of lines. */
+const unprotected = (resource: Resource, fields: ReadonlyArray<WriteField>): ReadonlyArray<WriteField> =>
+  fields.flatMap((field) =>
+    protectedBy(resource, field) === null
+      ? [{ ...field, lines: field.lines === null ? null : unprotected(resource, field.lines) }]
+      : []
+  )
 
 /** The privacy rule of what a field writes; null without one. What is kept of such a value is no value to write. */
 const protectedBy = ({ protection }: Resource, { name, sets }: Pick<WriteField, "name" | "sets">) =>

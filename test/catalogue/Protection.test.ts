@@ -5,7 +5,8 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type PatternRule, protect } from "../../src/catalogue/Protection.ts"
 import * as FieldRules from "../../src/connector/FieldRules.ts"
 import { protectDelivery, protectRejected } from "../../src/connector/ProtectedConnector.ts"
-import { nameProblem, rulesOf } from "../../src/outbox/ValidateRecord.ts"
+import { isObject, parse } from "../../src/json/Json.ts"
+import { isInvalid, nameProblem, rulesOf, validateRecord } from "../../src/outbox/ValidateRecord.ts"
 import { unsupported } from "../../src/outbox/WriteSchema.ts"
 import { loadText } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
@@ -47,6 +48,19 @@ describe("privacy rules", () => {
     ])
     assert.isFalse(resource.field.has("name"))
     assert.strictEqual(resource.field.get("creditlimit")?.type._tag, "string")
+  })
+
+  it("refuse a push of a line or of the install's own fields with what is kept", () => {
+    const orders = protect(serviceV2.resources.get("orders")!, rules(mask("***", 0), "description", "iban")).resource
+    const record = parse(
+      '{"customerid":1,"lines":[{"itemid":1,"qtyorder":"1","description":"***"}],"custom_fields":{"iban":"***"}}'
+    )
+    const members = isObject(record) ? record : new Map()
+    const result = validateRecord(rulesOf(orders, "create", "externalid"), members, { externalid: "a" }, [])
+    assert.sameMembers(
+      (isInvalid(result) ? result : []).map(({ field }) => field),
+      ["lines[0].description", "custom_fields.iban"]
+    )
   })
 
   it("leave out a reason that quotes the members of a nested value", () => {
