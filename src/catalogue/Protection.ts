@@ -43,7 +43,7 @@ const isPattern = (text: string): boolean => text.includes("*")
 export const matches = (pattern: string, name: string): boolean =>
   pattern === name ||
   (isPattern(pattern) &&
-    new RegExp(`^${pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "u").test(name))
+    new RegExp(`^${pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "su").test(name))
 
 /** Why a field is needed as it was sent; null where a rule may change it. */
 const needOf = ({ roles, parent, businessDate }: Resource, name: string): string | null => {

@@ -46,6 +46,7 @@ describe("privacy rules", () => {
       "hash",
       null
     ])
+    assert.strictEqual(kindOf("two\nlines"), "mask")
     assert.isFalse(resource.field.has("name"))
     assert.strictEqual(resource.field.get("creditlimit")?.type._tag, "string")
   })
