@@ -12,13 +12,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { FieldRule, Protection } from "../catalogue/Protection.ts"
 import { customFieldsName } from "../catalogue/Protection.ts"
-import { keepColumn, protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
+import { keepColumn, protectText } from "../connector/ProtectedConnector.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { fenceOffStatement } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelDatasetsOf } from "./Model.ts"
+import { rewriteRecords } from "./PrivacyRecords.ts"
 import { introspect } from "./RelationPlan.ts"
 import { type Column, keys, sentValue, type Table, tableOf } from "./Table.ts"
 import { type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
@@ -37,42 +38,6 @@ export const saveStatement = Statement.make({
   text: `insert into tributary.privacy_rules as p (resource, statement, fields, rewritten_rows) values ($1, $2, $3, $4)
          on conflict (resource) do update set statement = excluded.statement, fields = excluded.fields,
            rewritten_rows = excluded.rewritten_rows, applied_at = tributary.now()`
-})
-
-export const quarantineStatement = Statement.make({
-  name: "read the quarantine of a resource",
-  params: ["text", "int8"],
-  columns: { id: "int8", field: "text?", reason: "text", bytes: "text" },
-  text: `select id, field, reason, bytes from tributary.quarantine where resource = $1 and id > $2 order by id limit 1000`
-})
-
-export const rewriteQuarantineStatement = Statement.make({
-  name: "rewrite the quarantine of a resource",
-  params: ["int8[]", "text[]", "text[]"],
-  // Two records may be equal without the values that are left out; the later one of them is resolved.
-  text: `with kept as (select * from unnest($1::int8[], $2::text[], $3::text[]) as k (id, reason, bytes)),
-         equals as (
-           select k.id, row_number() over (
-                    partition by q.company_id, q.resource, coalesce(q.record_id, ''), k.bytes order by k.id) > 1 as is_copy
-             from kept k join tributary.quarantine q using (id) where q.resolved_at is null)
-         update tributary.quarantine q
-            set reason = k.reason, bytes = k.bytes,
-                resolved_at = case when e.is_copy then tributary.now() else q.resolved_at end
-           from kept k left join equals e using (id) where q.id = k.id`
-})
-
-export const deliveriesStatement = Statement.make({
-  name: "read the deliveries about a resource",
-  params: ["text", "int8"],
-  columns: { id: "int8", body: "bytea" },
-  text: "select id, body from tributary.inbox where resource = $1 and id > $2 order by id limit 1000"
-})
-
-export const rewriteDeliveriesStatement = Statement.make({
-  name: "rewrite the deliveries about a resource",
-  params: ["int8[]", "text[]"],
-  text: `update tributary.inbox i set body = convert_to(k.body, 'UTF8')
-           from unnest($1::int8[], $2::text[]) as k (id, body) where i.id = k.id`
 })
 
 export const findingsStatement = Statement.make({
@@ -282,29 +247,6 @@ const dropViews = Effect.fnUntraced(function* (
 })
 
 const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "{}" }
-
-const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Protection) {
-  for (let after = 0n; ;) {
-    const rows = yield* Statement.run(quarantineStatement, [path, after])
-    if (rows.length === 0) break
-    const kept = rows.map((row) => protectRejected(protection, row))
-    yield* Statement.run(rewriteQuarantineStatement, [
-      kept.map(({ id }) => id),
-      kept.map(({ reason }) => reason),
-      kept.map(({ bytes }) => bytes)
-    ])
-    after = rows.at(-1)!.id
-  }
-  for (let after = 0n; ;) {
-    const rows = yield* Statement.run(deliveriesStatement, [path, after])
-    if (rows.length === 0) break
-    yield* Statement.run(rewriteDeliveriesStatement, [
-      rows.map(({ id }) => id),
-      rows.map(({ body }) => protectDelivery(protection, Buffer.from(body).toString("utf8")))
-    ])
-    after = rows.at(-1)!.id
-  }
-})
 
 const rewriteResource = Effect.fnUntraced(function* <E>(
   table: Table,

@@ -274,3 +274,16 @@ test("a run under other rules writes nothing after the rules of another process"
   const stale = { table: tableOf(employees, datasetsDefault), connector, companyId: 1n, lane: "records" } as const
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
 })
+
+test("records in quarantine that a rule makes equal stay as one", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
+  yield* execute(
+    `insert into tributary.quarantine (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+     select 1, 'vendors', 'is missing', json_build_object('name', n)::text, 1, '', now(), now() from generate_series(1, 1500) n
+      union all select 1, 'vendors', 'is missing', '{}', 1, '', now(), now()`
+  )
+  yield* TablePlan.apply([tableOf(protectResource(vendors, excluded).resource, datasetsDefault)])
+  const rows = yield* execute<{ bytes: string }>("select bytes from tributary.quarantine where resolved_at is null")
+  assert.deepStrictEqual(rows, [{ bytes: "{}" }])
+})

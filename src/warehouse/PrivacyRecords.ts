@@ -1,0 +1,73 @@
+/**
+ * The application of changed privacy rules to the records in quarantine and the deliveries of a resource.
+ *
+ * Promise: records that become equal stay as one open record; the others are resolved.
+ */
+import * as Effect from "effect/Effect"
+import type { Protection } from "../catalogue/Protection.ts"
+import { protectDelivery, protectRejected } from "../connector/ProtectedConnector.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+export const quarantineStatement = Statement.make({
+  name: "read the quarantine of a resource",
+  params: ["text", "int8"],
+  columns: { id: "int8", field: "text?", reason: "text", bytes: "text" },
+  text: `select id, field, reason, bytes from tributary.quarantine where resource = $1 and id > $2 order by id limit 1000`
+})
+
+export const resolveCopiesStatement = Statement.make({
+  name: "resolve records in quarantine that become equal",
+  params: ["text", "int8[]", "text[]"],
+  text: `with kept as (
+           select k.id, k.bytes, q.company_id, coalesce(q.record_id, '') as record_id, row_number() over (
+                    partition by q.company_id, coalesce(q.record_id, ''), k.bytes order by k.id) > 1 as is_copy
+             from unnest($2::int8[], $3::text[]) as k (id, bytes) join tributary.quarantine q using (id) where q.resolved_at is null)
+         update tributary.quarantine q set resolved_at = tributary.now() from kept k
+          where q.id = k.id and (k.is_copy or exists (
+            select from tributary.quarantine o where o.resource = $1 and o.company_id = k.company_id
+               and coalesce(o.record_id, '') = k.record_id and md5(o.bytes) = md5(k.bytes) and o.resolved_at is null and o.id <> all($2)))`
+})
+
+export const rewriteQuarantineStatement = Statement.make({
+  name: "rewrite the quarantine of a resource",
+  params: ["int8[]", "text[]", "text[]"],
+  text: `update tributary.quarantine q set reason = k.reason, bytes = k.bytes
+           from unnest($1::int8[], $2::text[], $3::text[]) as k (id, reason, bytes) where q.id = k.id`
+})
+
+export const deliveriesStatement = Statement.make({
+  name: "read the deliveries about a resource",
+  params: ["text", "int8"],
+  columns: { id: "int8", body: "bytea" },
+  text: "select id, body from tributary.inbox where resource = $1 and id > $2 order by id limit 1000"
+})
+
+export const rewriteDeliveriesStatement = Statement.make({
+  name: "rewrite the deliveries about a resource",
+  params: ["int8[]", "text[]"],
+  text: `update tributary.inbox i set body = convert_to(k.body, 'UTF8')
+           from unnest($1::int8[], $2::text[]) as k (id, body) where i.id = k.id`
+})
+
+/** Rewrites what is stored of the records of a resource beside its tables. */
+export const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Protection) {
+  for (let after = 0n; ;) {
+    const rows = yield* Statement.run(quarantineStatement, [path, after])
+    if (rows.length === 0) break
+    const kept = rows.map((row) => protectRejected(protection, row))
+    const ids = kept.map(({ id }) => id)
+    const bytes = kept.map((one) => one.bytes)
+    yield* Statement.run(resolveCopiesStatement, [path, ids, bytes])
+    yield* Statement.run(rewriteQuarantineStatement, [ids, kept.map(({ reason }) => reason), bytes])
+    after = rows.at(-1)!.id
+  }
+  for (let after = 0n; ;) {
+    const rows = yield* Statement.run(deliveriesStatement, [path, after])
+    if (rows.length === 0) break
+    yield* Statement.run(rewriteDeliveriesStatement, [
+      rows.map(({ id }) => id),
+      rows.map(({ body }) => protectDelivery(protection, Buffer.from(body).toString("utf8")))
+    ])
+    after = rows.at(-1)!.id
+  }
+})
