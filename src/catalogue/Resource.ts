@@ -117,6 +117,8 @@ export interface Resource {
   readonly answers: ReadonlyArray<string>
   /** One table for all companies of the install. */
   readonly shared: boolean
+  /** Whether its records describe persons: employees, contacts, logins. `tributary init` offers to leave it out. */
+  readonly personal: boolean
   /** The optional module that must be licensed. */
   readonly feature: string | null
   /** Counted against the licensed record limit. */
@@ -147,6 +149,7 @@ const defaults = {
   update: null,
   answers: [],
   shared: false,
+  personal: false,
   feature: null,
   capped: false,
   specials: [],

@@ -51,6 +51,12 @@ export const command = Command.make(
       "NAME",
       "Only resources of this area (may be repeated; default: all that the token may read)"
     ),
+    withPersonalData: Flag.Boolean("with-personal-data").pipe(
+      Flag.withDescription(
+        "Also read resources with personal data: employees, contacts, logins (default: a prompt; left out with --yes)"
+      ),
+      Flag.withDefault(false)
+    ),
     freshnessMinutes: Flag.Int("freshness").pipe(
       Flag.withMetavar("MINUTES"),
       Flag.withDescription("Maximum age of a resource (default: 15)"),

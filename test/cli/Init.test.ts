@@ -107,6 +107,7 @@ const nothing: InitOptions = {
   tokenVariables: [],
   databaseUrlVariable: null,
   areas: [],
+  withPersonalData: false,
   freshnessMinutes: null,
   publicUrl: null,
   passwordVariable: null,
@@ -272,6 +273,7 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
         token,
         companyId: null,
         resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+        excluded: [],
         webhookSecrets: [],
         webhookEvents: null,
         paused: null
@@ -279,6 +281,29 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
     )
     assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
     assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
+
+    // Personal data that the token may read: a person confirms, a script has a flag.
+    const excludedOf = Effect.fnUntraced(function* (options: Partial<InitOptions>, answer = "") {
+      const prompts = terminalOf(
+        [url, typed("north-x"), [], [], [], [], typed(answer), [], []].map((keys) => [...keys, enter])
+      )
+      const report = yield* initialise({ ...nothing, replace: true, ...options }, {}).pipe(at(prompts))
+      const { companies } = yield* Configuration.load({}, {})
+      const { excluded, resources } = companies[0]!
+      assert.deepStrictEqual(
+        report!.excluded,
+        excluded.map(({ pattern }) => pattern)
+      )
+      return { excluded: report!.excluded, resources, count: report!.companies[0]!.resources }
+    })
+    const script = { isInteractive: false, url: reference.baseUrl, companies: ["north-x"] }
+    const personal = ["b2busers", "contactnames"]
+    const [declined, confirmed] = [yield* excludedOf({}, "n"), yield* excludedOf({})]
+    assert.deepStrictEqual([declined.excluded, confirmed.excluded.toSorted()], [[], personal])
+    assert.strictEqual(declined.count - confirmed.count, 2)
+    assert.deepStrictEqual(yield* excludedOf(script), confirmed)
+    assert.deepStrictEqual(yield* excludedOf({ ...script, withPersonalData: true }), declined)
+    assert.deepStrictEqual((yield* excludedOf({ ...script, areas: ["customers"] })).resources, ["customers", "shiptos"])
   })
   yield* flowing(prompting)
 })

@@ -21,6 +21,7 @@ const answersOf = (url: string, token: string) => [
   ["Another company", enter],
   ["Where is the warehouse", enter],
   ["Which resources", enter],
+  ["Leave out personal data", enter],
   ["Maximum age", enter],
   ["Public https address", enter],
   ["Password for the dashboard", enter]

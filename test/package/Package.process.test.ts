@@ -156,7 +156,7 @@ describe("the package", () => {
 
   it(`gives the first day of the tutorial on Node ${oldest}, at a terminal`, async () => {
     const session = await firstDay(commandOf(installation, node, join(installation.folder, "first-day")), started)
-    assert.match(session, /^Equal: [\d,]+ records of 86 resources/m)
+    assert.match(session, /^Equal: [\d,]+ records of 81 resources/m)
     assert.match(session, /"3500\.0000" → "777\.0000"/)
   })
 })

@@ -22,6 +22,7 @@ export type CompanyDraft = Files.CompanyText & { readonly token: Redacted.Redact
 
 export const makeDraft = (companies: ReadonlyArray<CompanyDraft>, values: Partial<Draft> = {}): Draft => ({
   companies,
+  excludedResources: [],
   hasDatabaseUrl: false,
   freshnessMinutes: freshnessMinutesDefault,
   publicUrl: null,

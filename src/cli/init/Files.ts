@@ -16,6 +16,8 @@ export interface CompanyText {
 
 export interface ConfigurationValues {
   readonly companies: ReadonlyArray<CompanyText>
+  /** Resources that no company reads. */
+  readonly excludedResources: ReadonlyArray<string>
   /** True when DATABASE_URL names the warehouse. */
   readonly hasDatabaseUrl: boolean
   readonly freshnessMinutes: number
@@ -54,6 +56,13 @@ export const configurationText = (chosen: ConfigurationValues): string =>
     "",
     "companies:",
     ...chosen.companies.flatMap(companyLines),
+    "",
+    ...(chosen.excludedResources.length === 0
+      ? ["# exclude_resources: [...] # resources that are not read"]
+      : [
+          "exclude_resources: # they hold personal data; a resource that is removed from the list is read by the next sync",
+          ...chosen.excludedResources.map((resource) => `  - ${scalar(resource)}`)
+        ]),
     "",
     "# The warehouse is " +
       (chosen.hasDatabaseUrl

@@ -14,6 +14,8 @@ export interface InitOptions {
   readonly tokenVariables: ReadonlyArray<string>
   readonly databaseUrlVariable: string | null
   readonly areas: ReadonlyArray<string>
+  /** Whether resources with personal data are read too. */
+  readonly withPersonalData: boolean
   readonly freshnessMinutes: number | null
   readonly publicUrl: string | null
   readonly passwordVariable: string | null

@@ -20,7 +20,14 @@ import { describeProblems, type Draft, loadDraft, makeDraft } from "./Draft.ts"
 import * as Files from "./Files.ts"
 import { failWith, type InitContext, type InitOptions, type Variables } from "./InitContext.ts"
 import { companyReport, type InitReport, nextCommands } from "./Report.ts"
-import { chooseAreas, chooseFreshness, choosePassword, choosePublicUrl, limitToAreas } from "./SettingsChoice.ts"
+import {
+  chooseAreas,
+  chooseExcluded,
+  chooseFreshness,
+  choosePassword,
+  choosePublicUrl,
+  limitToAreas
+} from "./SettingsChoice.ts"
 import { chooseWarehouse, databaseUrlVariable } from "./WarehouseChoice.ts"
 import { environmentFile, write } from "./Write.ts"
 
@@ -121,13 +128,15 @@ export const initialise = Effect.fn("initialise")(function* (
   const connected = yield* readCompanies(context)
   const warehouse = yield* chooseWarehouse(context)
   const areas = yield* chooseAreas(context, connected)
-  const companies = yield* limitToAreas(context, connected, areas)
+  const excludedResources = yield* chooseExcluded(context, connected, areas)
+  const companies = yield* limitToAreas(context, connected, areas, excludedResources)
   const freshnessMinutes = yield* chooseFreshness(context)
   const publicUrl = yield* choosePublicUrl(context, companies)
   const password = yield* choosePassword(context)
 
   const draft = makeDraft(companies, {
     hasDatabaseUrl: warehouse.url !== null,
+    excludedResources,
     freshnessMinutes,
     publicUrl,
     passwordVariable: password?.name ?? null,
@@ -146,7 +155,8 @@ export const initialise = Effect.fn("initialise")(function* (
     environment: environmentFile,
     variables: [...draft.secrets.keys()],
     backup: written.backup,
-    companies: companies.map((company) => companyReport(context, areas, company)),
+    companies: companies.map((company) => companyReport(context, areas, excludedResources, company)),
+    excluded: excludedResources,
     warehouse: warehouse.description,
     notes: context.notes,
     next: nextCommands(context, publicUrl)

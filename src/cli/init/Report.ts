@@ -23,6 +23,8 @@ export interface InitReport {
   /** The copy of the previous configuration; null when there was none. */
   readonly backup: string | null
   readonly companies: ReadonlyArray<CompanyReport>
+  /** Resources with personal data that are left out. */
+  readonly excluded: ReadonlyArray<string>
   readonly warehouse: string
   /** Warnings, each with what to do. */
   readonly notes: ReadonlyArray<string>
@@ -32,16 +34,18 @@ export interface InitReport {
 export const companyReport = (
   { catalogue }: InitContext,
   areas: ReadonlyArray<string>,
+  excluded: ReadonlyArray<string>,
   company: Company
 ): CompanyReport => {
   const isChosen = (path: string) => areas.length === 0 || areas.includes(catalogue.resources.get(path)?.area ?? "")
   const { companyId, scopes, user } = company.identity
+  const unread = new Set([...blockedPaths(company), ...excluded])
   return {
     name: company.name,
     companyId,
     user,
     scopes,
-    resources: company.resources?.length ?? catalogue.resources.size - blockedPaths(company).size,
+    resources: company.resources?.length ?? catalogue.resources.size - unread.size,
     missing: company.blocked
       .map(({ reason, resources }) => ({ reason, resources: resources.filter(isChosen) }))
       .filter(({ resources }) => resources.length > 0)
@@ -72,6 +76,12 @@ export const reportLines = (report: InitReport): ReadonlyArray<string> => {
       `company ${name} is company ${companyId}${describeUser({ user })}: ${Output.plural(resources, "resource")} to sync`,
       ...missing.map((one) => `  not ${one.resources.join(", ")}: ${one.reason}`)
     ]),
+    ...(report.excluded.length === 0
+      ? []
+      : [
+          `left out, since they hold personal data: ${report.excluded.join(", ")} (exclude_resources in ${report.config}; ` +
+            "--with-personal-data keeps them)"
+        ]),
     `the warehouse is ${report.warehouse}`,
     `wrote ${report.config} and ${report.environment} (${report.variables.join(", ")})` +
       (report.backup === null ? "" : `; the previous configuration is ${report.backup}`),

@@ -39,23 +39,43 @@ export const chooseAreas = (context: InitContext, companies: ReadonlyArray<Compa
   return answerOf<ReadonlyArray<string>>(context, areas.length > 0 ? areas : null, prompt, [])
 }
 
-/** The companies with the readable resources of these areas; unchanged without areas. */
+/** The readable resources with personal data that are left out. */
+export const chooseExcluded = (
+  context: InitContext,
+  companies: ReadonlyArray<Company>,
+  areas: ReadonlyArray<string>
+) => {
+  const blocked = companies.map(blockedPaths)
+  const personal = [...context.catalogue.resources.values()]
+    .filter((one) => one.personal && (areas.length === 0 || areas.includes(one.area)))
+    .map(({ path }) => path)
+    .filter((path) => blocked.some((paths) => !paths.has(path)))
+  if (personal.length === 0) return Effect.succeed(personal)
+  const prompt = Prompt.Confirm({ message: `Leave out personal data (${personal.join(", ")})?`, initial: true })
+  const answer = Effect.map(prompt, (isLeftOut) => (isLeftOut ? personal : []))
+  return answerOf<ReadonlyArray<string>>(context, context.options.withPersonalData ? [] : null, answer, personal)
+}
+
+/** The companies with the readable resources of these areas, without the excluded ones; unchanged without areas. */
 export const limitToAreas = Effect.fnUntraced(function* (
   { catalogue }: InitContext,
   companies: ReadonlyArray<Company>,
-  areas: ReadonlyArray<string>
+  areas: ReadonlyArray<string>,
+  excluded: ReadonlyArray<string>
 ) {
   if (areas.length === 0) return companies
   const limited = companies.map((company) => {
     const blocked = blockedPaths(company)
     const resources = [...catalogue.resources.values()]
-      .filter(({ area, path }) => areas.includes(area) && !blocked.has(path))
+      .filter(({ area, path }) => areas.includes(area) && !blocked.has(path) && !excluded.includes(path))
       .map(({ path }) => path)
     return { ...company, resources }
   })
   for (const { name, resources } of limited) {
     if (resources.length === 0) {
-      return yield* failWith(exitCode.refused, `company ${name}: the token may read nothing of ${areas.join(", ")}`)
+      const reason = `the token may read nothing of ${areas.join(", ")}`
+      const remedy = excluded.length === 0 ? "" : ` but personal data (${excluded.join(", ")}): --with-personal-data`
+      return yield* failWith(exitCode.refused, `company ${name}: ${reason}${remedy}`)
     }
   }
   return limited

@@ -19,6 +19,7 @@ export const b2busers = resource({
   ],
   filters: [exact("customerid", "login")],
   modifiedSince: true,
+  personal: true,
   key: { field: "login" },
   required: ["customerid", "login"]
 })

@@ -21,5 +21,6 @@ export const contactnames = resource({
   ],
   filters: [exact("customerid", "shiptoid"), partial("lastname")],
   modifiedSince: true,
+  personal: true,
   required: ["customerid"]
 })

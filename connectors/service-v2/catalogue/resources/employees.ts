@@ -15,6 +15,7 @@ export const employees = resource({
   fields: [id(), string("name", 100), string("code", 20), commonFields()],
   filters: [exact("code"), partial("name")],
   modifiedSince: true,
+  personal: true,
   feature: "payroll",
   capped: true
 })

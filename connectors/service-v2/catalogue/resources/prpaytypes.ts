@@ -12,5 +12,6 @@ export const prpaytypes = resource({
   fields: [id(), string("name", 100), string("code", 20), commonFields()],
   filters: [exact("code"), partial("name")],
   modifiedSince: true,
+  personal: true,
   feature: "payroll"
 })

@@ -12,5 +12,6 @@ export const users = resource({
   fields: [id(), string("login", 50, { note: "the key" }), string("name", 100), boolean("active"), commonFields()],
   filters: [exact("login"), partial("name")],
   modifiedSince: true,
+  personal: true,
   key: { field: "login" }
 })
