@@ -112,6 +112,9 @@ const namesOfPairs: Readonly<Record<string, string>> = {
   since: "the day since which records are read"
 }
 
+/** What a shape without the pair means. */
+const absent = (name: string): string => (name === "privacy" || name === "since" ? "none" : "unknown")
+
 /** The differences of two shapes, for people; null when nothing does. */
 export const shapeDifference = (stored: string, own: string): string | null => {
   if (stored === own) return null
@@ -122,7 +125,7 @@ export const shapeDifference = (stored: string, own: string): string | null => {
     .map((name) =>
       name === "fields"
         ? `${namesOfPairs["fields"]} changed`
-        : `${namesOfPairs[name] ?? name} changed from ${before.get(name) ?? "unknown"} to ${now.get(name) ?? "unknown"}`
+        : `${namesOfPairs[name] ?? name} changed from ${before.get(name) ?? absent(name)} to ${now.get(name) ?? absent(name)}`
     )
     .join(", ")
 }
