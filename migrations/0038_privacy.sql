@@ -10,7 +10,7 @@ comment on table tributary.privacy_rules is 'The privacy rules of the configurat
 comment on column tributary.privacy_rules.resource is 'The path of the resource in the API.';
 comment on column tributary.privacy_rules.applied_at is 'When the stored values were made to follow the rules.';
 comment on column tributary.privacy_rules.statement is 'All rules of the resource, also those for fields that no record has had.';
-comment on column tributary.privacy_rules.fields is 'JSON: the rule of each column, by the name of its field.';
+comment on column tributary.privacy_rules.fields is 'JSON: each rule with its pattern.';
 comment on column tributary.privacy_rules.rewritten_rows is 'Rows and versions that the latest change of the rules rewrote.';
 
 -- What tributary forget removed.

@@ -30,6 +30,7 @@ export interface Protection {
   readonly sent: Resource
   /** The rule of a member of a record, in the catalogue or not; undefined: it is kept as it is. */
   readonly ruleOf: (name: string) => FieldRule | undefined
+  readonly rules: ReadonlyArray<PatternRule>
   /** All rules: a change of it changes the kept values. */
   readonly statement: string
 }
@@ -111,5 +112,5 @@ export const protect = (
     .map(({ pattern, rule }) => `${pattern} ${rule.statement}`)
     .sort()
     .join(", ")
-  return { resource: { ...withFields(sent, fields), protection: { sent, ruleOf, statement } }, problems }
+  return { resource: { ...withFields(sent, fields), protection: { sent, ruleOf, rules, statement } }, problems }
 }

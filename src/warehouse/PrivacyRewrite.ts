@@ -10,9 +10,16 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { FieldRule, Protection } from "../catalogue/Protection.ts"
-import { customFieldsName } from "../catalogue/Protection.ts"
+import {
+  customFieldsName,
+  type FieldRule,
+  type PatternRule,
+  protect,
+  type Protection
+} from "../catalogue/Protection.ts"
+import type { Resource } from "../catalogue/Resource.ts"
 import { keepColumn, protectText } from "../connector/ProtectedConnector.ts"
+import { parse, print } from "../json/Json.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { fenceOffStatement } from "./Altered.ts"
@@ -87,16 +94,38 @@ interface Change {
   readonly keep: (text: string) => string | null
 }
 
-/** The rules of the columns that a resource has under no rule. */
-const fieldsOf = ({ ruleOf, sent }: Protection): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    [...sent.fields.map(({ name }) => name), customFieldsName].flatMap((name) => {
-      const rule = ruleOf(name)
-      return rule === undefined ? [] : [[name, rule.statement]]
-    })
-  )
+/** A rule as it is stored: what is needed to know which values follow it. */
+type StoredRule = Pick<PatternRule, "pattern"> & Pick<FieldRule, "kind" | "statement">
 
-const isHashOf = (statement: string | undefined, { kind }: FieldRule) => kind === "hash" && statement !== undefined
+/** The rules of each name that the stored values follow. */
+const earlierRules = (sent: Resource, stored: string): Protection["ruleOf"] => {
+  const rules = JSON.parse(stored) as ReadonlyArray<StoredRule>
+  const asItIs = (text: string) => text
+  const { protection } = protect(
+    sent,
+    rules.map(({ pattern, ...rule }) => ({ pattern, rule: { ...rule, keep: asItIs } }))
+  ).resource
+  return (name) => protection?.ruleOf(name)
+}
+
+/** Whether a value that is kept under an earlier rule stays as it is. A hash of a kept value would tell nothing. */
+const isKeptAlready = (earlier: FieldRule | undefined, { kind, statement }: FieldRule): boolean =>
+  earlier !== undefined && earlier.kind !== "exclude" && (earlier.statement === statement || kind === "hash")
+
+/** The protection of values that follow the earlier rules. */
+const changedRules = (protection: Protection, earlierOf: Protection["ruleOf"]): Protection => ({
+  ...protection,
+  ruleOf: (name) => {
+    const [rule, earlier] = [protection.ruleOf(name), earlierOf(name)]
+    return rule !== undefined && rule.kind !== "exclude" && isKeptAlready(earlier, rule) ? earlier : rule
+  }
+})
+
+/** JSON with the rules applied; the same text where they change nothing. */
+const rewriteJson = (protection: Protection, text: string): string => {
+  const kept = protectText(protection, text)
+  return kept === print(parse(text)) ? text : kept
+}
 
 /** The inferred columns of fields that have a rule now: what is kept of an unknown field is in `_extra`. */
 const inferredWithRule = (
@@ -127,14 +156,14 @@ const moveToExtra = (table: string, columns: ReadonlyArray<Column>): string => {
 const changesOf = (
   table: Table,
   found: ReadonlyMap<string, { readonly type: string }>,
-  before: Readonly<Record<string, string>>
+  earlierOf: Protection["ruleOf"],
+  protection: Protection | null
 ): ReadonlyArray<Change> => {
-  const { protection } = table.resource
   const sent = protection === null ? table : tableOf(protection.sent, table.datasets)
   const ofFields = sent.columns.flatMap((column): ReadonlyArray<Change> => {
     if (!found.has(column.name)) return []
-    const rule = protection?.ruleOf(column.field)
-    const earlier = before[column.field]
+    const rule = table.resource.protection?.ruleOf(column.field)
+    const earlier = earlierOf(column.field)
     const change = (action: Change["action"], keep: Change["keep"] = () => null) => [
       { name: column.name, action, keep }
     ]
@@ -142,12 +171,10 @@ const changesOf = (
       // A column of another type is made again, and filled by the next sync.
       if (earlier !== undefined && column.kind !== "string") return change("drop")
       if (protection === null || column.kind !== "list") return []
-      return change("json", (text) => protectText(protection, text))
+      return change("json", (text) => rewriteJson(protection, text))
     }
-    if (rule.statement === earlier) return []
     if (rule.kind === "exclude") return change("drop")
-    // A hash of a hash would tell nothing: the version keeps the one of the earlier key.
-    if (isHashOf(earlier, rule)) return []
+    if (isKeptAlready(earlier, rule)) return []
     const field = sent.resource.field.get(column.field)!
     return change("text", (text) => keepColumn(field, rule, text))
   })
@@ -158,10 +185,10 @@ const changesOf = (
   return [
     ...ofFields,
     ...json("_extra", (text) => {
-      const kept = protectText(protection, text)
+      const kept = rewriteJson(protection, text)
       return kept === "{}" ? null : kept
     }),
-    ...json(customFieldsName, (text) => (isWithoutCustomFields ? null : protectText(protection, text)))
+    ...json(customFieldsName, (text) => (isWithoutCustomFields ? null : rewriteJson(protection, text)))
   ]
 }
 
@@ -202,14 +229,15 @@ const rewriteTable = Effect.fnUntraced(function* (
         })
       )
     }))
-    count += changed.filter((row, at) => JSON.stringify(row) !== JSON.stringify(rows[at])).length
+    const different = changed.filter((row, at) => JSON.stringify(row) !== JSON.stringify(rows[at]))
+    count += different.length
     const types = [...key.map((_, index) => `k${index} int8`), ...kept.map((_, index) => `v${index} text`)]
     yield* sql.unsafe(
       `update ${table} t
           set ${kept.map((one, index) => `${draft(one)} = n.v${index}${one.action === "json" ? "::jsonb" : ""}`).join(", ")}
          from jsonb_to_recordset($1::text::jsonb) as n (${types.join(", ")})
         where ${keyColumns.map((one, index) => `t.${one} = n.k${index}`).join(" and ")}`,
-      [JSON.stringify(changed)]
+      [JSON.stringify(kept.some(({ action }) => action === "text") ? changed : different)]
     )
     const last = rows.at(-1)!
     after = key.map((_, index) => last[`k${index}`]!)
@@ -246,7 +274,7 @@ const dropViews = Effect.fnUntraced(function* (
   return []
 })
 
-const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "{}" }
+const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "[]" }
 
 const rewriteResource = Effect.fnUntraced(function* <E>(
   table: Table,
@@ -256,7 +284,8 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   const { datasets, resource } = table
   const { protection } = resource
   const { relations } = yield* introspect(datasets, [table])
-  const before = JSON.parse(stored.fields) as Readonly<Record<string, string>>
+  const earlierOf = earlierRules(protection?.sent ?? resource, stored.fields)
+  const changed = protection === null ? null : changedRules(protection, earlierOf)
   const sql = yield* SqlClient.SqlClient
   const findings = yield* Statement.run(findingsStatement, [resource.path])
   const inferred = inferredWithRule(table, findings)
@@ -268,7 +297,7 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     const found = relations.get(name)
     // A damaged table is not rewritten, and its repair comes first.
     if (found === undefined || found.kind !== "r") continue
-    const changes = changesOf(table, found.columns, before)
+    const changes = changesOf(table, found.columns, earlierOf, changed)
     const moved = inferred.filter((column) => found.columns.has(column.name))
     if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
     const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))
@@ -284,20 +313,19 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
       )
     rows += yield* rewriteTable(quoted, key, all)
   }
-  if (protection !== null) {
-    yield* rewriteRecords(resource.path, protection)
+  if (protection !== null && changed !== null) {
+    yield* rewriteRecords(resource.path, changed)
     const fields = findings.flatMap(({ field }) => (protection.ruleOf(field) === undefined ? [] : [field]))
     yield* Statement.run(forgetFindingsStatement, [resource.path, fields])
   }
-  const fields = protection === null ? {} : fieldsOf(protection)
+  const rules = (protection?.rules ?? []).map(({ pattern, rule: { kind, statement } }): StoredRule => ({
+    pattern,
+    kind,
+    statement
+  }))
   // A run under the earlier rules can no longer write.
   yield* Statement.run(fenceOffStatement, [resource.path])
-  yield* Statement.run(saveStatement, [
-    resource.path,
-    protection?.statement ?? "",
-    JSON.stringify(fields),
-    BigInt(rows)
-  ])
+  yield* Statement.run(saveStatement, [resource.path, protection?.statement ?? "", JSON.stringify(rules), BigInt(rows)])
   return rows
 })
 

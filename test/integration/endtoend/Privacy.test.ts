@@ -287,3 +287,29 @@ test("records in quarantine that a rule makes equal stay as one", function* () {
   const rows = yield* execute<{ bytes: string }>("select bytes from tributary.quarantine where resolved_at is null")
   assert.deepStrictEqual(rows, [{ bytes: "{}" }])
 })
+
+test("a rule that stays is not applied again when another one changes", function* () {
+  const { source, under } = yield* makeCompany
+  const send = (name: string) =>
+    Effect.promise(() =>
+      source.control("POST", "/records", {
+        company: 1,
+        resource: "vendors",
+        records: [
+          { id: 1, name, iban: "DE02 1203", vendorcode: "V1" },
+          { id: 2, name: { iban: "DE02 1203" } }
+        ]
+      })
+    )
+  const kept = () =>
+    execute<{ iban: string }>(
+      `select record ->> 'iban' as iban from erp_history.vendors where id = 1
+        union select bytes::json -> 'name' ->> 'iban' from tributary.quarantine where record_id = '2'`
+    )
+  const hashedIban = { pattern: "iban", rule: hash }
+  for (const rules of [[], [{ pattern: "vendorcode", rule: hash }], []]) {
+    yield* send(`named under ${rules.length} more`)
+    yield* under([hashedIban, ...rules], ["vendors"]).pipe(Effect.exit)
+    assert.deepStrictEqual(yield* kept(), [{ iban: hash.keep("DE02 1203") ?? "" }])
+  }
+})
