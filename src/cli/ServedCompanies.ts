@@ -115,8 +115,8 @@ const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
   })
 })
 
-const settingsKey = ({ name, url, companyId, resources, webhookEvents }: CompanyConfiguration): string =>
-  JSON.stringify([name, url, companyId === null ? null : String(companyId), resources, webhookEvents])
+const settingsKey = ({ name, url, companyId, resources, excluded, webhookEvents }: CompanyConfiguration): string =>
+  JSON.stringify([name, url, companyId === null ? null : String(companyId), resources, excluded, webhookEvents])
 
 /** Whether a connection made for one is right for the other. */
 const isSameConnection = (one: CompanyConfiguration, other: CompanyConfiguration): boolean =>

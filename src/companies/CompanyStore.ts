@@ -31,6 +31,7 @@ export const readStatement = Statement.make({
     url: "text",
     companyId: "int8?",
     resources: "text[]?",
+    excludeResources: "text[]?",
     events: "text[]?",
     /** As another program inserted it; null once it is sealed. */
     token: "text?",
@@ -46,7 +47,8 @@ export const readStatement = Statement.make({
     /** Differs after each change of the row. */
     version: "text"
   },
-  text: `select company, url, company_id as "companyId", resources, webhook_events as events, token,
+  text: `select company, url, company_id as "companyId", resources, exclude_resources as "excludeResources",
+                webhook_events as events, token,
                 encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
                 created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState",
                 xmin::text as version
@@ -103,21 +105,24 @@ export const sealTokens = Effect.fnUntraced(function* (key: Redacted.Redacted, r
 export interface NewCompany extends TokenOwner {
   readonly companyId: bigint | null
   readonly resources: ReadonlyArray<string> | null
+  readonly excludeResources: ReadonlyArray<string> | null
   readonly events: ReadonlyArray<string> | null
 }
 
 export const insertStatement = Statement.make({
   name: "add a company",
-  params: ["text", "text", "int8?", "text[]?", "text[]?", "text"],
+  params: ["text", "text", "int8?", "text[]?", "text[]?", "text[]?", "text"],
   columns: { company: "text" },
-  text: `insert into tributary.company_settings (company, url, company_id, resources, webhook_events, sealed_token)
-         values ($1, $2, $3, $4, $5, decode($6, 'base64')) on conflict do nothing returning company`
+  text: `insert into tributary.company_settings (company, url, company_id, resources, exclude_resources, webhook_events,
+           sealed_token)
+         values ($1, $2, $3, $4, $5, $6, decode($7, 'base64')) on conflict do nothing returning company`
 })
 
 /** Adds a company. False where one of this name exists. */
 export const add = Effect.fnUntraced(function* (key: Redacted.Redacted, company: NewCompany, token: Redacted.Redacted) {
   const sealed = yield* seal(key, company, token)
-  const values = [company.company, company.url, company.companyId, company.resources, company.events, sealed] as const
+  const { companyId, events, excludeResources, resources, url } = company
+  const values = [company.company, url, companyId, resources, excludeResources, events, sealed] as const
   return (yield* Statement.run(insertStatement, values)).length > 0
 })
 

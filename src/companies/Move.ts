@@ -165,11 +165,23 @@ export const insertLeasesStatement = Statement.make({
 
 export const arriveStatement = Statement.make({
   name: "store a company that arrives",
-  params: ["text", "text", "int8?", "text[]?", "text[]?", "text", "timestamptz?", "text?", "timestamptz", "text"],
+  params: [
+    "text",
+    "text",
+    "int8?",
+    "text[]?",
+    "text[]?",
+    "text[]?",
+    "text",
+    "timestamptz?",
+    "text?",
+    "timestamptz",
+    "text"
+  ],
   columns: { company: "text" },
-  text: `insert into tributary.company_settings (company, url, company_id, resources, webhook_events, sealed_token, paused_at,
-           paused_by, created_at, move_id, move_state)
-         values ($1, $2, $3, $4, $5, decode($6, 'base64'), $7, $8, $9, $10, 'arriving') on conflict do nothing returning company`
+  text: `insert into tributary.company_settings (company, url, company_id, resources, exclude_resources, webhook_events,
+           sealed_token, paused_at, paused_by, created_at, move_id, move_state)
+         values ($1, $2, $3, $4, $5, $6, decode($7, 'base64'), $8, $9, $10, $11, 'arriving') on conflict do nothing returning company`
 })
 
 export const activateStatement = Statement.make({
@@ -255,6 +267,7 @@ const copyAll = Effect.fnUntraced(function* (
     row.url,
     row.companyId,
     row.resources,
+    row.excludeResources,
     row.events,
     yield* CompanyStore.seal(targetKey, row, token),
     row.pausedAt,

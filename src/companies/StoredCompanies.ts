@@ -48,19 +48,22 @@ const twice = (name: string) =>
 
 /** The settings of a row, as those of the file are decoded; or what is wrong with them. */
 export const settingsOf = (
-  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "events">,
-  { excluded }: Pick<Configuration, "excluded">
+  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "excludeResources" | "events">,
+  file: Pick<Configuration, "excluded">
 ): Result.Result<Omit<CompanyConfiguration, "token" | "paused">, string> => {
-  const { company, url, companyId, resources, events } = row
+  const { company, url, companyId, resources, excludeResources, events } = row
   const decoded = decodeSettings({
     name: company,
     url,
     ...(companyId === null ? {} : { company_id: Number(companyId) }),
     ...(resources === null ? {} : { resources }),
+    ...(excludeResources === null ? {} : { exclude_resources: excludeResources }),
     ...(events === null ? {} : { webhook_events: events.join() === everyEvent ? everyEvent : events })
   })
   if (decoded._tag === "Success") {
-    const { companyId: number, name, resources: paths, webhookEvents } = decoded.success
+    const { companyId: number, name, resources: paths, excludeResources: own, webhookEvents } = decoded.success
+    const place = `exclude_resources of company ${name} in tributary.company_settings`
+    const excluded = [...file.excluded, ...own.map((pattern) => ({ pattern, place }))]
     const settings = { name, url, companyId: number, resources: paths, excluded, webhookEvents }
     return Result.succeed({ ...settings, webhookSecrets: [] })
   }

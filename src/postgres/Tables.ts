@@ -299,6 +299,7 @@ export interface ControlTables {
     readonly updated_at: Generated<Date>
     readonly move_id: string | null
     readonly move_state: "leaving" | "arriving" | null
+    readonly exclude_resources: ReadonlyArray<string> | null
   }
   readonly "tributary.company_states": {
     readonly company: string

@@ -37,9 +37,10 @@ export const controlDataset = "tributary"
 /** Tables of the control plane that hold keys, secrets or password hashes, each with the columns that a reader sees. */
 export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
   webhook_secrets: [],
-  company_settings: "company url company_id resources webhook_events paused_at paused_by created_at updated_at".split(
-    " "
-  ),
+  company_settings:
+    "company url company_id resources exclude_resources webhook_events paused_at paused_by created_at updated_at".split(
+      " "
+    ),
   push_requests: "id company resource operation record_count state created_at failed_attempts status reason".split(" "),
   change_endpoints: (
     "name url origin only_company resources operations fields batch_max allow_private retry_hours state state_since reason " +

@@ -34,12 +34,19 @@ describe("a list of excluded resources", () => {
     assert.includeMembers(left, ["employees", "prpaytypes", "orders"])
     assert.deepStrictEqual(left.filter((path) => !path.startsWith("pr")).sort(), ["employees", "orders"])
     const stored = settingsOf(
-      { company: "b", url: "https://b.example", companyId: null, resources: null, events: null },
+      {
+        company: "b",
+        url: "https://b.example",
+        companyId: null,
+        resources: null,
+        excludeResources: ["*lines"],
+        events: null
+      },
       yield* loadText(yaml(""))
     )
     assert.deepStrictEqual(
       stored._tag === "Success" ? stored.success.excluded.map(({ pattern }) => pattern) : stored.failure,
-      ["employees", "pr*"]
+      ["employees", "pr*", "*lines"]
     )
   })
 

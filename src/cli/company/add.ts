@@ -47,6 +47,11 @@ export const addCommand = Command.make(
       Flag.optional
     ),
     resource: repeatedFlag("resource", "RESOURCE", "Sync only this resource (may be repeated; default: all)"),
+    excludeResource: repeatedFlag(
+      "exclude-resource",
+      "RESOURCE",
+      "Do not read this resource, or those of a pattern with * (may be repeated; beside exclude_resources of the file)"
+    ),
     event: repeatedFlag(
       "event",
       "EVENT",
@@ -76,6 +81,7 @@ export const addCommand = Command.make(
           url: yield* addressOf(settings, flags.url),
           companyId,
           resources: orNull(flags.resource),
+          excludeResources: orNull(flags.excludeResource),
           events: orNull(flags.event)
         }
         const identity = yield* identify(settings, yield* companyOf(settings, row, token))

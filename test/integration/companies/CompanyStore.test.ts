@@ -18,6 +18,7 @@ const south = {
   url: "https://south.example/!/api/v2",
   companyId: null,
   resources: null,
+  excludeResources: ["users"],
   events: null
 }
 const token = Redacted.make("token-of-south")
@@ -29,7 +30,11 @@ describe("the companies of the warehouse", () => {
   test("are read with their tokens, which no column shows", function* () {
     assert.isTrue(yield* CompanyStore.add(key, south, token))
     assert.isFalse(yield* CompanyStore.add(key, south, Redacted.make("another token")))
-    assert.deepStrictEqual(tokensOf(yield* StoredCompanies.read(settings)), { south: "token-of-south" })
+    const stored = yield* StoredCompanies.read(settings)
+    assert.deepStrictEqual(tokensOf(stored), { south: "token-of-south" })
+    assert.deepStrictEqual(stored.companies[0]!.excluded, [
+      { pattern: "users", place: "exclude_resources of company south in tributary.company_settings" }
+    ])
     const [row] = yield* execute<{ text: string }>("select s::text as text from tributary.company_settings s")
     assert.notInclude(row!.text, "token-of-south")
     assert.notInclude(row!.text, Buffer.from("token-of-south").toString("hex"))

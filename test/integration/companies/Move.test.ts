@@ -38,6 +38,7 @@ const south = {
   url: "https://south.example",
   companyId: null,
   resources: ["customers"],
+  excludeResources: ["users"],
   events: null
 }
 /** The company with its number. */

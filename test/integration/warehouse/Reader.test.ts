@@ -243,7 +243,8 @@ suite("on a server with a superuser role", superuser, (test) => {
       },
       {
         name: "company_settings",
-        columns: "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at"
+        columns:
+          "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at,exclude_resources"
       },
       {
         name: "push_requests",
