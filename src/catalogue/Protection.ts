@@ -46,6 +46,9 @@ export const matches = (pattern: string, name: string): boolean =>
   (isPattern(pattern) &&
     new RegExp(`^${pattern.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`, "su").test(name))
 
+/** Whether a rule is for the field. Case does not matter: a rule must not miss a field by it. */
+const matchesField = (pattern: string, name: string): boolean => matches(pattern.toLowerCase(), name.toLowerCase())
+
 /** Why a field is needed as it was sent; null where a rule may change it. */
 const needOf = ({ roles, parent, businessDate }: Resource, name: string): string | null => {
   switch (name) {
@@ -86,6 +89,10 @@ const problemOf = (resource: Resource, name: string, { kind }: FieldRule): strin
 const protectedField = (field: Field, { kind }: FieldRule): Field =>
   text(field.name, { note: [field.note, kind === "hash" ? "hashed" : "masked"].filter((one) => one !== "").join("; ") })
 
+/** The name as the catalogue has it. */
+const nameOf = ({ fields }: Resource, name: string): string =>
+  [...fields.map((field) => field.name), customFieldsName].find((one) => matchesField(name, one)) ?? name
+
 /** The resource with its rules, and what is wrong with them. Rules by pattern leave out the fields that are needed. */
 export const protect = (
   sent: Resource,
@@ -93,13 +100,15 @@ export const protect = (
 ): { readonly resource: Resource; readonly problems: ReadonlyArray<string> } => {
   if (rules.length === 0) return { resource: sent, problems: [] }
   const problems = rules.flatMap(({ pattern, rule }) =>
-    isPattern(pattern) ? [] : (problemOf(sent, pattern, rule) ?? [])
+    isPattern(pattern) ? [] : (problemOf(sent, nameOf(sent, pattern), rule) ?? [])
   )
   const ordered = rules.toSorted((one, other) => order.indexOf(one.rule.kind) - order.indexOf(other.rule.kind))
   const known = new Map<string, FieldRule | undefined>()
   const ruleOf = (name: string): FieldRule | undefined => {
     if (!known.has(name)) {
-      const found = ordered.find(({ pattern, rule }) => matches(pattern, name) && problemOf(sent, name, rule) === null)
+      const found = ordered.find(
+        ({ pattern, rule }) => matchesField(pattern, name) && problemOf(sent, name, rule) === null
+      )
       known.set(name, found?.rule)
     }
     return known.get(name)

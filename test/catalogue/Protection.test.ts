@@ -21,6 +21,7 @@ const { exclude, mask } = FieldRules
 describe("privacy rules", () => {
   for (const [name, rule, problem] of [
     ["id", exclude, "id has no rule, since it is the key of the record"],
+    ["ID", exclude, "id has no rule, since it is the key of the record"],
     ["lastchangedate", hash, "lastchangedate has no rule, since it tells which version is the newest"],
     ["cancel", exclude, "cancel has no rule, since it tells whether the record is cancelled"],
     ["externalid", hash, "externalid has no rule, since it identifies records that are pushed"],
@@ -46,6 +47,7 @@ describe("privacy rules", () => {
       "hash",
       null
     ])
+    assert.strictEqual(kindOf("Name"), "exclude")
     assert.strictEqual(kindOf("two\nlines"), "mask")
     assert.isFalse(resource.field.has("name"))
     assert.strictEqual(resource.field.get("creditlimit")?.type._tag, "string")
