@@ -20,13 +20,13 @@ import {
 import type { Resource } from "../catalogue/Resource.ts"
 import { keepColumn, protectText } from "../connector/ProtectedConnector.ts"
 import { parse, print } from "../json/Json.ts"
-import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { fenceOffStatement } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelDatasetsOf } from "./Model.ts"
 import { rewriteRecords } from "./PrivacyRecords.ts"
+import { restored } from "./PrivacyRestored.ts"
 import { introspect } from "./RelationPlan.ts"
 import { type Column, keys, sentValue, type Table, tableOf } from "./Table.ts"
 import { type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
@@ -174,7 +174,7 @@ const changesOf = (
       return change("json", (text) => rewriteJson(protection, text))
     }
     if (rule.kind === "exclude") return change("drop")
-    if (isKeptAlready(earlier, rule)) return []
+    if (isKeptAlready(earlier, rule) && found.get(column.name)?.type === "text") return []
     const field = sent.resource.field.get(column.field)!
     return change("text", (text) => keepColumn(field, rule, text))
   })
@@ -296,7 +296,8 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   ] as const) {
     const found = relations.get(name)
     // A damaged table is not rewritten, and its repair comes first.
-    if (found === undefined || found.kind !== "r") continue
+    if (found === undefined) continue
+    if (found.kind !== "r") return rows
     const changes = changesOf(table, found.columns, earlierOf, changed)
     const moved = inferred.filter((column) => found.columns.has(column.name))
     if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
@@ -330,16 +331,18 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
 })
 
 /** The resources whose stored values do not follow their rules yet. */
-export const pending = (
+export const pending = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>
-): Sql.Query<ReadonlyArray<readonly [Table, Omit<StoredRules, "resource">]>> =>
-  Effect.map(Statement.run(storedStatement, [tables.map(({ resource }) => resource.path)]), (rows) => {
-    const stored = new Map(rows.map((row) => [row.resource, row]))
-    return tables.flatMap((table) => {
-      const before = stored.get(table.resource.path) ?? noRules
-      return before.statement === (table.resource.protection?.statement ?? "") ? [] : [[table, before] as const]
-    })
+): Effect.fn.Return<ReadonlyArray<readonly [Table, Omit<StoredRules, "resource">]>, SqlError, SqlClient.SqlClient> {
+  const rows = yield* Statement.run(storedStatement, [tables.map(({ resource }) => resource.path)])
+  const stored = new Map(rows.map((row) => [row.resource, row]))
+  const again = yield* restored(tables)
+  return tables.flatMap((table) => {
+    const { path, protection } = table.resource
+    const before = stored.get(path) ?? noRules
+    return before.statement === (protection?.statement ?? "") && !again.has(path) ? [] : [[table, before] as const]
   })
+})
 
 /** Applies changed rules to what is stored. `changing` runs the change of one resource in a transaction. */
 export const apply = Effect.fnUntraced(function* <E>(

@@ -313,3 +313,25 @@ test("a rule that stays is not applied again when another one changes", function
     assert.deepStrictEqual(yield* kept(), [{ iban: hash.keep("DE02 1203") ?? "" }])
   }
 })
+
+test("columns that come back from a backup follow the rules again", function* () {
+  const customers = serviceV2.resources.get("customers")!
+  const rules = [
+    { pattern: "creditlimit", rule: hash },
+    { pattern: "name", rule: FieldRules.exclude }
+  ]
+  const table = tableOf(protectResource(customers, rules).resource, datasetsDefault)
+  yield* TablePlan.apply([table])
+  yield* execute("drop view erp_asof.customers, erp_history.customers")
+  yield* execute(
+    "alter table erp.customers drop column creditlimit, add column creditlimit numeric(20, 4), add column name text"
+  )
+  yield* execute(
+    "insert into erp.customers (_company_id, id, _origin, _observed_at, creditlimit, name) values (1, 1, 'scan', now(), 4711, 'Canary')"
+  )
+  yield* TablePlan.apply([table])
+  const rows = yield* execute(
+    "select to_jsonb(c) ->> 'creditlimit' as limit, to_jsonb(c) ? 'name' as named from erp.customers c"
+  )
+  assert.deepStrictEqual(rows, [{ limit: hash.keep("4711"), named: false }])
+})
