@@ -8,7 +8,9 @@ import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore
 import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { causes, customers, events, lastingCauses, settled, warehouse, withSubscriptions } from "./healing.ts"
+import * as TestClock from "effect/testing/TestClock"
 import { suite } from "../../support/suite.ts"
+import { until } from "../../support/until.ts"
 
 suite("reconcile in rare cases", warehouse, (test) => {
   test("detects a pause between two checks made by a command", function* () {
@@ -156,11 +158,14 @@ suite("reconcile in rare cases", warehouse, (test) => {
       })
     }))
     const fiber = yield* Effect.forkChild(Reconcile.run(failing, { url: receiver, checkInterval: Duration.millis(5) }))
-    yield* Effect.repeat(Effect.sleep(5), { until: () => listCalls >= 3, times: 2_000 })
+    yield* until(
+      "three checks",
+      () => listCalls,
+      (calls) => calls >= 3
+    )
     yield* Fiber.interrupt(fiber)
-    assert.isAtLeast(listCalls, 3)
     const after = listCalls
-    yield* Effect.sleep(30)
+    yield* TestClock.adjust(60_000)
     assert.strictEqual(listCalls, after)
   })
 })

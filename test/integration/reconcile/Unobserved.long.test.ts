@@ -22,6 +22,7 @@ import {
   world
 } from "./healing.ts"
 import { suite } from "../../support/suite.ts"
+import { flowing, until } from "../../support/until.ts"
 
 const reads = (requests: ReadonlyArray<string>, resource: string) =>
   requests.filter((request) => request.startsWith(`GET /${resource}`))
@@ -265,18 +266,18 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     )
     yield* Deferred.await(reading)
     const before = looks
-    yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
-    assert.isAtLeast(looks, before + 3)
+    yield* until(
+      "further checks",
+      () => looks,
+      (now) => now >= before + 3
+    )
     // Another process does not read the resource as well.
-    const other = yield* Reconcile.reconcile(company, { url: receiver })
+    const other = yield* flowing(Reconcile.reconcile(company, { url: receiver }))
     assert.isTrue(other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
     // Gaps that need a full scan are read while the other read hangs.
     const open = sql<{ resource: string }>`
           select resource from tributary.delivery_gaps where company = ${name} and cause = 'acknowledged_not_stored' and closed_at is null order by 1`
-    yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
-      until: (rows) => rows.length === 1,
-      times: 1_000
-    })
+    yield* until("the read of the other gap", open, (rows) => rows.length === 1)
     yield* Fiber.interrupt(fiber)
     assert.deepStrictEqual(yield* open, [{ resource: "customers" }])
   })
@@ -329,7 +330,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     const unread = withSubscriptions(company, (inner) => ({
       test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
     }))
-    const result = yield* Reconcile.reconcile(unread, { url: receiver })
+    const result = yield* flowing(Reconcile.reconcile(unread, { url: receiver }))
     assert.isTrue(result._tag === "Checked" && result.reenabled.join() === id)
     assert.deepStrictEqual(yield* gaps, [])
     // After a failure it is not tested again for a while.
@@ -337,7 +338,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
     const tests = () => requests.filter((request) => request.endsWith("/test")).length
     const before = tests()
-    for (let looks = 0; looks < 3; looks += 1) yield* Reconcile.reconcile(failing, { url: receiver })
+    for (let looks = 0; looks < 3; looks += 1) yield* flowing(Reconcile.reconcile(failing, { url: receiver }))
     assert.strictEqual(tests(), before + 1)
   })
 })

@@ -48,7 +48,7 @@ liveTest(
     assert.match(paused, new RegExp(`tributary webhooks resume ${subscription.id}\\n`))
     const listed = yield* run(0, ["list"])
     assert.match(listed.stdout, new RegExp(`${subscription.id} +paused +yes +stored`))
-    assert.match(listed.stdout, new RegExp(`${other} +active +no +unknown +0 +never`))
+    assert.match(listed.stdout, new RegExp(`${other} +unproven +no +unknown +0 +never`))
     assert.include(listed.stdout, "webhooks resume")
     yield* run(0, ["resume"])
 

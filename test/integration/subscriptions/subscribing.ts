@@ -18,6 +18,7 @@ import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { server } from "../../reference-server/support.ts"
+import { flowing } from "../../support/until.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
 export const warehouse = layerWarehouse
@@ -172,7 +173,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
       const from = attempts.length
       assert.strictEqual(call("POST", "/salesmen", { name: `Ann ${(people += 1)}` }).status, 201)
       const cycle = running.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
-      yield* Effect.promise(async () => void (await cycle.pending))
+      yield* flowing(Effect.promise(async () => void (await cycle.pending)))
       return attempts.slice(from).map(({ accepted }) => accepted)
     }),
     rows,
