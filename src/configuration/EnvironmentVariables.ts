@@ -39,8 +39,8 @@ export const environmentVariables = {
   },
   TRIBUTARY_COMMAND: {
     meaning:
-      "how a command is started where the program cannot know it, for hints: docker compose exec tributary tributary; " +
-      "default: as the program was started"
+      "what hints write in front of the name of a command, where the program cannot know how it is started: in a " +
+      "container, as docker-compose.yml sets it; default: as the program was started"
   },
   TRIBUTARY_COMPANIES_KEY: {
     meaning:

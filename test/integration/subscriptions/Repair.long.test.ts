@@ -10,6 +10,7 @@ import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, refusal, stand, warehouse } from "./subscribing.ts"
 import { suite } from "../../support/suite.ts"
+import { flowing } from "../../support/until.ts"
 
 /** Returns an effect that restores the current secrets of a company. */
 const backUp = Effect.fnUntraced(function* (company: string) {
@@ -53,7 +54,7 @@ suite("a subscription", warehouse, (test) => {
     yield* at.act(Subscriptions.rotate(at.company, at.desired, null))
     yield* restore
     at.state.refreshesSecrets = false
-    yield* at.secrets.keyring.refresh
+    yield* flowing(at.secrets.keyring.refresh)
     assert.deepStrictEqual(yield* at.deliver(), [false])
     const repair = yield* at.ensure()
     assert.deepStrictEqual([did(repair), repair.warnings], [["rotated"], []])
