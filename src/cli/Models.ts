@@ -5,21 +5,25 @@
  * would give a number that looks right.
  */
 import * as Effect from "effect/Effect"
+import { customFieldsName } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 
 /** What a query reads that a privacy rule changes; null where it reads none of it. */
-const protectedRead = (
+export const protectedRead = (
   { resources, sql }: { readonly resources: ReadonlyArray<string>; readonly sql: string },
   known: ReadonlyMap<string, Resource>
 ): string | null => {
+  // Members of lists, of the install's own fields and of unknown fields are read by their name as a text.
+  const members = [...sql.matchAll(/->>?\s*'([^']+)'|\?\s*'([^']+)'/g)].map(([, got, asked]) => got ?? asked ?? "")
   for (const path of resources) {
     const protection = known.get(path)?.protection ?? null
-    for (const { name } of protection?.sent.fields ?? []) {
+    const fields = [...(protection?.sent.fields ?? []).map(({ name }) => name), customFieldsName]
+    for (const name of [...fields.filter((one) => new RegExp(`\\b${one}\\b`, "i").test(sql)), ...members]) {
       const rule = protection?.ruleOf(name)
-      if (rule !== undefined && new RegExp(`\\b${name}\\b`, "i").test(sql)) return `${path}.${name} (${rule.kind})`
+      if (rule !== undefined) return `${path}.${name} (${rule.kind})`
     }
   }
   return null
