@@ -34,6 +34,7 @@ const noCommand = new Set([
   "needs N",
   "process",
   "reader 1",
+  "tributary",
   "v",
   "webhook secret 1",
   "whole from a backup"
