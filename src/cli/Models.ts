@@ -20,8 +20,11 @@ export const protectedRead = (
   const members = [...sql.matchAll(/->>?\s*'([^']+)'|\?\s*'([^']+)'/g)].map(([, got, asked]) => got ?? asked ?? "")
   for (const path of resources) {
     const protection = known.get(path)?.protection ?? null
-    const fields = [...(protection?.sent.fields ?? []).map(({ name }) => name), customFieldsName]
-    for (const name of [...fields.filter((one) => new RegExp(`\\b${one}\\b`, "i").test(sql)), ...members]) {
+    const isRead = (name: string) => new RegExp(`\\b${name}\\b`, "i").test(sql)
+    const fields = (protection?.sent.fields ?? []).flatMap(({ name, type }) =>
+      type._tag === "list" && isRead(name) ? [name, ...type.of.map((one) => one.name)] : [name]
+    )
+    for (const name of [...[...fields, customFieldsName].filter(isRead), ...members]) {
       const rule = protection?.ruleOf(name)
       if (rule !== undefined) return `${path}.${name} (${rule.kind})`
     }

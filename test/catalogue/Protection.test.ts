@@ -72,6 +72,10 @@ describe("privacy rules", () => {
     const read = (sql: string) => protectedRead({ resources: ["orders"], sql }, new Map([["orders", orders]]))
     assert.strictEqual(read("select line ->> 'description' from {{orders}}"), "orders.description (exclude)")
     assert.strictEqual(read("select custom_fields from {{orders}}"), "orders.custom_fields (exclude)")
+    assert.strictEqual(
+      read("select l.description from {{orders}}, jsonb_to_recordset(lines) as l (description text)"),
+      "orders.description (exclude)"
+    )
     assert.isNull(read("select line ->> 'qtyorder' from {{orders}}"))
   })
 
