@@ -1,11 +1,11 @@
 /**
- * The application of changed privacy rules to the records in quarantine and the deliveries of a resource.
+ * The application of changed privacy rules to the records in quarantine, the pushed records and the deliveries of a resource.
  *
  * Promise: records that become equal stay as one open record; the others are resolved.
  */
 import * as Effect from "effect/Effect"
 import type { Protection } from "../catalogue/Protection.ts"
-import { protectDelivery, protectRejected } from "../connector/ProtectedConnector.ts"
+import { protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
 import * as Statement from "../postgres/Statement.ts"
 
 export const quarantineStatement = Statement.make({
@@ -49,6 +49,21 @@ export const rewriteDeliveriesStatement = Statement.make({
            from unnest($1::int8[], $2::text[]) as k (id, body) where i.id = k.id`
 })
 
+export const pushedStatement = Statement.make({
+  name: "read the pushed records of a resource",
+  params: ["text", "int8"],
+  columns: { id: "int8", record: "text", expected: "text?" },
+  text: `select id, record::text as record, expected_values::text as expected from tributary.outbox
+          where resource = $1 and id > $2 and state in ('done', 'rejected') order by id limit 1000`
+})
+
+export const rewritePushedStatement = Statement.make({
+  name: "rewrite the pushed records of a resource",
+  params: ["int8[]", "text[]", "text[]"],
+  text: `update tributary.outbox o set record = k.record::json, expected_values = k.expected::json
+           from unnest($1::int8[], $2::text[], $3::text[]) as k (id, record, expected) where o.id = k.id`
+})
+
 /** Rewrites what is stored of the records of a resource beside its tables. */
 export const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Protection) {
   for (let after = 0n; ;) {
@@ -59,6 +74,17 @@ export const rewriteRecords = Effect.fnUntraced(function* (path: string, protect
     const bytes = kept.map((one) => one.bytes)
     yield* Statement.run(resolveCopiesStatement, [path, ids, bytes])
     yield* Statement.run(rewriteQuarantineStatement, [ids, kept.map(({ reason }) => reason), bytes])
+    after = rows.at(-1)!.id
+  }
+  // A record that is not sent yet stays: its push is refused, and says so.
+  for (let after = 0n; ;) {
+    const rows = yield* Statement.run(pushedStatement, [path, after])
+    if (rows.length === 0) break
+    yield* Statement.run(rewritePushedStatement, [
+      rows.map(({ id }) => id),
+      rows.map(({ record }) => protectText(protection, record)),
+      rows.map(({ expected }) => (expected === null ? null : protectText(protection, expected)))
+    ])
     after = rows.at(-1)!.id
   }
   for (let after = 0n; ;) {

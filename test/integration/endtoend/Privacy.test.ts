@@ -275,6 +275,20 @@ test("a run under other rules writes nothing after the rules of another process"
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
 })
 
+test("records that were pushed before follow a new rule", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
+  yield* execute(
+    `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at)
+     values ('north', 'vendors', 'a', '{"vendorcode":"V1","name":"Canary"}', 'done', 'created', now())`
+  )
+  yield* TablePlan.apply([
+    tableOf(protectResource(vendors, [{ pattern: "name", rule: hash }]).resource, datasetsDefault)
+  ])
+  const rows = yield* execute<{ name: string }>("select record ->> 'name' as name from tributary.outbox")
+  assert.deepStrictEqual(rows, [{ name: hash.keep("Canary") ?? "" }])
+})
+
 test("records in quarantine that a rule makes equal stay as one", function* () {
   const vendors = serviceV2.resources.get("vendors")!
   yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
