@@ -22,6 +22,7 @@ import { checkCompany } from "./Company.ts"
 import { agreement, historyOf } from "./Agreement.ts"
 import { about, all, check, checkTables, type Findings, groupAlike, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
+import { privacy } from "./Privacy.ts"
 import * as Machine from "./Machine.ts"
 import { loadSettings, type LoadedSettings } from "./Settings.ts"
 import * as Warehouse from "../Warehouse.ts"
@@ -180,7 +181,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
     const settings = stored.value
     const tables = yield* all([
       checkTables("tables", null, (its) => agreement(its, settings), "omitted"),
-      checkTables("history", null, (its) => historyOf(its, settings), "omitted")
+      checkTables("history", null, (its) => historyOf(its, settings), "omitted"),
+      checkTables("privacy", null, (its) => privacy(its, settings), "omitted")
     ]).pipe(Effect.provideService(Tables, warehouse.tables))
     const addresses = yield* checkAddresses(settings)
     const [{ findings: choice, found: companyFindings }, serveFindings] = yield* Effect.all([
