@@ -52,15 +52,15 @@ export const rewriteDeliveriesStatement = Statement.make({
 export const pushedStatement = Statement.make({
   name: "read the pushed records of a resource",
   params: ["text", "int8"],
-  columns: { id: "int8", record: "text", expected: "text?" },
-  text: `select id, record::text as record, expected_values::text as expected from tributary.outbox
+  columns: { id: "int8", record: "text", expected: "text" },
+  text: `select id, record::text as record, coalesce(expected_values::text, 'null') as expected from tributary.outbox
           where resource = $1 and id > $2 and state in ('done', 'rejected') order by id limit 1000`
 })
 
 export const rewritePushedStatement = Statement.make({
   name: "rewrite the pushed records of a resource",
   params: ["int8[]", "text[]", "text[]"],
-  text: `update tributary.outbox o set record = k.record::json, expected_values = k.expected::json
+  text: `update tributary.outbox o set record = k.record::json, expected_values = nullif(k.expected, 'null')::json
            from unnest($1::int8[], $2::text[], $3::text[]) as k (id, record, expected) where o.id = k.id`
 })
 
@@ -83,7 +83,7 @@ export const rewriteRecords = Effect.fnUntraced(function* (path: string, protect
     yield* Statement.run(rewritePushedStatement, [
       rows.map(({ id }) => id),
       rows.map(({ record }) => protectText(protection, record)),
-      rows.map(({ expected }) => (expected === null ? null : protectText(protection, expected)))
+      rows.map(({ expected }) => protectText(protection, expected))
     ])
     after = rows.at(-1)!.id
   }
