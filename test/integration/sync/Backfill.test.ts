@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
+import * as TestClock from "effect/testing/TestClock"
 import { execute } from "../../support/postgres.ts"
 import { pages, scripted, type ScriptedSource } from "../../support/tiny.ts"
 import {
@@ -76,8 +77,11 @@ suite("a backfill", warehouse, (test) => {
     const companyId = company()
     yield* run(scripted(companyId, five), companyId)
     // Between pages three and four of the backfill, live syncing lands newer versions of later records.
-    const sync = run(scripted(companyId, list(40, thing(2, "live 2", 30), thing(4, "live 4", 30))), companyId)
+    const newer = scripted(companyId, list(40, thing(2, "live 2", 30), thing(4, "live 4", 30)))
     const old = scripted(companyId, pages(...upTo(5).map((n) => page(20, thing(n, `back ${n}`, n)))))
+    // The clock of the process stands still here: the live read begins after those that the backfill has landed.
+    newer.now = 10
+    const sync = run(newer, companyId)
     const outcome = yield* backfill(yield* disturbed(old, "p3", sync, "before"), companyId)
     const [, second, , fourth] = yield* valuesOf(companyId)
     assert.deepStrictEqual([second, fourth], ["live 2", "live 4"])
@@ -160,11 +164,15 @@ suite("a backfill", warehouse, (test) => {
     // scan starts. Record 7 is new, and only the live scan returns it.
     const liveScan = scripted(companyId, pages(page(20, ...only(1, 3)), page(null, ...only(4, 6, 7))))
     let swept = 0
-    const sweep = Effect.map(run(liveScan, companyId, { full: true }), ({ totals }) => {
-      swept = totals.deleted
-    })
+    // A minute after the read: the clock of the process stands still otherwise, and the warehouse's does not.
+    const sweep = Effect.map(
+      Effect.andThen(TestClock.adjust(60_000), run(liveScan, companyId, { full: true })),
+      ({ totals }) => {
+        swept = totals.deleted
+      }
+    )
     const source = scripted(companyId, pages(page(18, ...only(1, 3)), page(18, ...only(4, 5)), page(18, ...only(6))))
-    const outcome = yield* backfill(yield* disturbed(source, "p2", sweep, "before"), companyId)
+    const outcome = yield* backfill(yield* disturbed(source, "p2", sweep), companyId)
     assert.strictEqual(swept, 2)
     assert.deepStrictEqual([outcome.status, outcome.totals.deleted], ["done", 0])
     assert.deepStrictEqual(yield* valuesOf(companyId), ["n1", "n3", "n4", "n6", "n7"])
