@@ -1,4 +1,5 @@
 /** A tiny catalogue and a source in memory, for testing the engine without a real API. */
+import * as TestClock from "effect/testing/TestClock"
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { Clock, Effect } from "effect"
 import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
@@ -101,6 +102,9 @@ export interface ScriptedSource {
   now: number
 }
 
+/** A read takes a millisecond under a test clock, so that reads of all sources have an order. */
+const passMillisecond = Clock.clockWith((clock) => ("adjust" in clock ? TestClock.adjust(1) : Effect.void))
+
 /** A source whose pages a test writes. */
 export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
   const source: ScriptedSource = {
@@ -111,21 +115,24 @@ export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
       catalogue: tiny,
       identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
       page: (request) =>
-        Clock.clockWith((clock) => {
-          source.requests.push({ resource: request.resource.path, since: request.since, token: request.token })
-          const beganAt = (source.now = Math.max(source.now + 1, MonotonicClock.nowMs(clock)))
-          const page = source.script(request)
-          return Effect.succeed({
-            records: page.records,
-            rejected: page.rejected ?? [],
-            next: page.next,
-            syncedThrough: page.syncedThrough ?? null,
-            beganAt,
-            source: `GET /${request.resource.path} [request r${source.requests.length}]`,
-            bytes: 100,
-            attempts: 1
-          } satisfies Page)
-        }).pipe(
+        Effect.andThen(
+          passMillisecond,
+          Clock.clockWith((clock) => {
+            source.requests.push({ resource: request.resource.path, since: request.since, token: request.token })
+            const beganAt = (source.now = Math.max(source.now + 1, MonotonicClock.nowMs(clock)))
+            const page = source.script(request)
+            return Effect.succeed({
+              records: page.records,
+              rejected: page.rejected ?? [],
+              next: page.next,
+              syncedThrough: page.syncedThrough ?? null,
+              beganAt,
+              source: `GET /${request.resource.path} [request r${source.requests.length}]`,
+              bytes: 100,
+              attempts: 1
+            } satisfies Page)
+          })
+        ).pipe(
           Effect.catchDefect((defect) => (defect instanceof SourceError ? Effect.fail(defect) : Effect.die(defect)))
         ),
       rawPage: () => Effect.die("not scripted"),
