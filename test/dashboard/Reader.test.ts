@@ -89,7 +89,8 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
   assert.strictEqual(yield* inPage("delete from tributary.runs"), "25006")
 })
 
-describe("the pages", () => {
+// Roles are of the whole server: the second test leaves the reader as an administrator makes it.
+describe("the pages", { shuffle: false }, () => {
   it.effect("read as the reader role that this program creates", () =>
     Effect.gen(function* () {
       yield* filled
