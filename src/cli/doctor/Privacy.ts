@@ -14,7 +14,7 @@ export const earlierStatement = Statement.make({
   name: "look for what privacy rules do not reach",
   columns: { pushed: "int4", slots: "text[]?", rewrittenAt: "timestamptz?" },
   text: `select (select count(*)::int from tributary.outbox o
-                  where exists (select from tributary.privacy_rules p where p.resource = o.resource and p.statement <> '')) as pushed,
+                  where state in ('pending', 'in_flight') and exists (select from tributary.privacy_rules p where p.resource = o.resource and p.statement <> '')) as pushed,
                 (select array_agg(slot_name::text order by slot_name) from pg_replication_slots) as slots,
                 (select max(applied_at) from tributary.privacy_rules where rewritten_rows > 0) as "rewrittenAt"`
 })
@@ -40,7 +40,7 @@ export const privacy = Effect.fnUntraced(function* (its: About, settings: Config
   ].map(({ name }) => name)
   const [earlier] = yield* Statement.run(earlierStatement)
   const kept = [
-    ...(earlier!.pushed === 0 ? [] : [`${Output.plural(earlier!.pushed, "pushed record")} in tributary.outbox`]),
+    ...(earlier!.pushed === 0 ? [] : [`${Output.plural(earlier!.pushed, "pending record")} of tributary.outbox`]),
     ...(earlier!.slots === null ? [] : [`the log for the replication slots ${earlier!.slots.join(", ")}`]),
     ...(earlier!.rewrittenAt === null
       ? []
@@ -55,11 +55,6 @@ export const privacy = Effect.fnUntraced(function* (its: About, settings: Config
     ),
     ...(kept.length === 0
       ? []
-      : [
-          its.warning(
-            `values from before the rules are in ${Output.list(kept)}`,
-            "delete what you do not need; tributary forget removes pushed values of one record"
-          )
-        ])
+      : [its.warning(`values from before the rules are in ${Output.list(kept)}`, "delete what you do not need")])
   ]
 })
