@@ -10,8 +10,7 @@ const later =
   "((text: string) => { const parts = /^(.*\\.)(\\d{6})Z$/.exec(text); return parts === null ? text : " +
   'parts[1] + String(Math.min(999_999, Number(parts[2]) + 1)).padStart(6, "0") + "Z" })'
 
-const incremental =
-  'return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, reason: null }'
+const incremental = "const since = later(before(cursor, overlapMs), cursorFrom(resource.since))"
 const firstPage = "syncedThrough: state === null ? cursor : earlier(state.syncedThrough, cursor),"
 const lastStamp =
   'page.records.at(-1)?.columns[resource.fields.findIndex((field) => field.name === "lastchangedate")] ?? cursor'
