@@ -151,7 +151,9 @@ const run = <A, E extends Failure, R>(
       const location = locationOf(settings, demo)
       if (mustExist) yield* requireWarehouse(location, demo)
       const extended = demo ? Effect.succeed(settings) : StoredCompanies.extend(settings)
-      return yield* provide(Effect.flatMap(extended, body), { ...location, mustExist })
+      // The embedded server is our own: a person who started it may open it before the first sync.
+      const isForeign = location.databaseUrl !== null
+      return yield* provide(Effect.flatMap(extended, body), { ...location, mustExist: mustExist && isForeign })
     })
   )
 

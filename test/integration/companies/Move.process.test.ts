@@ -49,7 +49,7 @@ liveTest(
   function* () {
     const warehouses = yield* makeWarehouses
     const { from, to, run, start, differences, world } = warehouses
-    succeed(yield* run(to, ["company", "list"]))
+    succeed(yield* run(to, ["schema", "apply"]))
     const tapOf = (databaseUrl: string) =>
       Effect.acquireRelease(
         Effect.promise(() => openTap({ baseUrl: world.reference.baseUrl, databaseUrl })),
