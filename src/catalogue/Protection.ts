@@ -50,7 +50,7 @@ export const matches = (pattern: string, name: string): boolean =>
 const matchesField = (pattern: string, name: string): boolean => matches(pattern.toLowerCase(), name.toLowerCase())
 
 /** Why a field is needed as it was sent; null where a rule may change it. */
-const needOf = ({ roles, parent, businessDate }: Resource, name: string): string | null => {
+export const needOf = ({ roles, parent, businessDate }: Resource, name: string): string | null => {
   switch (name) {
     case roles.id:
       return "it is the key of the record"

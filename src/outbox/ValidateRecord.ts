@@ -3,6 +3,7 @@
  *
  * Promise: every problem of a record is reported, in the order of its parts. The same record always gives the same text.
  */
+import { customFieldsName } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { isObject, isPlain, type Json, printSorted } from "../json/Json.ts"
 import { alterationOf, externalKeyOf } from "./Externalid.ts"
@@ -45,7 +46,7 @@ export interface RecordRules {
   readonly otherNames: ReadonlyArray<string>
 }
 
-export const customFields = "custom_fields"
+export const customFields = customFieldsName
 
 export const rulesOf = (resource: Resource, operation: Operation, keyName: string): RecordRules => ({
   resource,

@@ -11,10 +11,12 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
+import { needOf } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "../warehouse/Identifier.ts"
+import { tablesStatement } from "../warehouse/RelationPlan.ts"
 import { type Column, type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
 
 export const quarantineStatement = Statement.make({
@@ -60,24 +62,9 @@ export const receiptStatement = Statement.make({
          values ($1, $2, $3, $4, $5) returning id`
 })
 
-export const tablesStatement = Statement.make({
-  name: "look for the tables of current records",
-  params: ["name"],
-  columns: { name: "name" },
-  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = $1 and c.relkind = 'r'`
-})
-
 /** Whether a column of the record tells who or which it is among others, and nothing else. */
-const isKept = ({ businessDate, field, parent, roles }: Resource, column: Column): boolean => {
-  const of = field.get(column.field)
-  const names = [roles.id, roles.modifiedAt, roles.cancelled, roles.externalKey, parent?.field]
-  return (
-    of?.reference?.half === "id" ||
-    names.includes(column.field) ||
-    (businessDate !== null && column.field === ("field" in businessDate ? businessDate.field : businessDate.through))
-  )
-}
+const isKept = (resource: Resource, { field }: Column): boolean =>
+  resource.field.get(field)?.reference?.half === "id" || needOf(resource, field) !== null
 
 export interface ForgottenRecord {
   /** The number of the receipt in `tributary.forgotten_records`. */

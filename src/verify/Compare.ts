@@ -6,6 +6,7 @@
  * to the microsecond, JSON as `jsonb` stores it, everything else as text. A field that the source did not send is equal
  * only to an empty one. A record that the source shows twice is compared twice.
  */
+import { customFieldsName } from "../catalogue/Protection.ts"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -125,7 +126,7 @@ const allDiffering = (table: Table, expected: Expected.ExpectedRow, row: Rows.Ro
     })
   }
   compareJson(
-    Expected.customFieldsName,
+    customFieldsName,
     expected.customFields ?? undefined,
     row.customFields === null ? undefined : parse(row.customFields)
   )

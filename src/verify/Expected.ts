@@ -6,7 +6,7 @@
  */
 import { roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
-import type { FieldRule, Protection } from "../catalogue/Protection.ts"
+import { customFieldsName, type FieldRule, type Protection } from "../catalogue/Protection.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
 import {
@@ -20,9 +20,6 @@ import {
   parse,
   print
 } from "../json/Json.ts"
-
-/** The member that carries the install's own fields. */
-export const customFieldsName = "custom_fields"
 
 /** A value in a form in which equal values are equal texts; null is empty. */
 export type Canonical = string | null

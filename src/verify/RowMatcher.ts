@@ -7,6 +7,7 @@
  * Method: the bytes between the values of one record become the template of the next ones. A value is equal when its text
  * is that of the column, or by the comparison of single values in `Expected.ts`.
  */
+import { customFieldsName } from "../catalogue/Protection.ts"
 import type { Field } from "../catalogue/Field.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { canonical, parse } from "../json/Json.ts"
@@ -81,7 +82,7 @@ const templateOf = (text: string, positions: ReadonlyMap<string, number>): Templ
     const nameEnd = text.charCodeAt(at) === quote ? stringEnd(text, at) : noMatch
     if (nameEnd < 0 || text[nameEnd] !== ":") return null
     const name = text.slice(at + 1, nameEnd - 1)
-    const position = name === Expected.customFieldsName ? null : positions.get(name)
+    const position = name === customFieldsName ? null : positions.get(name)
     if (position === undefined || members.has(name) || !plainName.test(name)) return null
     members.set(name, { before: text.slice(from, nameEnd + 1), position })
     from = valueEnd(text, nameEnd + 1)
@@ -95,7 +96,7 @@ const templateOf = (text: string, positions: ReadonlyMap<string, number>): Templ
     members: [...members.values()],
     after,
     absent: [...positions].flatMap(([name, position]) => (members.has(name) ? [] : [position])),
-    hasCustomFields: members.has(Expected.customFieldsName)
+    hasCustomFields: members.has(customFieldsName)
   }
 }
 

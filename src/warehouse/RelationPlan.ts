@@ -64,6 +64,14 @@ export const relationsStatement = Statement.make({
      where n.nspname = any($2::text[])`
 })
 
+export const tablesStatement = Statement.make({
+  name: "list the tables of a dataset",
+  params: ["name"],
+  columns: { name: "name" },
+  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = $1 and c.relkind = 'r'`
+})
+
 /** The datasets and the relations with the names of these tables, by `dataset.name`, in one query. */
 export const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
   const names = tables.flatMap((table) => [table.name, table.supersededName])

@@ -1,4 +1,5 @@
 /** The state that the operations of one client share, and requests with and without custom fields. */
+import { customFieldsName } from "../../../src/catalogue/Protection.ts"
 import * as Effect from "effect/Effect"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type * as SourceError from "../../../src/connector/SourceError.ts"
@@ -39,7 +40,7 @@ export const includeParameters = (
   { includeCustomFields, withoutInclude }: ClientContext,
   resource: Resource
 ): ReadonlyArray<Parameter> =>
-  includeCustomFields && !withoutInclude.has(resource.path) ? [["include", Decode.customFieldsName]] : []
+  includeCustomFields && !withoutInclude.has(resource.path) ? [["include", customFieldsName]] : []
 
 /** Sends a request with `include`, and once more without it when the source refuses `include`. */
 export const withOrWithoutInclude = <A>(

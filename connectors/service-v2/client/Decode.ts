@@ -5,14 +5,12 @@
  * is altered. Decoding here is strict: each value is read from its own text, where numbers still have the digits sent.
  * `DecodeBytes.ts` decodes the usual form of a page faster, and gives the same records.
  */
+import { customFieldsName } from "../../../src/catalogue/Protection.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord } from "../../../src/connector/Connector.ts"
 import * as DecodeBytes from "./DecodeBytes.ts"
 import { eachMember, elements, kindAt } from "./JsonText.ts"
 import { Beyond, InvalidValue, isStorable, reader, unkeepable } from "./Values.ts"
-
-/** The member that contains the install's own fields. */
-export const customFieldsName = "custom_fields"
 
 /** The records of one array. */
 export interface Decoded {

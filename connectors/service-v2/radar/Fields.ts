@@ -6,7 +6,7 @@
  */
 import type { Field } from "../../../src/catalogue/Field.ts"
 import { isCancellable, type Resource, roleField } from "../../../src/catalogue/Resource.ts"
-import { customFieldsName } from "../client/Decode.ts"
+import { customFieldsName } from "../../../src/catalogue/Protection.ts"
 import { eachMember, elements, kindAt, stringValue } from "../client/JsonText.ts"
 import { InvalidValue, reader } from "../client/Values.ts"
 import type { Findings } from "./Findings.ts"

@@ -5,6 +5,7 @@ import { type CompanyConfiguration, exclusionOf } from "../../configuration/Comp
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { learnedOverlap } from "../../warehouse/Overlap.ts"
+import { tablesStatement } from "../../warehouse/RelationPlan.ts"
 import type { Datasets } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as Sql from "../../postgres/Sql.ts"
@@ -84,14 +85,6 @@ export const learnedOverlapsStatement = Statement.make({
   columns: { company: "int8", resource: "text", ms: "float8" },
   text: `select c.company_id as company, c.resource, ${learnedOverlap("c")}::float8 as ms
            from tributary.checkpoints c where c.lane = 'live' and c.learned_overlap_ms > 0`
-})
-
-export const tablesStatement = Statement.make({
-  name: "list the tables of a dataset",
-  params: ["name"],
-  columns: { name: "name" },
-  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-          where n.nspname = $1 and c.relkind = 'r'`
 })
 
 /** The rows and soft-deleted rows of these resources, by company and resource. */
