@@ -61,6 +61,7 @@ const source = Layer.succeed(Source, {
     const { ServiceClient } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
     const { catalogue, context } = yield* partsOf(company, configuration)
     const { protect } = yield* Effect.promise(() => import("./connector/ProtectedConnector.ts"))
+    const { select } = yield* Effect.promise(() => import("./connector/SelectedConnector.ts"))
     const client = yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
@@ -78,7 +79,7 @@ const source = Layer.succeed(Source, {
       requestIdHeader: configuration.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
     }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
-    return protect(client)
+    return protect(select(client))
   }),
   radar: Effect.fnUntraced(function* (company, configuration, bounds) {
     const [{ run }, { exclusionOf }] = yield* Effect.promise(() =>

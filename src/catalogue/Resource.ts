@@ -23,6 +23,11 @@ export interface Filter {
   readonly match: "exact" | "partial"
 }
 
+/** A filter with its value. Integers and flags are in their canonical text. */
+export interface ValueFilter extends Filter {
+  readonly value: string
+}
+
 export const exact = (...fields: ReadonlyArray<string>): ReadonlyArray<Filter> =>
   fields.map((field) => ({ field, match: "exact" }))
 
@@ -132,6 +137,8 @@ export interface Resource {
   readonly ignoredFields: ReadonlyArray<string>
   /** Only records that changed at this instant or later are read by scans; from the configuration. Null: all. */
   readonly since: string | null
+  /** Only records that pass all of these are kept; from the configuration. */
+  readonly where: ReadonlyArray<ValueFilter>
   /** Null: its values are kept as they are sent. */
   readonly protection: Protection | null
   /** The table's name in the warehouse where it is not the path. */
@@ -189,6 +196,7 @@ export const resource = (spec: ResourceSpec): Resource => {
     key: spec.key === undefined ? null : { caseSensitive: true, unique: true, ...spec.key },
     ignoredFields: [],
     since: null,
+    where: [],
     protection: null,
     table: null
   }
@@ -200,6 +208,20 @@ export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Re
   fields,
   field: byName(fields)
 })
+
+/** The filters for people: `itemid = 3 and description contains "red"`. */
+export const describeFilters = (filters: ReadonlyArray<ValueFilter>): string =>
+  filters
+    .map(({ field, match, value }) => (match === "exact" ? `${field} = ${value}` : `${field} contains "${value}"`))
+    .sort()
+    .join(" and ")
+
+/** Which of its records are kept, as filters for people; null where all of them are. */
+export const keptPart = ({ since, where }: Resource): string | null =>
+  [
+    ...(since === null ? [] : [`changed since ${since.slice(0, 10)}`]),
+    ...(where.length === 0 ? [] : [describeFilters(where)])
+  ].join(" and ") || null
 
 /** The field of a role; undefined where the resource does not have it. */
 export const roleField = ({ field, roles }: Resource, role: keyof FieldRoles): Field | undefined =>

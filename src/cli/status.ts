@@ -21,6 +21,7 @@ import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
 import * as Connection from "./Connection.ts"
+import { keptPart } from "../catalogue/Resource.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
@@ -43,7 +44,10 @@ const readOf = Effect.fnUntraced(function* (settings: Configuration, ids: Readon
   const { catalogue } = yield* Source
   // A mistake in the configured resources is reported with the companies.
   const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
-  return yield* readResources(settings.datasets, ids, settings.companies, (path) => resources.get(path)?.since ?? null)
+  return yield* readResources(settings.datasets, ids, settings.companies, (path) => {
+    const resource = resources.get(path)
+    return resource === undefined ? null : keptPart(resource)
+  })
 })
 
 /** Everything about these companies; null is all. */

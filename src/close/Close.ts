@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
-import type { Resource } from "../catalogue/Resource.ts"
+import { keptPart, type Resource } from "../catalogue/Resource.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { type Invariant, queryOf } from "../invariants/Invariant.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
@@ -120,6 +120,13 @@ const named = (names: ReadonlyArray<string>): string =>
     ? names.join(", ")
     : `${names.slice(0, namesMax).join(", ")} and ${names.length - namesMax} more`
 
+/** Resources of which the warehouse keeps some records only: their figures are no figures of the company. */
+export const partsOf = (resources: ReadonlyArray<Resource>): ReadonlyArray<string> =>
+  resources.flatMap((resource) => {
+    const part = keptPart(resource)
+    return part === null ? [] : [`${resource.path} has only records that are kept by the configuration: ${part}`]
+  })
+
 /** Why the state is not clean. */
 export const findingsOf = (
   {
@@ -203,7 +210,10 @@ export const run = Effect.fn("Close.run")(function* (
   }))
   const invariants = yield* evaluate(client, options)
   const models = yield* ReadFigures.ofModels(figuresOptions)
-  const findings = findingsOf({ verification, invariants, resources, deliveryGaps }, period)
+  const findings = [
+    ...partsOf(options.resources),
+    ...findingsOf({ verification, invariants, resources, deliveryGaps }, period)
+  ]
   return {
     schema: "tributary.close/1",
     program: { name: "tributary", version: options.version },

@@ -106,7 +106,7 @@ const redacted = (value: string | undefined, label: string): Redacted.Redacted |
 const resourcesOf = (inputs: Inputs): ReadonlyArray<ConfiguredResource> => {
   const privacy = privacyOf(inputs)
   return Object.entries(inputs.settings.resources).map(
-    ([path, { area, modifiedSince, cancel, key, ignoreFields, since }]) => ({
+    ([path, { area, modifiedSince, cancel, key, ignoreFields, since, where }]) => ({
       path,
       area,
       modifiedSince,
@@ -114,6 +114,7 @@ const resourcesOf = (inputs: Inputs): ReadonlyArray<ConfiguredResource> => {
       key,
       ignoreFields,
       since,
+      where: Object.fromEntries(Object.entries(where).map(([field, value]) => [field, String(value)])),
       rules: privacy.get(path) ?? []
     })
   )

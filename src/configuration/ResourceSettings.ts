@@ -1,7 +1,7 @@
 /** The settings of single resources. */
 import * as Schema from "effect/Schema"
 import { millisecondsOf } from "../connector/Instant.ts"
-import { between, filled, pattern, ruled, section, setting } from "./SettingValues.ts"
+import { between, choice, filled, pattern, ruled, section, setting } from "./SettingValues.ts"
 
 /** The path of a list below the base address; `*` is any text. */
 export const resourcePath = Schema.String.check(
@@ -61,6 +61,17 @@ export const ResourceSettings = section({
     "a day (UTC): a first load and every full scan read only the records that changed on it or later; the list must offer " +
       "modifiedsince. Earlier rows stay, and verify does not compare them. Records that an event or a push names are landed " +
       "whenever they changed. After a change of the day every record since is read again; default: all records"
+  ),
+  where: setting(
+    "where",
+    Schema.Record(
+      Schema.String,
+      choice([Schema.String, Schema.Int, Schema.Boolean], "Expected a text, an integer, true or false")
+    ),
+    "values of filters that its list offers, by field: only records that pass all of them are kept, exactly or, where the " +
+      "filter is partial, with the text in any case. A record that no longer passes becomes a tombstone. Records of it are " +
+      "not pushed. After a change every record is read again; default: all records",
+    {}
   ),
   exclude: setting(
     "exclude",

@@ -33,20 +33,29 @@ export interface PageRequest {
   readonly since: string | null
   /** {@link Page.next} of the page before; null is the first page. */
   readonly token: string | null
-  /** Only the records whose field has exactly this value; null is no filter. */
-  readonly where?: Where | null
+  /** Only the records that pass all of these; default: no filter. */
+  readonly where?: ReadonlyArray<Where>
 }
 
-/** A filter that the source offers for the field. */
+/** A filter that the source offers for the field, with its value. */
 export interface Where {
   readonly field: string
   readonly value: string
+}
+
+/** A record that is not kept, since it does not pass the filters of its resource. */
+export interface Unselected {
+  readonly id: string
+  /** When it changed last; null where the record does not say it. */
+  readonly changedAt: string | null
 }
 
 /** One response of a scan. */
 export interface Page {
   readonly records: ReadonlyArray<SourceRecord>
   readonly rejected: ReadonlyArray<Rejected>
+  /** Records of the answer that are not kept; a row of one becomes a tombstone. Absent: none. */
+  readonly unselected?: ReadonlyArray<Unselected>
   /** The token of the next page, opaque text; null on the last page. */
   readonly next: string | null
   /** The incremental position that a completed scan may store, byte for byte; null when the page carries none. */
@@ -78,6 +87,8 @@ export interface RawPage {
 export interface FetchedRecord {
   readonly record: SourceRecord | null
   readonly rejected: Rejected | null
+  /** The record exists and is not kept; `record` and `rejected` are null. */
+  readonly unselected?: Unselected
   /** Precondition for a later update; null when the source gives none. */
   readonly version: string | null
   /** As {@link Page.beganAt}. */
@@ -169,7 +180,7 @@ export interface ConnectorShape {
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>
   /** The same page as bytes; no field is decoded. */
   readonly rawPage: (request: PageRequest) => Effect.Effect<RawPage, SourceError>
-  /** A record by its key; `record` is null when the company has no such record. */
+  /** A record by its key; `record` and `rejected` are null when the company has no such record, or it is not kept. */
   readonly get: (resource: Resource, id: string) => Effect.Effect<FetchedRecord, SourceError>
   readonly write: (request: WriteRequest) => Effect.Effect<WriteAnswer, SourceError>
   /** Absent where the source has no webhooks. */

@@ -249,9 +249,10 @@ const makeProgressCheck = (path: string) => {
     })
 }
 
-const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 && rejected.length === 0
+const isEmpty = (page: Page): boolean => idsOf(page).length === 0
 
-const idsOf = ({ records, rejected }: Page) => [...records, ...rejected].map(({ id }) => id)
+const idsOf = ({ records, rejected, unselected = [] }: Page) =>
+  [...records, ...rejected, ...unselected].map(({ id }) => id)
 
 /** Reads a page. An empty last page that is unlikely is read a second time: that answer counts, with the cost of both. */
 const readPage = Effect.fnUntraced(function* <E>(
@@ -283,7 +284,7 @@ export const readList = Effect.fnUntraced(function* (
   const checkProgress = makeProgressCheck(`/${resource.path}${query}`)
   let token: string | null = null
   for (let number = 1; ; number += 1) {
-    const request = { resource, since: since ?? null, token, where: where ?? null }
+    const request = { resource, since: since ?? null, token, where: where === undefined ? [] : [where] }
     const page: Page = yield* readPage(connector.page(request), Effect.succeed(isEmptyUnlikely))
     const goesOn = use(page, number)
     yield* checkProgress(page, token, number)

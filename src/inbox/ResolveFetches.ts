@@ -80,20 +80,25 @@ export const resolveFetches = Effect.fnUntraced(function* (
     if (isMissing(fetched)) {
       const { isGone, resolutions } = resolveMissing(events, rows, visibleAfterMs)
       add(resolutions)
-      if (isGone) batch.absent.push({ id: recordId, beganAt: fetched.beganAt, source: fetched.source })
+      if (isGone) batch.absent.push({ id: recordId, changedAt: null, beganAt: fetched.beganAt, source: fetched.source })
       continue
     }
     batch.pages.push({ page: pageOf(fetched) })
     add(
-      fetched.record === null
+      fetched.rejected !== null
         ? events.map(({ id }) => ({ id, state: "done", reason: quarantinedReason }))
-        : resolveFound(events, stampOf(fetched.record), visibleAfterMs)
+        : resolveFound(
+            events,
+            fetched.record === null ? (fetched.unselected?.changedAt ?? null) : stampOf(fetched.record),
+            visibleAfterMs
+          )
     )
   }
   return batch
 })
 
-const isMissing = ({ record, rejected }: FetchedRecord) => record === null && rejected === null
+const isMissing = ({ record, rejected, unselected }: FetchedRecord) =>
+  record === null && rejected === null && unselected === undefined
 
 const stampReader = ({ resource }: Table) => {
   const index = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)

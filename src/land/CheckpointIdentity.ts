@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
 import type { Field, FieldType } from "../catalogue/Field.ts"
-import { isCancellable, type Resource } from "../catalogue/Resource.ts"
+import { describeFilters, isCancellable, type Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import { SourceChanged, SourceError } from "../connector/SourceError.ts"
 
@@ -79,6 +79,7 @@ export const identityOf = (
     cancel: String(isCancellable(resource)),
     ignore_fields: resource.ignoredFields.length === 0 ? "none" : [...resource.ignoredFields].sort().join(","),
     ...(resource.since === null ? {} : { since: resource.since.slice(0, 10) }),
+    ...(resource.where.length === 0 ? {} : { where: describeFilters(resource.where) }),
     ...(resource.protection === null ? {} : { privacy: resource.protection.statement }),
     ...source?.settings
   }
@@ -109,11 +110,12 @@ const namesOfPairs: Readonly<Record<string, string>> = {
   modifiedsince: "whether the list offers modifiedsince",
   cancel: "whether cancelled records are read",
   privacy: "the privacy rules",
-  since: "the day since which records are read"
+  since: "the day since which records are read",
+  where: "the filters of the records"
 }
 
 /** What a shape without the pair means. */
-const absent = (name: string): string => (name === "privacy" || name === "since" ? "none" : "unknown")
+const absent = (name: string): string => (["privacy", "since", "where"].includes(name) ? "none" : "unknown")
 
 /** The differences of two shapes, for people; null when nothing does. */
 export const shapeDifference = (stored: string, own: string): string | null => {

@@ -16,9 +16,11 @@ export interface ObservedPage {
   readonly observedAt?: number
 }
 
-/** A record that the source says it does not have. */
+/** A record that the source does not have, or that is not kept. */
 export interface DeletedRecord {
   readonly id: string
+  /** Null where any version of it is meant; else no later one than of this time. */
+  readonly changedAt: string | null
   /** As {@link Page.beganAt}. */
   readonly beganAt: number
   readonly source: string

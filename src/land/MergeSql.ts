@@ -55,10 +55,27 @@ const stampOf = (table: Table): string | undefined => roleColumn(table, "modifie
  * Whether scans read a row, by the instant of `resources.<path>.since`: a parameter, null for every row. A row without a
  * stamp is not read.
  */
-export const isScanned = (table: Table, since: string): string => {
+const isScanned = (table: Table, since: string): string => {
   const column = stampOf(table)
   return `(${since}::timestamptz is null${column === undefined ? "" : ` or t.${column} >= ${since}::timestamptz`})`
 }
+
+/**
+ * Whether a full scan should return a row: scans read it, and its values pass the filters of the resource. The value
+ * of a field with a privacy rule is not known here.
+ */
+export const isExpected = (table: Table, since: string): string =>
+  [
+    isScanned(table, since),
+    ...table.resource.where.flatMap(({ field, match, value }) => {
+      const column = table.columns.find((one) => one.field === field)
+      if (column === undefined || table.resource.protection?.ruleOf(field) !== undefined) return []
+      const text = `t.${column.sql}::text`
+      return match === "exact"
+        ? [`${text} = ${literal(value)}`]
+        : [`position(lower(${literal(value)}) in lower(${text})) > 0`]
+    })
+  ].join(" and ")
 
 /**
  * Whether a stored time is before the begin of a read. A time in the future is from before the warehouse's clock was set
@@ -149,7 +166,8 @@ export interface SoftDeleteSql {
    * clock and the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes,
    * overlap in milliseconds. */
   readonly keepUnreached: string | null
-  /** Finds live rows with these ids that no read has returned since. Parameters: company, ids, began. */
+  /** Finds live rows with these ids that no read has returned since, and that did not change after the time beside the id
+   * (null: any). Parameters: company, ids, began, times of change. */
   readonly findMissingAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
   readonly archiveMissing: string
@@ -302,7 +320,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     countUnseen:
       `select count(*)::int as live, (count(*) filter (where seen.id is null))::int as unseen from ${table.current} t ` +
       `left join (select distinct unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3) seen ` +
-      `on seen.id = t."id" where t."_company_id" = $1 and t."_deleted_at" is null and ${isScanned(table, "$4")}`,
+      `on seen.id = t."id" where t."_company_id" = $1 and t."_deleted_at" is null and ${isExpected(table, "$4")}`,
     keepConcurrent:
       `delete from ${goneRows} g using ${table.current} t, tributary.runs r ` +
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +
@@ -319,8 +337,10 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
           `and (cursor.at is null or $2::timestamptz < cursor.at)`
         : null,
     findMissingAmong:
-      `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."id" = any($2::bigint[]) and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")}`,
+      `insert into ${goneRows} select distinct t."id" from ${table.current} t ` +
+      `join unnest($2::bigint[], $4::timestamptz[]) absent (id, changed) on absent.id = t."id" ` +
+      `where t."_company_id" = $1 and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")} ` +
+      `and coalesce(${column === undefined ? "null::timestamptz" : `t.${column}`} <= absent.changed, true)`,
     archiveMissing:
       `${historyInsert(table)} select t."_company_id", ${list(rowColumns(table), "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,

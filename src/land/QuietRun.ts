@@ -33,7 +33,10 @@ export interface LazySession extends WriteSession.WriteSession {
 const findsNothing = ({ pages, scan, complete }: Landing): boolean =>
   complete &&
   scan?.kind === "incremental" &&
-  pages.every(({ page }) => page.records.length === 0 && page.rejected.length === 0)
+  pages.every(
+    ({ page: { records, rejected, unselected = [] } }) =>
+      records.length === 0 && rejected.length === 0 && unselected.length === 0
+  )
 
 /** Moves the checkpoint, and counts the run. Returns the row that counts it; undefined where nothing may be written. */
 const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["pages"], scan: OpenScan) => {

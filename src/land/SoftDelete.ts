@@ -2,7 +2,8 @@
  * Soft deletion of rows that the source no longer has.
  *
  * Promise: absence means deleted only when a full scan is complete, all its pages are landed, and the mass-delete guard
- * does not stop it. Rows that the scan did not ask for, by the resource's `since`, are not missing. Before a row becomes a tombstone, its version is in the history.
+ * does not stop it. Rows that the scan did not ask for, by the resource's `since`, are not missing. Rows that do not pass
+ * its filters are missing, and the guard does not count them. Before a row becomes a tombstone, its version is in the history.
  */
 import * as Effect from "effect/Effect"
 import { isInstant } from "../connector/Instant.ts"
@@ -10,7 +11,7 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { DeletedRecord, Landing, MassDeleteBlocked } from "./Landing.ts"
-import { isScanned, planForAll } from "./MergeSql.ts"
+import { isExpected, planForAll } from "./MergeSql.ts"
 import { metUnreadable } from "./Quarantine.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { SessionContext } from "./SessionContext.ts"
@@ -44,7 +45,7 @@ export const expectedRows = ({
   run<{ id: string | null; live: number }>(
     "look for live rows of",
     `select min("id")::text as id, count(*)::int as live from (select t."id" from ${table.current} t ` +
-      `where t."_company_id" = $1 and t."_deleted_at" is null and ${isScanned(table, "$2")} ` +
+      `where t."_company_id" = $1 and t."_deleted_at" is null and ${isExpected(table, "$2")} ` +
       `limit ${unguardedDeletionsMax + 1}) few`,
     [companyId, table.resource.since]
   ).pipe(
@@ -54,7 +55,10 @@ export const expectedRows = ({
     })
   )
 
-/** Number of live rows, and of those among them that the full scan did not return, at any time of their last read. */
+/**
+ * Number of live rows that the full scan should return, and of those among them that it did not return, at any time of
+ * their last read.
+ */
 const countUnseen = ({ run, companyId, resource, lane, table }: ResourceLock, sql: SessionContext["sql"]) =>
   run<{ live: number; unseen: number }>("count missing rows of", sql.countUnseen, [
     companyId,
@@ -196,10 +200,17 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
 export const softDelete = Effect.fnUntraced(function* (context: SessionContext, absent: ReadonlyArray<DeletedRecord>) {
   const { lock, sql } = context
   let deleted = 0
-  for (const { id, beganAt, source } of absent) {
+  const answers = Map.groupBy(absent, ({ beganAt, source }) => `${beganAt} ${source}`)
+  for (const records of answers.values()) {
+    const { beganAt, source } = records[0]!
     yield* lock.run("prepare the deletion of", `${sql.createMissing}; ${sql.clearMissing}`)
     const at = instantText(lock.timeOf(beganAt))
-    const { affected } = yield* lock.run("find missing rows of", sql.findMissingAmong, [lock.companyId, [id], at])
+    const { affected } = yield* lock.run("find missing rows of", sql.findMissingAmong, [
+      lock.companyId,
+      records.map(({ id }) => id),
+      at,
+      records.map(({ changedAt }) => changedAt)
+    ])
     if (affected > 0) yield* tombstone(context, at, source)
     deleted += affected
   }

@@ -68,7 +68,7 @@ const lateMsOf = (
 
 /** Loads the records; those that cannot be loaded go to quarantine, the others leave it. */
 const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Landing) {
-  const { pages, scan, complete, absent = [] } = landing
+  const { pages, scan, complete } = landing
   const loaded = yield* BatchLoader.load(session.loader, stagedRecords(session, pages))
   const rejectedIds = new Set(loaded.rejected.map(({ staged }) => staged.record.id))
   const rejected = [
@@ -83,6 +83,12 @@ const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Land
     records.map(({ extra }) => extra),
     complete || scan === null
   )
+  const absent = [
+    ...(landing.absent ?? []),
+    ...pages.flatMap(({ page: { unselected = [], beganAt, source } }) =>
+      unselected.map((one) => ({ ...one, beganAt, source: `${source}, outside the filters of the resource` }))
+    )
+  ]
   const deleted = yield* softDelete(session, absent)
   const landedIds = records.map(({ id }) => id).filter((id) => !rejectedIds.has(id))
   yield* release(session, [...landedIds, ...absent.map(({ id }) => id)])

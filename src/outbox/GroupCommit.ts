@@ -29,7 +29,7 @@ const deletedRecordsOf = ({ row, readings = [] }: ResolvedRow): ReadonlyArray<De
   if (recordId === null) return []
   return readings
     .filter((reading) => !isShown(reading))
-    .map(({ beganAt, source }) => ({ id: recordId, beganAt, source }))
+    .map(({ beganAt, source }) => ({ id: recordId, changedAt: null, beganAt, source }))
 }
 
 /** Writes jobs in a transaction, and returns the resolutions that took effect. */

@@ -42,6 +42,7 @@ import {
 } from "./PushSession.ts"
 import { nextOpenRequest } from "./RequestStore.ts"
 import { validateRows } from "./ValidateRows.ts"
+import { partial } from "./WriteSchema.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The result of a push. */
@@ -75,6 +76,14 @@ const stuck: Failure = {
   disposition: "defect",
   stops: "resource"
 }
+
+const partialFailure = (message: string): Failure => ({
+  kind: "PartOfResource",
+  message,
+  remedy: "take the filters out of the configuration, sync, and push again; pending rows stay",
+  disposition: "configuration",
+  stops: "resource"
+})
 
 /** Adds the blockers of the pending rows to the scope; returns whether there are new ones. */
 const addBlockers = Effect.fnUntraced(function* (session: PushSession) {
@@ -120,6 +129,11 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
   const { table, companyId, company, children } = options
   const { runState } = progress
   const resource = table.resource.path
+  const part = partial(table.resource)
+  if (part !== null) {
+    progress.failure ??= partialFailure(part)
+    return
+  }
   const lock = yield* ResourceLock.acquire({ table, connector: company.connector, companyId, lane: "push" })
   const writeSession = yield* WriteSession.open(lock, {
     run: { kind: "push" },

@@ -86,9 +86,17 @@ const operationLetters: Readonly<Record<Operation, ReadonlyArray<Letter>>> = {
 
 const participles: Readonly<Record<Operation, string>> = { create: "created", update: "updated", cancel: "cancelled" }
 
+/** Why no record of the resource can be pushed; null where the warehouse keeps all of them. */
+export const partial = ({ path, where }: Resource): string | null =>
+  where.length === 0
+    ? null
+    : `${path} is not pushed to while resources.${path}.where keeps some of its records only: whether a record exists would not be known`
+
 /** Why the operation cannot be pushed for the resource (F-11); null when it can. */
 export const unsupported = (resource: Resource, operation: Operation): Problem | null => {
   const problem = (message: string): Problem => ({ line: null, field: null, message })
+  const part = partial(resource)
+  if (part !== null) return problem(part)
   if (!operationLetters[operation].some((letter) => resource.operations.includes(letter))) {
     const others = (["create", "update", "cancel"] as const)
       .filter((other) => operationLetters[other].some((letter) => resource.operations.includes(letter)))

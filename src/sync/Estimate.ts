@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Resource } from "../catalogue/Resource.ts"
+import { keptPart, type Resource } from "../catalogue/Resource.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as Scan from "../extract/Scan.ts"
 import type { RunKind } from "../land/Checkpoint.ts"
@@ -124,13 +124,14 @@ const planResource = Effect.fnUntraced(function* (
     } satisfies PlannedResource
   }
   const { scan } = checkpoint
+  const part = keptPart(resource)
   const isGivenUp = scan !== null && plan.resume === null
   const because = [
     ...(plan.reason === null || plan.resume !== null ? [] : [plan.reason]),
     ...(backfill !== undefined && backfill.since !== null && plan.since === null
       ? ["the resource offers no modifiedsince: every record is read"]
       : []),
-    ...(resource.since === null || plan.kind === "incremental" ? [] : [`changed since ${resource.since.slice(0, 10)}`]),
+    ...(plan.kind === "incremental" || part === null ? [] : [part]),
     ...(isGivenUp ? [`an interrupted scan of ${describeRange(scan)} is abandoned at page ${scan.pages + 1}`] : [])
   ]
   const scanned = {

@@ -40,6 +40,7 @@ const lockAttemptsMax = 12
 export const pageOf = (reading: FetchedRecord): Page => ({
   records: reading.record === null ? [] : [reading.record],
   rejected: reading.rejected === null ? [] : [reading.rejected],
+  ...(reading.unselected === undefined ? {} : { unselected: [reading.unselected] }),
   next: null,
   syncedThrough: null,
   beganAt: reading.beganAt,
@@ -78,7 +79,7 @@ const readAndLand = Effect.fnUntraced(function* (
     const pages = readings.map(({ reading }) => ({ page: pageOf(reading) }))
     const absent = readings
       .filter(({ reading }) => reading.record === null && reading.rejected === null)
-      .map(({ id, reading }) => ({ id, beganAt: reading.beganAt, source: reading.source }))
+      .map(({ id, reading: { beganAt, source } }) => ({ id, changedAt: null, beganAt, source }))
     const landed = yield* RunPhases.timed(
       state.phases,
       "landing",

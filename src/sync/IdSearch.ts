@@ -105,7 +105,7 @@ export const searchKeyOf = (connector: ConnectorShape, resource: Resource, page:
     if (values === null || !values.isRising || values.first === values.last) continue
     const idAt: SearchKey["idAt"] = (value) =>
       Effect.map(
-        connector.page({ resource, since: null, token: null, where: { field, value: value.toString() } }),
+        connector.page({ resource, since: null, token: null, where: [{ field, value: value.toString() }] }),
         ({ records }) => idRangeOf(records.map(({ id }) => id))?.last ?? null
       )
     return { ...values, name: field, idAt }

@@ -31,6 +31,7 @@ export type FailureKind =
   | "AnotherToken"
   | "CompanyUnknown"
   | "FailsEveryWrite"
+  | "PartOfResource"
   | "PushesPaused"
   | "NotInScope"
   | "NotLicensed"

@@ -68,8 +68,9 @@ const probe = Effect.fnUntraced(function* (
     return { records: atMost, requests, certainty: "atMost", basis, asked: askedPage, perPage }
   }
   const ids = idRangeOf(page.records.map(({ id }) => id))
-  // Ids tell nothing about the number of records that changed after a day.
-  const key = plan.kind === "full" && plan.since !== null ? null : searchKeyOf(connector, resource, page)
+  // Ids tell nothing about the number of records that changed after a day, or that pass filters.
+  const isPart = (plan.kind === "full" && plan.since !== null) || resource.where.length > 0
+  const key = isPart ? null : searchKeyOf(connector, resource, page)
   const atLeast = {
     records: read + 1,
     requests: 2,

@@ -4,7 +4,7 @@
  * Promise: this is a second implementation of the warehouse's contract, and shares no code with the client or the
  * landing. A value that no column of its type can hold is still expected, so that it never counts as equal.
  */
-import { roleField } from "../catalogue/Resource.ts"
+import { type Resource, roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
 import { customFieldsName, type FieldRule, type Protection } from "../catalogue/Protection.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
@@ -215,6 +215,28 @@ const rowId = (value: Json | undefined): string | null => {
 
 const changedAtOf = (value: Json | undefined): string | null =>
   typeof value === "string" ? (instantOf(value)?.text ?? null) : null
+
+/** Whether a record, as it was sent, passes the filters of its resource. A text that is no record does. */
+export const passes = ({ where, protection, field: fields }: Resource, text: string): boolean => {
+  if (where.length === 0) return true
+  try {
+    const record = parse(text)
+    return (
+      !isObject(record) ||
+      where.every(({ field: name, match, value: wanted }) => {
+        const field = (protection?.sent.field ?? fields).get(name)
+        const sent = record.get(name) ?? null
+        const value = field === undefined ? null : canonicalOf(field, sent)
+        if (value === null) return false
+        // What no column can hold is in quarantine, whatever its value means.
+        if (value === unstorable(sent)) return true
+        return match === "exact" ? value === wanted : value.toLowerCase().includes(wanted.toLowerCase())
+      })
+    )
+  } catch {
+    return true
+  }
+}
 
 /** The members of a record as the privacy rules of its resource keep them. */
 const keptMembers = (protection: Protection | null, sent: JsonObject): JsonObject => {

@@ -11,7 +11,7 @@ import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { type TextReader, textReader } from "./Compare.ts"
-import type * as Expected from "./Expected.ts"
+import * as Expected from "./Expected.ts"
 
 export interface SourceSide extends TextReader {
   readonly connector: ConnectorShape
@@ -37,18 +37,26 @@ export const make = (connector: ConnectorShape, table: Table): SourceSide => ({
 export const canRetrieve = ({ resource }: SourceSide): boolean =>
   resource.operations.includes("R") && resource.basis !== "configured"
 
+/** A page, and of its records those that are kept. */
+export interface ReadPage extends RawPage {
+  readonly sent: RawPage["records"]
+}
+
+/** Reads a page of the records with a value; null: of all records. */
 export const readPage = (
   source: SourceSide,
   token: string | null,
   where: Where | null
-): Effect.Effect<RawPage, SourceError> =>
-  Effect.tap(
-    source.connector.rawPage({ resource: source.resource, since: cursorFrom(source.resource.since), token, where }),
-    ({ attempts }) =>
-      Effect.sync(() => {
-        source.requests += attempts
-      })
-  )
+): Effect.Effect<ReadPage, SourceError> => {
+  const { resource } = source
+  const since = cursorFrom(resource.since)
+  const filters = where !== null ? [where] : since === null ? resource.where : []
+  return Effect.map(source.connector.rawPage({ resource, since, token, where: filters }), (page) => {
+    source.requests += page.attempts
+    const { records: sent } = page
+    return { ...page, sent, records: sent.filter((text) => Expected.passes(resource, text)) }
+  })
+}
 
 /** Whether scans read a record: it changed at the resource's `since` or later. */
 export const isScanned = ({ resource: { since } }: SourceSide, { changedAt }: Expected.ExpectedRow): boolean =>
@@ -77,7 +85,7 @@ export const eachPage = Effect.fnUntraced(function* <E>(
       yield* visit(page, token)
       return
     }
-    pagesWithoutNews = isNews(page.records.map((text) => source.matcher.idOf(text) ?? text)) ? 0 : pagesWithoutNews + 1
+    pagesWithoutNews = isNews(page.sent.map((text) => source.matcher.idOf(text) ?? text)) ? 0 : pagesWithoutNews + 1
     if (pagesWithoutNews >= emptyPagesMax) {
       return yield* pagingBroken(source, `${pagesWithoutNews} pages in a row had no new record and named a next page`)
     }

@@ -22,7 +22,7 @@ import {
   text
 } from "../catalogue/Field.ts"
 import { matches, type PatternRule, protect } from "../catalogue/Protection.ts"
-import { type Resource, resource, roleField, withFields } from "../catalogue/Resource.ts"
+import { type Resource, resource, roleField, type ValueFilter, withFields } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 
@@ -42,6 +42,8 @@ export interface ConfiguredResource {
   readonly ignoreFields?: ReadonlyArray<string>
   /** The day, `2025-01-01`, since which records are read; of a pattern for the resources whose list offers modifiedsince. */
   readonly since?: string | null
+  /** Values of filters of its list, by field; of a pattern for the resources whose list offers the filter. */
+  readonly where?: Readonly<Record<string, string>>
   /** Privacy rules of its fields. */
   readonly rules?: ReadonlyArray<PatternRule>
 }
@@ -85,15 +87,53 @@ const describes = ({ area, cancel, key, modifiedSince }: ConfiguredResource): bo
 /** Whether an entry is for every resource that matches. */
 const isPattern = ({ path }: ConfiguredResource): boolean => path.includes("*")
 
-const settingsOfAll = "ignore_fields, since, exclude, hash and mask"
+const settingsOfAll = "ignore_fields, since, where, exclude, hash and mask"
 
 /** Whether scans can begin at a time of change. */
 const offersModifiedSince = (of: Resource): boolean => of.modifiedSince && roleField(of, "modifiedAt") !== undefined
 
+/** A filter of a resource, or why its filter cannot have that value. */
+const valueFilterOf = (of: Resource, field: string, value: string): ValueFilter | string | null => {
+  const filter = of.filters.find((one) => one.field === field)
+  if (filter === undefined) return null
+  switch (of.field.get(field)?.type._tag) {
+    case "integer":
+      return /^(?:0|-?[1-9]\d{0,18})$/.test(value) ? { ...filter, value } : `${value} is no integer`
+    case "boolean":
+      return value === "true" || value === "false" ? { ...filter, value } : `${value} is neither true nor false`
+    case "string":
+      return value === "" ? "the value is empty" : { ...filter, value }
+    default:
+      return "only integers, flags and texts can be compared"
+  }
+}
+
+const filtersText = ({ filters }: Resource): string =>
+  filters.length === 0 ? "its list offers no filter" : `its list offers ${filters.map(({ field }) => field).join(", ")}`
+
+/** Mistakes in the filters of an entry. */
+const filterProblems = (
+  { path, where = {} }: ConfiguredResource,
+  matching: ReadonlyArray<Resource>
+): ReadonlyArray<string> =>
+  Object.entries(where).flatMap(([field, value]) => {
+    const place = `resources.${path}.where.${field}`
+    const filters = matching.map((of) => valueFilterOf(of, field, value))
+    const wrong = filters.find((one) => typeof one === "string")
+    if (wrong !== undefined) return [`${place}: ${wrong}`]
+    if (filters.some((one) => one !== null)) return []
+    const only = matching.length === 1 ? matching[0] : undefined
+    return [
+      only === undefined
+        ? `${place}: no list of these resources offers a filter by ${field}`
+        : `${place}: ${filtersText(only)}, and no filter by ${field}`
+    ]
+  })
+
 const problemsOf = (base: Catalogue, one: ConfiguredResource): ReadonlyArray<string> => {
-  const { ignoreFields = [], path, rules = [], since = null } = one
+  const { ignoreFields = [], path, rules = [], since = null, where = {} } = one
   const neverIgnored = new Set<string | null>(Object.values(base.traits.roles))
-  const settingsCount = ignoreFields.length + rules.length + (since === null ? 0 : 1)
+  const settingsCount = ignoreFields.length + rules.length + (since === null ? 0 : 1) + Object.keys(where).length
   const matching = [...base.resources.values()].filter((known) => matches(path, known.path))
   const offersSince =
     base.resources.has(path) || isPattern(one) ? matching.some(offersModifiedSince) : one.modifiedSince
@@ -108,6 +148,9 @@ const problemsOf = (base: Catalogue, one: ConfiguredResource): ReadonlyArray<str
           `resources.${path}.since: its list does not offer modifiedsince, so that every read returns all of it; remove the setting`
         ]
       : []),
+    ...(base.resources.has(path) || isPattern(one)
+      ? filterProblems(one, matching)
+      : Object.keys(where).map((field) => `resources.${path}.where.${field}: no filter of its list is known`)),
     ...ignoreFields
       .filter((field) => neverIgnored.has(field))
       .map((field) => `resources.${path}.ignore_fields: ${field} cannot be ignored, since it identifies versions`)
@@ -128,10 +171,17 @@ export const addConfigured = (
     if (entries.length === 0) continue
     const ignoredFields = entries.flatMap(({ ignoreFields = [] }) => ignoreFields)
     // The resource's own entry counts more than a pattern.
-    const days = entries.toSorted((one, other) => Number(isPattern(other)) - Number(isPattern(one)))
-    const day = offersModifiedSince(sent) ? (days.findLast(({ since = null }) => since !== null)?.since ?? null) : null
+    const ranked = entries.toSorted((one, other) => Number(isPattern(other)) - Number(isPattern(one)))
+    const day = offersModifiedSince(sent)
+      ? (ranked.findLast(({ since = null }) => since !== null)?.since ?? null)
+      : null
+    const values: Readonly<Record<string, string>> = Object.assign({}, ...ranked.map(({ where = {} }) => where))
+    const where = Object.entries(values).flatMap(([field, value]) => {
+      const filter = valueFilterOf(sent, field, value)
+      return filter === null || typeof filter === "string" ? [] : [filter]
+    })
     const made = protect(
-      { ...sent, ignoredFields, since: day === null ? null : `${day}T00:00:00.000Z` },
+      { ...sent, ignoredFields, since: day === null ? null : `${day}T00:00:00.000Z`, where },
       entries.flatMap(({ rules = [] }) => rules)
     )
     problems.push(...made.problems.map((problem) => `resources.${path}: ${problem}`))

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type PatternRule, protect } from "../../src/catalogue/Protection.ts"
-import { protectedRead } from "../../src/cli/Models.ts"
+import { unreadable } from "../../src/cli/Models.ts"
 import * as FieldRules from "../../src/connector/FieldRules.ts"
 import { protectDelivery, protectRejected } from "../../src/connector/ProtectedConnector.ts"
 import { isObject, parse } from "../../src/json/Json.ts"
@@ -69,12 +69,15 @@ describe("privacy rules", () => {
 
   it("leave out queries over members of lists and of the install's own fields", () => {
     const orders = protect(serviceV2.resources.get("orders")!, rules(exclude, "description", "custom_fields")).resource
-    const read = (sql: string) => protectedRead({ resources: ["orders"], sql }, new Map([["orders", orders]]))
-    assert.strictEqual(read("select line ->> 'description' from {{orders}}"), "orders.description (exclude)")
-    assert.strictEqual(read("select custom_fields from {{orders}}"), "orders.custom_fields (exclude)")
+    const read = (sql: string) => unreadable({ resources: ["orders"], sql }, new Map([["orders", orders]]))
     assert.strictEqual(
-      read("select l.description from {{orders}}, jsonb_to_recordset(lines) as l (description text)"),
-      "orders.description (exclude)"
+      read("select line ->> 'description' from {{orders}}"),
+      "it reads orders.description (exclude), which has a privacy rule"
+    )
+    assert.match(read("select custom_fields from {{orders}}") ?? "", /orders\.custom_fields \(exclude\)/)
+    assert.match(
+      read("select l.description from {{orders}}, jsonb_to_recordset(lines) as l (description text)") ?? "",
+      /orders\.description/
     )
     assert.isNull(read("select line ->> 'qtyorder' from {{orders}}"))
   })

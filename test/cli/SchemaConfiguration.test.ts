@@ -29,7 +29,7 @@ describe("resources defined only in the configuration", () => {
 
   test("are rejected with the position in the file and the allowed values", function* () {
     assert.deepStrictEqual(yield* problemsOf("resources:\n  widgets: { modifiedSince: true }\n"), [
-      "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key, ignore_fields, since, exclude, hash, mask"
+      "file:2:29: resources.widgets.modifiedSince: there is no such setting; allowed: area, modifiedsince, cancel, key, ignore_fields, since, where, exclude, hash, mask"
     ])
     const [path] = yield* problemsOf('resources:\n  "../secrets": {}\n')
     assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")

@@ -14,7 +14,7 @@ const children = (path: string, field: string, value: string): PageRequest => ({
   resource: named(path),
   since: null,
   token: null,
-  where: { field, value }
+  where: [{ field, value }]
 })
 
 describe("a filtered page request", () => {
@@ -38,13 +38,12 @@ describe("a filtered page request", () => {
     ])
   })
 
-  test("dies if the resource does not offer the filter exactly", function* () {
+  test("dies if the resource does not offer the filter", function* () {
     const { connector, sent } = yield* ScriptedHttp.make([])
     for (const [path, field] of [
       ["payments", "amount"],
       ["payments", "colour"],
       ["payments", "cancel"],
-      ["apbilllines", "description"],
       ["apbilllines", "apbillid"]
     ] as const) {
       for (const read of [

@@ -6,7 +6,8 @@ import { inspect } from "node:util"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "vitest"
 import * as Chain from "../../src/close/Chain.ts"
-import { findingsOf } from "../../src/close/Close.ts"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { findingsOf, partsOf } from "../../src/close/Close.ts"
 import * as Document from "../../src/close/Document.ts"
 import * as Files from "../../src/close/Files.ts"
 import * as Pdf from "../../src/close/Pdf.ts"
@@ -240,6 +241,14 @@ describe("the findings", () => {
   it("are none for an equal and fresh company whose critical rules hold", () => {
     const warning = { ...content.invariants[0]!, severity: "warning", violations: 3 }
     assert.deepStrictEqual(found({ invariants: [warning] }), [])
+  })
+
+  it("have every resource of which some records only are kept", () => {
+    const [areas, orders] = [serviceV2.resources.get("areas")!, serviceV2.resources.get("orders")!]
+    const where = [{ field: "itemid", match: "exact", value: "3" }] as const
+    assert.deepStrictEqual(partsOf([areas, { ...orders, since: "2025-01-01T00:00:00.000Z", where }]), [
+      "orders has only records that are kept by the configuration: changed since 2025-01-01 and itemid = 3"
+    ])
   })
 
   it("have a delivery gap only where the comparison did not find everything equal", () => {

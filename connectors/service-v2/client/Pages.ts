@@ -27,14 +27,13 @@ export interface FilteredRequest extends Pick<PageRequest, "resource" | "token">
   readonly filters: ReadonlyArray<Listing.Parameter>
 }
 
-/** Whether lists can be filtered by exactly one value of the field. */
-const isExactFilter = (resource: Resource, field: string): boolean =>
-  resource.filters.some((filter) => filter.field === field && filter.match === "exact") ||
+/** Whether lists can be filtered by a value of the field. */
+const isFilter = (resource: Resource, field: string): boolean =>
+  resource.filters.some((filter) => filter.field === field) ||
   (field === "externalid" && resource.field.has("externalid"))
 
-const filtersOf = ({ resource, since, where = null }: PageRequest): ReadonlyArray<Listing.Parameter> => {
-  const parameters: Array<Listing.Parameter> = []
-  if (where !== null) parameters.push([where.field, where.value])
+const filtersOf = ({ resource, since, where = [] }: PageRequest): ReadonlyArray<Listing.Parameter> => {
+  const parameters: Array<Listing.Parameter> = where.map(({ field, value }) => [field, value])
   // With modifiedsince the source includes cancelled records by default.
   if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
   else if (isCancellable(resource)) parameters.push(["cancel", "any"])
@@ -85,12 +84,11 @@ const fetchPage = <L extends Listing.Listed>(
   read: (answer: Answer) => L | Failed
 ) =>
   Effect.suspend(() => {
-    const { resource, since, where = null } = request
-    if (where !== null && !isExactFilter(resource, where.field)) {
-      return Effect.die(new Error(`${resource.path} has no exact filter by "${where.field}"`))
-    }
+    const { resource, since, where = [] } = request
+    const unknown = where.find(({ field }) => !isFilter(resource, field))
+    if (unknown !== undefined) return Effect.die(new Error(`${resource.path} has no filter by "${unknown.field}"`))
     // A full list is worth the trial: it has the most pages.
-    const mayTrySize = since === null && where === null
+    const mayTrySize = since === null && where.length === 0
     return turnPage(context, { ...request, filters: filtersOf(request), mayTrySize, read })
   })
 

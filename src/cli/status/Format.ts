@@ -276,12 +276,12 @@ const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
   )
 
 const remarkLines = (status: ResourceStatus) => {
-  const { resource, excludedBy, since, note, fullWanted, overlapMs, findings } = status
+  const { resource, excludedBy, part, note, fullWanted, overlapMs, findings } = status
   const place = `\n  ${nameOf(status)}, ${resource}`
   if (excludedBy !== null)
     return [`${place}: no longer read, since exclude_resources has ${excludedBy}; the warehouse keeps its rows`]
   return [
-    ...(since === null ? [] : [`${place}: scans read records that changed since ${since}; earlier rows stay`]),
+    ...(part === null ? [] : [`${place}: only some records are kept: ${part}`]),
     ...(overlapMs === 0
       ? []
       : [

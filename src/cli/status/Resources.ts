@@ -18,8 +18,8 @@ export interface ResourceStatus {
   readonly resource: string
   /** The pattern of `exclude_resources` by which it is no longer read; null where it is read. */
   readonly excludedBy: string | null
-  /** The day since which its records are read; null for all of them. */
-  readonly since: string | null
+  /** Which of its records are kept; null for all of them. */
+  readonly part: string | null
   readonly rows: number
   readonly deleted: number
   readonly cursor: string | null
@@ -116,7 +116,7 @@ export const readResources = Effect.fn("status.read")(function* (
   datasets: Datasets,
   companyIds: ReadonlyArray<bigint> | null = null,
   companies: ReadonlyArray<Pick<CompanyConfiguration, "name" | "excluded">> = [],
-  sinceOf: (resource: string) => string | null = () => null
+  partOf: (resource: string) => string | null = () => null
 ) {
   const companyOf = new Map(companies.map((one) => [one.name, one]))
   const now = yield* Clock.currentTimeMillis
@@ -135,7 +135,7 @@ export const readResources = Effect.fn("status.read")(function* (
       company,
       resource,
       excludedBy: configured === undefined ? null : (exclusionOf(configured, resource)?.pattern ?? null),
-      since: sinceOf(resource)?.slice(0, 10) ?? null,
+      part: partOf(resource),
       rows: counts.get(key)?.rows ?? 0,
       deleted: counts.get(key)?.deleted ?? 0,
       cursor,

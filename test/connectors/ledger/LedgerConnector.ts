@@ -90,11 +90,11 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
     })
 
   // Step 4: a page token contains the page number and the edition of the list.
-  const list = Effect.fnUntraced(function* ({ resource, since, token, where }: PageRequest) {
+  const list = Effect.fnUntraced(function* ({ resource, since, token, where = [] }: PageRequest) {
     const [page = 1, edition = null] = token === null ? [] : token.split("@").map(Number)
     const query = new URLSearchParams({ page: String(page) })
     if (since !== null) query.set("since", since)
-    if (where) query.set(where.field, where.value)
+    for (const { field, value } of where) query.set(field, value)
     const call = { method: "GET", path: `/${resource.path}?${query.toString()}` }
     const { body, beganAt } = yield* send(call)
     const [head = "{}", ...lines] = body.split("\n")

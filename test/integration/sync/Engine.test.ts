@@ -381,7 +381,7 @@ suite("the sync engine", warehouse, (test, it) => {
     }
     const source = scripted(companyId, ({ resource: { path }, where }) => ({
       next: null,
-      ...(path === "bills" ? page(9 * 60, ...changed) : partsOf(where?.value))
+      ...(path === "bills" ? page(9 * 60, ...changed) : partsOf(where?.[0]?.value))
     }))
     const options: SyncOptions = {
       companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],

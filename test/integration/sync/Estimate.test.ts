@@ -159,8 +159,8 @@ suite("a plan", warehouse, (test) => {
     // Ten lines per order, 300 orders.
     const line = (one: number) =>
       record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
-    const source = scripted(companyId, ({ where }) => {
-      if (where === undefined || where === null) return { records: upTo(100).map(line), next: "p1" }
+    const source = scripted(companyId, ({ where: [where] = [] }) => {
+      if (where === undefined) return { records: upTo(100).map(line), next: "p1" }
       assert.strictEqual(where.field, "orderid")
       const order = Number(where.value)
       return { records: order > 300 ? [] : upTo(10).map((one) => line((order - 1) * 10 + one)), next: null }

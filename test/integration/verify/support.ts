@@ -41,13 +41,17 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
       catalogue,
       identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
       page: unscripted,
-      rawPage: ({ resource, token, where = null }) =>
+      rawPage: ({ resource, token, where: [where] = [] }) =>
         Effect.map(
-          ask(source, `${resource.path}?${where === null ? "" : `${where.field}=${where.value}&`}from=${token ?? 0}`),
+          ask(
+            source,
+            `${resource.path}?${where === undefined ? "" : `${where.field}=${where.value}&`}from=${token ?? 0}`
+          ),
           () => {
             const all = [...source.records.values()].filter(
               (text) =>
-                where === null || String((JSON.parse(text) as Record<string, unknown>)[where.field]) === where.value
+                where === undefined ||
+                String((JSON.parse(text) as Record<string, unknown>)[where.field]) === where.value
             )
             const from = Number(token ?? 0)
             const to = from + pageSize
