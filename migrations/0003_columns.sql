@@ -1,4 +1,5 @@
--- Beyond the catalogue: SQL names, unknown fields, and the columns that were inferred for them.
+-- Beyond the catalogue: SQL names, unknown fields and their inferred columns, and the privacy rules of the stored values.
+
 create table tributary.sql_names (
   scope text not null,
   api_name text not null,
@@ -7,6 +8,10 @@ create table tributary.sql_names (
   primary key (scope, api_name)
 );
 comment on table tributary.sql_names is 'The SQL name of a table (scope is empty) or of a column (scope is the resource) whose API name needs another. A stored name never changes.';
+comment on column tributary.sql_names.scope is 'Empty for a table; the path of the resource for a column.';
+comment on column tributary.sql_names.api_name is 'The name in the API.';
+comment on column tributary.sql_names.sql_name is 'The name in the warehouse.';
+comment on column tributary.sql_names.given_at is 'When the name was given.';
 create unique index sql_names_given_once on tributary.sql_names (scope, lower(sql_name));
 
 create table tributary.unknown_fields (
@@ -23,10 +28,16 @@ create table tributary.unknown_fields (
   primary key (company_id, resource, field)
 );
 comment on table tributary.unknown_fields is 'Fields of records that the catalogue does not state. Their values are in _extra until a column is made (tributary schema apply).';
+comment on column tributary.unknown_fields.company_id is 'The number of the company at the source.';
+comment on column tributary.unknown_fields.resource is 'The path of the resource.';
+comment on column tributary.unknown_fields.field is 'The name of the field in the API.';
+comment on column tributary.unknown_fields.first_seen_at is 'When the field was first seen.';
+comment on column tributary.unknown_fields.last_seen_at is 'When the field was last seen without a column.';
 comment on column tributary.unknown_fields.times is 'Records that carried the field while it had no column.';
 comment on column tributary.unknown_fields.sample_types is 'The kinds of all values so far: null, boolean, integer, number, numeral (digits in a string), decimal, date, timestamp, text, nested.';
 comment on column tributary.unknown_fields.type_mismatches is 'Records whose value did not fit the inferred column. The value is in _extra.';
 comment on column tributary.unknown_fields.run_id is 'The run that saw it first.';
+comment on column tributary.unknown_fields.promoted_at is 'When a column was made of it; null before.';
 
 create table tributary.inferred_columns (
   resource text not null,
@@ -38,6 +49,11 @@ create table tributary.inferred_columns (
   primary key (resource, field)
 );
 comment on table tributary.inferred_columns is 'Columns of fields that the catalogue does not state, for all companies. tributary.sql_names has their names.';
+comment on column tributary.inferred_columns.resource is 'The path of the resource.';
+comment on column tributary.inferred_columns.field is 'The name of the field in the API.';
+comment on column tributary.inferred_columns.type is 'The inferred type of the values.';
+comment on column tributary.inferred_columns."position" is 'The place among the inferred columns of the resource.';
+comment on column tributary.inferred_columns.promoted_at is 'When the column was made.';
 
 create function tributary.is_day(value text) returns boolean language sql immutable parallel safe as $$
   select case
@@ -83,3 +99,38 @@ create function tributary.inferred_is_complete(value jsonb, type text) returns b
     or (tributary.inferred_text(value, type) is not null and (type <> 'text' or jsonb_typeof(value) = 'string'))
 $$;
 comment on function tributary.inferred_is_complete(jsonb, text) is 'Whether an inferred column of the type can hold the whole value, so that _extra need not.';
+
+-- The privacy rules under which the stored values of a resource were kept.
+create table tributary.privacy_rules (
+  resource text primary key,
+  statement text not null,
+  fields text not null,
+  rewritten_rows bigint not null default 0,
+  applied_at timestamptz not null default tributary.now()
+);
+comment on table tributary.privacy_rules is 'The privacy rules of the configuration (exclude, hash, mask) that the stored values of a resource follow. A change is applied to rows, versions, quarantine and deliveries before the next sync reads.';
+comment on column tributary.privacy_rules.resource is 'The path of the resource in the API.';
+comment on column tributary.privacy_rules.statement is 'All rules of the resource, also those for fields that no record has had.';
+comment on column tributary.privacy_rules.fields is 'JSON: each rule with its pattern.';
+comment on column tributary.privacy_rules.rewritten_rows is 'Rows and versions that the latest change of the rules rewrote.';
+comment on column tributary.privacy_rules.applied_at is 'When the stored values were made to follow the rules.';
+
+-- What tributary forget removed.
+create table tributary.forgotten_records (
+  id bigint generated always as identity primary key,
+  company_id bigint not null,
+  resource text not null,
+  record_id bigint not null,
+  performed_by text not null,
+  performed_at timestamptz not null default tributary.now(),
+  row_counts text not null
+);
+comment on table tributary.forgotten_records is 'Receipts of tributary forget: whose values were removed from which versions, by whom and when. The values are not in it.';
+comment on column tributary.forgotten_records.id is 'Number of the receipt.';
+comment on column tributary.forgotten_records.company_id is 'The number of the company.';
+comment on column tributary.forgotten_records.resource is 'The path of the resource in the API.';
+comment on column tributary.forgotten_records.record_id is 'The number of the record.';
+comment on column tributary.forgotten_records.performed_by is 'The user and the machine of the command.';
+comment on column tributary.forgotten_records.performed_at is 'When it was done.';
+comment on column tributary.forgotten_records.row_counts is 'JSON: changed rows by table.';
+create index forgotten_records_by_record on tributary.forgotten_records (resource, record_id);

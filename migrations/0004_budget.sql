@@ -1,5 +1,6 @@
 -- One rate budget per token for all processes of this warehouse. The rule is written twice, here and in
 -- src/budget/PermitPolicy.ts (for programs without a warehouse); a test runs both side by side on random histories.
+
 create table tributary.budgets (
   fingerprint text primary key check (fingerprint ~ '^[0-9a-f]{64}$'),
   requests_per_minute integer check (requests_per_minute > 0),
@@ -29,10 +30,15 @@ comment on column tributary.budgets.fingerprint is 'SHA-256 of base address and 
 comment on column tributary.budgets.requests_per_minute is 'The limit of the process that wrote last; null without a limit.';
 comment on column tributary.budgets.effective_per_minute is 'The limit at present: lower than configured while another program uses the same token.';
 comment on column tributary.budgets.lowered_to is 'The effective rate after the last 429; it rises again from lowered_at on.';
+comment on column tributary.budgets.lowered_at is 'When lowered_to was set: the time of the last 429 that lowered the limit.';
+comment on column tributary.budgets.last_429_at is 'When the source last answered 429.';
 comment on column tributary.budgets.rate_limited_count is 'How often the source answered 429.';
 comment on column tributary.budgets.retry_after_at is 'The end of the pause: no process sends before it. A pause that ends before its Retry-After is followed by one probe.';
 comment on column tributary.budgets.paced_at is 'The time up to which the even pace is used.';
 comment on column tributary.budgets.urgent_waiter_until is 'Urgent work waits for a permit until this time, unless its process requests again; live and backfill likewise.';
+comment on column tributary.budgets.live_waiter_until is 'As urgent_waiter_until, for live work.';
+comment on column tributary.budgets.backfill_waiter_until is 'As urgent_waiter_until, for backfills.';
+comment on column tributary.budgets.updated_at is 'When the row last changed.';
 comment on column tributary.budgets.paused_at is 'When the answer arrived that requested the last pause.';
 comment on column tributary.budgets.pause_origin is 'The sender of that answer: source (it had the error body of the API) or intermediary (it had none: a proxy, a firewall, a captive portal).';
 comment on column tributary.budgets.pause_status is 'The status code of that answer.';
@@ -52,7 +58,12 @@ create table tributary.budget_leases (
   counted_until timestamptz not null
 );
 comment on table tributary.budget_leases is 'Permits that a process has and that still count. Permits of a killed process count as used until they expire.';
+comment on column tributary.budget_leases.id is 'The number of the lease.';
+comment on column tributary.budget_leases.fingerprint is 'The token, as in tributary.budgets.';
+comment on column tributary.budget_leases.permits is 'The permits of the lease.';
 comment on column tributary.budget_leases.backfill is 'The permits for backfills among them.';
+comment on column tributary.budget_leases.granted_at is 'When the permits were granted.';
+comment on column tributary.budget_leases.counted_until is 'Until when the permits count as used.';
 create index budget_leases_by_budget on tributary.budget_leases (fingerprint, counted_until);
 
 create table tributary.budget_usage (
@@ -66,13 +77,19 @@ create table tributary.budget_usage (
   primary key (fingerprint, at)
 );
 comment on table tributary.budget_usage is 'The use of each token''s budget, every fifteen seconds while tributary serve runs; kept for a day.';
+comment on column tributary.budget_usage.fingerprint is 'The token, as in tributary.budgets.';
+comment on column tributary.budget_usage.at is 'The time of the sample.';
 comment on column tributary.budget_usage.used is 'Requests of the last minute.';
 comment on column tributary.budget_usage.allowed is 'The limit at that time: lower than configured after a 429.';
+comment on column tributary.budget_usage.configured is 'The configured limit at that time, in requests a minute.';
 comment on column tributary.budget_usage.rate_limited_count is 'How often the source had answered 429 by then.';
 comment on column tributary.budget_usage.is_paused is 'Whether requests were paused (Retry-After).';
 
-create function tributary.budget_ms(at timestamptz) returns double precision language sql immutable parallel safe as
+-- Postgres inserts the text of a function into a query only where the function is not declared more constant than its
+-- text. `extract` of a time is stable. A lease computes one time for each lease of the last minute.
+create function tributary.budget_ms(at timestamptz) returns double precision language sql stable parallel safe as
   'select (extract(epoch from at) * 1000)::double precision';
+comment on function tributary.budget_ms is 'A time as milliseconds since 1970.';
 
 -- The effective rate: after a 429 it rises by a twentieth of what is allowed in every window.
 create function tributary.budget_effective(
@@ -82,6 +99,7 @@ create function tributary.budget_effective(
   select case when lowered_to is null then per_minute
     else least(per_minute, lowered_to + per_minute * 0.05 * greatest(0, now_ms - lowered_ms) / span_ms) end
 $$;
+comment on function tributary.budget_effective is 'The limit of a token at present: after a 429 it rises by a twentieth of what is allowed in each minute.';
 
 -- The longest pause that an answer may cause, whatever its Retry-After.
 create function tributary.budget_pause_max_ms(origin text, limited boolean, level integer) returns double precision
@@ -91,6 +109,7 @@ create function tributary.budget_pause_max_ms(origin text, limited boolean, leve
     when limited then 3600000
     else least(3600000, 60000 * power(4, least(level, 10))) end::double precision
 $$;
+comment on function tributary.budget_pause_max_ms is 'The longest pause that an answer may cause, whatever its Retry-After, in milliseconds.';
 
 -- Grants as many of the wanted permits as may be used now, and takes back the unused ones of an earlier lease. One
 -- transaction with the row of the token locked: processes take turns here.
@@ -263,6 +282,7 @@ begin
   return next;
 end
 $$;
+comment on function tributary.lease_permits is 'Grants as many of the requested permits as may be used now, and takes back the unused ones of an earlier lease.';
 
 -- Pauses the budget after an answer with a Retry-After. Returns the length of the pause.
 create function tributary.report_pause(
@@ -331,6 +351,7 @@ begin
   return greatest(0, tributary.budget_ms(until_at) - now_ms);
 end
 $$;
+comment on function tributary.report_pause is 'Pauses a budget after an answer with a Retry-After. Returns the length of the pause in milliseconds.';
 
 -- Permits as by lease_permits, and by its rule. After a pause that ended before its Retry-After one permit is granted,
 -- the probe; the others wait for its result. Without a limit every wanted permit is granted.
@@ -426,6 +447,7 @@ begin
   return next;
 end
 $$;
+comment on function tributary.lease_budget is 'Grants permits as tributary.lease_permits does; after a shortened pause one permit, the probe.';
 
 -- Ends a probe: after an answer all processes send again, else another probe may be sent.
 create function tributary.end_probe(token_fingerprint text, request text, answered boolean) returns void
@@ -440,6 +462,7 @@ create function tributary.end_probe(token_fingerprint text, request text, answer
           else b.exempt_request end
     where b.fingerprint = token_fingerprint and b.probe_until is not null
 $$;
+comment on function tributary.end_probe is 'Ends a probe: after an answer all processes send again, else another probe may be sent.';
 
 -- A person ends the pause. Returns whether there was one.
 create function tributary.release_budget(token_fingerprint text) returns boolean language plpgsql as $$
@@ -454,3 +477,4 @@ begin
   return coalesce(was, false);
 end
 $$;
+comment on function tributary.release_budget is 'Ends the pause of a budget. Returns whether there was one.';

@@ -22,14 +22,22 @@ create table tributary.inbox (
   last_error text
 );
 comment on table tributary.inbox is 'Accepted events. A delivery is answered 2xx only after its event is stored here. To process an event again does no harm.';
+comment on column tributary.inbox.id is 'The number of the event in this warehouse.';
+comment on column tributary.inbox.company is 'The name of the company in the configuration.';
+comment on column tributary.inbox.event_id is 'The id of the event at the source.';
+comment on column tributary.inbox.event_type is 'The type of the event: resource and verb.';
 comment on column tributary.inbox.resource is 'The path of the resource that the type names; null when it names no known one.';
 comment on column tributary.inbox.record_id is 'The record to fetch; null reads what changed in the whole resource.';
 comment on column tributary.inbox.record_modified_at is 'The record''s time of change as the event shows it: a hint, never loaded.';
 comment on column tributary.inbox.occurred_at is 'When it fired, by the source''s clock.';
 comment on column tributary.inbox.sent_at is 'The time that the accepted attempt was signed with.';
+comment on column tributary.inbox.received_at is 'When the event was stored.';
+comment on column tributary.inbox.body is 'The body of the delivery, byte for byte.';
 comment on column tributary.inbox.state is 'pending; done; dead_letter (it failed too often: tributary webhooks replay); skipped (it names nothing that is synced)';
+comment on column tributary.inbox.attempts is 'Failed attempts to process the event.';
 comment on column tributary.inbox.next_attempt_at is 'The earliest time of the next attempt.';
-comment on column tributary.inbox.run_id is 'The run that read its record.';
+comment on column tributary.inbox.resolved_at is 'When the event was done, skipped or given up; null before.';
+comment on column tributary.inbox.run_id is 'The run that read its record, or failed to; null where none did.';
 comment on column tributary.inbox.resolution is 'How it was resolved without a read of its own, or why it was skipped.';
 comment on column tributary.inbox.last_error is 'Why the last attempt failed, why it is postponed, or why it is a dead letter.';
 create unique index inbox_once on tributary.inbox (company, event_id);
@@ -39,14 +47,24 @@ create index inbox_resolved on tributary.inbox (resolved_at) where state in ('do
 -- Due events are found by their time. A look meets only what it fetches, however many events wait.
 create index inbox_due on tributary.inbox (company, resource, next_attempt_at, id) where state = 'pending';
 
-create table tributary.inbox_leases (
-  company text not null,
-  resource text not null,
-  owner text not null,
-  expires_at timestamptz not null,
-  primary key (company, resource)
-);
-comment on table tributary.inbox_leases is 'The process that processes the events of a resource. A courtesy: the fence is the guarantee.';
+create view tributary.inbox_status as
+  select company, resource, 'pending'::text as state, count(*) as events, min(received_at) as oldest_at
+    from tributary.inbox where state = 'pending' group by 1, 2
+  union all
+  select company, resource, 'dead_letter', count(*), min(received_at)
+    from tributary.inbox where state = 'dead_letter' group by 1, 2
+  union all
+  select company, resource, 'done', count(*), min(received_at)
+    from tributary.inbox where state = 'done' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2
+  union all
+  select company, resource, 'skipped', count(*), min(received_at)
+    from tributary.inbox where state = 'skipped' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2;
+comment on view tributary.inbox_status is 'Events of the inbox by company, resource and state: pending ones, dead letters, and events that were resolved within a day.';
+comment on column tributary.inbox_status.company is 'The name of the company in the configuration.';
+comment on column tributary.inbox_status.resource is 'Null for events that name no known resource.';
+comment on column tributary.inbox_status.state is 'The state, as in tributary.inbox.';
+comment on column tributary.inbox_status.events is 'The number of events.';
+comment on column tributary.inbox_status.oldest_at is 'When the oldest of the events was received.';
 
 create table tributary.webhook_secrets (
   id bigint generated always as identity primary key,
@@ -58,7 +76,13 @@ create table tributary.webhook_secrets (
   accepted_until timestamptz
 );
 comment on table tributary.webhook_secrets is 'Signing secrets, encrypted with a key that is derived from the company''s token: of no use to whoever reads this table.';
+comment on column tributary.webhook_secrets.id is 'The number of the secret.';
+comment on column tributary.webhook_secrets.company is 'The name of the company in the configuration.';
+comment on column tributary.webhook_secrets.subscription_id is 'The subscription whose deliveries it signs; null before the source has answered.';
+comment on column tributary.webhook_secrets.sealed is 'The encrypted secret.';
 comment on column tributary.webhook_secrets.state is 'next: stored before the source is told, so that no delivery signed with it is refused; current; previous: accepted until accepted_until';
+comment on column tributary.webhook_secrets.created_at is 'When the secret was stored.';
+comment on column tributary.webhook_secrets.accepted_until is 'Until when deliveries with an earlier secret are accepted; null without an end.';
 create index webhook_secrets_by_company on tributary.webhook_secrets (company, subscription_id);
 
 create table tributary.subscriptions (
@@ -87,12 +111,25 @@ create table tributary.subscriptions (
   reenable_attempts integer not null default 0,
   reenable_last_attempt_at timestamptz,
   reenable_next_attempt_at timestamptz,
+  delayed_at timestamptz,
+  tested_at timestamptz,
+  test_error text,
+  tested_after timestamptz,
   primary key (company, subscription_id)
 );
 comment on table tributary.subscriptions is 'The subscriptions that deliver to us, as the last check saw them.';
+comment on column tributary.subscriptions.company is 'The name of the company in the configuration.';
+comment on column tributary.subscriptions.subscription_id is 'The id of the subscription at the source.';
+comment on column tributary.subscriptions.url is 'The address that it delivers to.';
+comment on column tributary.subscriptions.events is 'The events that it delivers.';
+comment on column tributary.subscriptions.description is 'The description at the source.';
 comment on column tributary.subscriptions.state is 'deleted: the source no longer has it, or it was cancelled';
 comment on column tributary.subscriptions.paused is 'Whether a person paused it. A disabled subscription may be paused as well.';
+comment on column tributary.subscriptions.failure_count is 'Failed attempts in a row, as the source counts them.';
+comment on column tributary.subscriptions.last_delivery_at is 'The last delivery, as the source states it.';
+comment on column tributary.subscriptions.disabled_at is 'When the source disabled it; null while it is enabled.';
 comment on column tributary.subscriptions.unknown_events is 'Wanted events that the source does not know.';
+comment on column tributary.subscriptions.first_seen_at is 'When a check first found it.';
 comment on column tributary.subscriptions.checked_at is 'When the source was last asked.';
 comment on column tributary.subscriptions.healthy_at is 'When it was last seen active with every wanted event. It dropped no event that fired before this.';
 comment on column tributary.subscriptions.unhealthy_reason is 'Why events may have been dropped since healthy_at: the first reason. It stays until the delivery gap is stored, also after a repair.';
@@ -102,18 +139,14 @@ comment on column tributary.subscriptions.log_cursor_event is 'The event of that
 comment on column tributary.subscriptions.log_read_at is 'When the delivery log was last read.';
 comment on column tributary.subscriptions.log_head_pending_since is 'Since when that entry is the newest, of an event with attempts to come; null otherwise.';
 comment on column tributary.subscriptions.last_error is 'Why the last check of it or of its delivery log failed, with the remedy; null after a success.';
+comment on column tributary.subscriptions.remedy is 'What a person can do about last_error.';
+comment on column tributary.subscriptions.reenable_attempts is 'Test deliveries since it was disabled.';
+comment on column tributary.subscriptions.reenable_last_attempt_at is 'The last of them.';
 comment on column tributary.subscriptions.reenable_next_attempt_at is 'The earliest time of the next test delivery while it is disabled; null is at once.';
-
-create table tributary.processes (
-  process_id text primary key,
-  companies text[] not null,
-  started_at timestamptz not null default tributary.now(),
-  heartbeat_at timestamptz not null default tributary.now(),
-  stopped_at timestamptz
-);
-comment on table tributary.processes is 'Processes of tributary serve. A heartbeat proves that the process can store deliveries.';
-comment on column tributary.processes.companies is 'The companies whose deliveries it receives.';
-comment on column tributary.processes.stopped_at is 'When it stopped on purpose; null while it is alive, and after a kill.';
+comment on column tributary.subscriptions.delayed_at is 'When a check last saw a failed, repeated or slow delivery. Events behind it may be late.';
+comment on column tributary.subscriptions.tested_at is 'When its last test delivery was sent; null before the first.';
+comment on column tributary.subscriptions.test_error is 'Why the last test delivery did not arrive; null where it arrived.';
+comment on column tributary.subscriptions.tested_after is 'The last delivery before that test, by the source''s clock. A later one proves that deliveries arrive again.';
 
 create table tributary.delivery_gaps (
   id bigint generated always as identity primary key,
@@ -136,35 +169,40 @@ create table tributary.delivery_gaps (
   requires_full_scan boolean not null default false
 );
 comment on table tributary.delivery_gaps is 'Periods in which events of a resource may have been dropped. A run that began after the end of a gap closes it.';
+comment on column tributary.delivery_gaps.id is 'The number of the gap.';
+comment on column tributary.delivery_gaps.company is 'The name of the company in the configuration.';
+comment on column tributary.delivery_gaps.subscription_id is 'The subscription whose events may have been dropped.';
+comment on column tributary.delivery_gaps.resource is 'The path of the resource.';
 comment on column tributary.delivery_gaps.cause is 'abandoned: the source gave an event up; acknowledged_not_stored: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: no subscription listed the events; unobserved: the subscription was not checked for long; dropped: the delivery log shows that waiting events were dropped; overflow: the log was longer than a check reads';
+comment on column tributary.delivery_gaps.detail is 'What was observed, for people.';
 comment on column tributary.delivery_gaps.began_at is 'By the warehouse''s clock; null when it is unknown.';
 comment on column tributary.delivery_gaps.ended_at is 'Null while it lasts.';
+comment on column tributary.delivery_gaps.detected_at is 'When the gap was found.';
 comment on column tributary.delivery_gaps.events is 'Events that are known to be lost. The next checks of the log ignore them.';
 comment on column tributary.delivery_gaps.attempts is 'Failed attempts to enable the subscription while the gap lasts, and to read the resource after that.';
+comment on column tributary.delivery_gaps.last_attempt_at is 'When the last attempt to close it was made.';
 comment on column tributary.delivery_gaps.next_attempt_at is 'The earliest time of the next attempt.';
 comment on column tributary.delivery_gaps.last_error is 'Why the last attempt did not close it.';
+comment on column tributary.delivery_gaps.closed_at is 'When the gap was closed; null while it is open.';
 comment on column tributary.delivery_gaps.closed_by is 'The run that closed it.';
 comment on column tributary.delivery_gaps.requires_full_scan is 'Whether it may hide a removal without trace: only a full scan closes it.';
 create unique index delivery_gaps_open on tributary.delivery_gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
 create index delivery_gaps_closed on tributary.delivery_gaps (closed_at) where closed_at is not null;
 
-create view tributary.inbox_status as
-  select company, resource, 'pending'::text as state, count(*) as events, min(received_at) as oldest_at
-    from tributary.inbox where state = 'pending' group by 1, 2
-  union all
-  select company, resource, 'dead_letter', count(*), min(received_at)
-    from tributary.inbox where state = 'dead_letter' group by 1, 2
-  union all
-  select company, resource, 'done', count(*), min(received_at)
-    from tributary.inbox where state = 'done' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2
-  union all
-  select company, resource, 'skipped', count(*), min(received_at)
-    from tributary.inbox where state = 'skipped' and resolved_at > (select tributary.now() - interval '1 day') group by 1, 2;
-comment on view tributary.inbox_status is 'Events of the inbox by company, resource and state: pending ones, dead letters, and events that were resolved within a day.';
-comment on column tributary.inbox_status.resource is 'Null for events that name no known resource.';
-comment on column tributary.inbox_status.oldest_at is 'When the oldest of the events was received.';
-
-create view tributary.processes_alive as
-  select process_id, companies, started_at, heartbeat_at from tributary.processes
-   where stopped_at is null and heartbeat_at > (select tributary.now() - interval '60 seconds');
-comment on view tributary.processes_alive is 'Processes of tributary serve that are alive. Each sends a heartbeat every 20 seconds.';
+create table tributary.event_checks (
+  company text primary key,
+  checked_at timestamptz not null,
+  delay interval not null,
+  age_max interval not null,
+  expires_at timestamptz not null,
+  resources text[] not null,
+  withdrawn_at timestamptz
+);
+comment on table tributary.event_checks is 'The last check of a company''s subscriptions that found every delivery on time.';
+comment on column tributary.event_checks.company is 'The name of the company in the configuration.';
+comment on column tributary.event_checks.checked_at is 'The time from before that check. Every event that fired before checked_at - delay had been delivered.';
+comment on column tributary.event_checks.delay is 'The longest time from a change to the delivery of its event.';
+comment on column tributary.event_checks.age_max is 'The highest age of the proof while checks are made on time.';
+comment on column tributary.event_checks.expires_at is 'When the proof ends unless another check renews it.';
+comment on column tributary.event_checks.resources is 'The resources whose every change is announced by events of healthy subscriptions. A later check withdraws those for which that no longer holds.';
+comment on column tributary.event_checks.withdrawn_at is 'When a check last withdrew a resource, so that the deferral of its poll has to end; null before.';

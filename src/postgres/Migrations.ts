@@ -6,6 +6,9 @@
  * two seconds rolls back and is repeated. Of programs that start at the same time one migrates and the others wait.
  * Three cases are errors that name the file, and change nothing: a file that was changed after it ran, a new file with
  * a number before an applied one, and a database that a newer program has migrated.
+ *
+ * A database that has the last migration from before the baseline has exactly its tables: it gets the ledger of the
+ * baseline, and goes on from there.
  */
 import { createHash } from "node:crypto"
 import { readdirSync } from "node:fs"
@@ -79,7 +82,9 @@ export const migrate = (
     const attempt = Effect.gen(function* () {
       const client = yield* connect
       const apply = Effect.gen(function* () {
-        const pending = yield* pendingOf(migrations, yield* readApplied(client))
+        const applied = yield* readApplied(client)
+        if (isBeforeBaseline(applied)) yield* adopt(client, baselineOf(migrations))
+        const pending = yield* pendingOf(migrations, applied)
         if (pending.length === 0) return pending
         yield* ask(client, ledger)
         for (const migration of pending) yield* applyOne(client, migration)
@@ -122,7 +127,7 @@ export const ensure = (
   Effect.gen(function* () {
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
     const pending = yield* Statement.run(appliedStatement).pipe(
-      Effect.flatMap((applied) => pendingOf(migrations, applied)),
+      Effect.flatMap((applied) => (isBeforeBaseline(applied) ? migrate(options) : pendingOf(migrations, applied))),
       Effect.result
     )
     if (options.mustExist === true && pending._tag === "Failure" && !(yield* hasLedger)) {
@@ -190,18 +195,30 @@ const refusal = (file: string, problem: string) =>
 const numberOf = (id: number) => String(id).padStart(4, "0")
 const fileOf = ({ id, name }: AppliedMigration) => `${numberOf(id)}_${name}.sql`
 
+/** The last of the files that the baseline replaced. */
+const beforeBaseline = { id: 39, checksum: "1fac880fccf63addbe6fa769ad31924eca6a22b4240cd65aa1274c636c714908" }
+/** The number of the last file of the baseline. */
+const baselineLast = 9
+
+const isBeforeBaseline = (applied: ReadonlyArray<AppliedMigration>): boolean =>
+  applied.some(({ id, checksum }) => id === beforeBaseline.id && checksum === beforeBaseline.checksum)
+
+const baselineOf = (migrations: ReadonlyArray<Migration>): ReadonlyArray<Migration> =>
+  migrations.filter(({ id }) => id <= baselineLast)
+
 /** The migrations to apply; both lists are by ascending id. Refuses every history that is not a prefix of the files. */
 const pendingOf = Effect.fnUntraced(function* (
   migrations: ReadonlyArray<Migration>,
-  applied: ReadonlyArray<AppliedMigration>
+  ledger: ReadonlyArray<AppliedMigration>
 ): Effect.fn.Return<ReadonlyArray<Migration>, MigrationError> {
+  const applied = isBeforeBaseline(ledger) ? baselineOf(migrations) : ledger
   const newest = applied.at(-1)
   const latestApplied = newest?.id ?? -1
   const latestKnown = migrations.at(-1)?.id ?? -1
   if (newest !== undefined && newest.id > latestKnown) {
     return yield* refusal(
       fileOf(newest),
-      "was applied by a newer version of this program: upgrade this program, or use another database"
+      "was applied by a newer version of this program, or by one from before 0.1.0: upgrade this program, or use another database"
     )
   }
   for (const row of applied) {
@@ -284,6 +301,20 @@ const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigr
     ledger?.exists === true ? queryNamed(client, appliedStatement) : Effect.succeed([])
   )
 
+export const forgetStatement = Statement.make({
+  name: "forget the migrations from before the baseline",
+  text: "delete from tributary.migrations"
+})
+
+/** Records the baseline in the place of the files that it replaced. */
+const adopt = Effect.fnUntraced(function* (client: pg.Client, baseline: ReadonlyArray<Migration>) {
+  yield* queryNamed(client, forgetStatement)
+  for (const migration of baseline) yield* record(client, migration)
+})
+
+const record = (client: pg.Client, { id, name, checksum }: Migration) =>
+  queryNamed(client, recordStatement, [id, name, checksum])
+
 export const transactionStatement = Statement.make({
   name: "look at the transaction of the migrations",
   columns: { id: "text" },
@@ -309,7 +340,7 @@ const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, 
     if (after?.id !== before?.id) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
     }
-    yield* queryNamed(client, recordStatement, [migration.id, migration.name, migration.checksum])
+    yield* record(client, migration)
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; an error in the SQL names file and line. */

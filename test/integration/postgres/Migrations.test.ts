@@ -100,6 +100,22 @@ describe("migrate", () => {
     assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'tributary'`, [])
   })
 
+  testSql("gives a database with the last migration from before the baseline the baseline's ledger", function* () {
+    const sql = yield* SqlClient
+    const baseline = yield* migrate()
+    yield* sql`delete from tributary.migrations`
+    yield* sql`insert into tributary.migrations (id, name, checksum) values (10, 'ownership', 'of a file that is gone'),
+      (39, 'excluded_resources', '1fac880fccf63addbe6fa769ad31924eca6a22b4240cd65aa1274c636c714908')`
+    assert.deepStrictEqual(yield* pendingMigrations(), [])
+    assert.deepStrictEqual(yield* ensure({ mustExist: true }), [])
+    const ledger = yield* sql`select id, name, checksum from tributary.migrations order by id`
+    assert.deepStrictEqual(
+      ledger,
+      baseline.map(({ id, name, checksum }) => ({ id, name, checksum }))
+    )
+    assert.deepStrictEqual(yield* ensure(), [])
+  })
+
   testSql("applies each file once when programs start concurrently", function* () {
     const sql = yield* SqlClient
     const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
@@ -173,27 +189,6 @@ describe("migrate", () => {
       yield* migrate({ folder: yield* folderOf(before) })
       assert.include((yield* refused(yield* folderOf(after))).message, message)
     })
-
-  testSql("keeps refetch requests and orders new ones after them when the baseline is upgraded", function* () {
-    const sql = yield* SqlClient
-    const all = yield* readMigrations(folderDefault)
-    const baseline = all.filter(({ id }) => id <= 8).map(({ file, sql }) => [file, sql] as const)
-    yield* migrate({ folder: yield* folderOf(Object.fromEntries(baseline)) })
-    yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, generation, requested_at)
-          values (1, 'things', 'id', '1', 1, now()), (1, 'things', 'id', '2', 7, now())`
-    yield* migrate()
-    yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
-          values (1, 'things', 'id', '3', now())`
-    const rows = yield* sql`select value, generation::int from tributary.refetch_requests order by value`
-    assert.deepStrictEqual(
-      [...rows],
-      [
-        { value: "1", generation: 1 },
-        { value: "2", generation: 7 },
-        { value: "3", generation: 8 }
-      ]
-    )
-  })
 
   testSql("reports a lost connection as a retryable database error", function* () {
     const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })

@@ -1,0 +1,178 @@
+-- The control plane: the clock, the identity of the database, the companies and their sources. Records are in the datasets
+-- of the catalogue (erp, erp_history), never here.
+
+comment on schema tributary is 'The control plane of Tributary: runs, checkpoints, quarantine, events, records to be written, tasks, alerts and the change feed.';
+
+comment on column tributary.migrations.id is 'The number of the migration.';
+comment on column tributary.migrations.name is 'The name of its file.';
+comment on column tributary.migrations.checksum is 'A hash of its file.';
+comment on column tributary.migrations.applied_at is 'When it was applied.';
+
+create function tributary.now() returns timestamptz language sql volatile parallel safe as 'select clock_timestamp()';
+comment on function tributary.now() is 'The warehouse''s clock. It orders the reads of all processes.';
+
+-- Companies by their names in the configuration.
+create table tributary.companies (
+  company text primary key,
+  company_id bigint not null,
+  seen_at timestamptz not null default tributary.now()
+);
+comment on table tributary.companies is 'The number of each configured company, as the source last answered it.';
+comment on column tributary.companies.company is 'The name of the company in the configuration.';
+comment on column tributary.companies.company_id is 'The number of the company at the source.';
+comment on column tributary.companies.seen_at is 'When the source last answered the number.';
+-- Names of runs and quarantine entries.
+create index companies_by_id on tributary.companies (company_id);
+
+-- The source of each company's rows. The first process that reads the company stores it.
+create table tributary.sources (
+  company_id bigint primary key,
+  address text not null,
+  since timestamptz not null
+);
+comment on table tributary.sources is 'The source of each company''s rows. A process with another address writes nothing (sync --accept-new-source changes it).';
+comment on column tributary.sources.company_id is 'The number of the company at the source.';
+comment on column tributary.sources.address is 'Scheme, host, port and path of the base address; never a credential.';
+comment on column tributary.sources.since is 'Since when it is the source of these rows.';
+
+-- The identity of the database. A restored, copied or promoted database may lack push requests that were sent, so that
+-- pushes pause until a person confirms (tributary push release).
+create function tributary.database_identity() returns text language plpgsql volatile as $$
+declare
+  identity text;
+begin
+  select concat_ws(' ', 'database=' || d.oid, 'installation=' || 'tributary.installation'::regclass::oid)
+    into identity from pg_database d where d.datname = current_database();
+  -- Without the right, the part is left out. A part that one side lacks is not compared.
+  begin
+    identity := identity || ' system=' || (select system_identifier from pg_control_system());
+  exception when insufficient_privilege then null;
+  end;
+  begin
+    identity := identity || ' timeline=' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+  exception when insufficient_privilege or object_not_in_prerequisite_state then null;
+  end;
+  return identity;
+end
+$$;
+comment on function tributary.database_identity() is 'The database by its oid, the oid of tributary.installation, the system identifier of the server and its timeline.';
+
+create table tributary.installation (
+  is_this boolean primary key default true check (is_this),
+  identity text not null,
+  pause_reason text,
+  confirmed_at timestamptz not null
+);
+comment on table tributary.installation is 'One row: the database in which the outbox was last confirmed as complete.';
+comment on column tributary.installation.is_this is 'Always true: the table has one row.';
+comment on column tributary.installation.identity is 'tributary.database_identity() when a person, or the migration, last confirmed it. While it differs, pushes pause.';
+comment on column tributary.installation.pause_reason is 'Why pushes pause although the database is the same; null when they do not.';
+comment on column tributary.installation.confirmed_at is 'When the outbox was last confirmed as complete.';
+insert into tributary.installation (identity, confirmed_at) values (tributary.database_identity(), tributary.now());
+
+-- Companies that are configured in the warehouse, beside those of the configuration file.
+create table tributary.company_settings (
+  company text primary key check (company ~ '^[A-Za-z0-9_-]{1,64}$'),
+  url text not null check (url <> ''),
+  company_id bigint,
+  resources text[] check (cardinality(resources) > 0),
+  webhook_events text[] check (cardinality(webhook_events) > 0),
+  token text check (token <> ''),
+  sealed_token bytea,
+  paused_at timestamptz,
+  paused_by text,
+  created_at timestamptz not null default tributary.now(),
+  updated_at timestamptz not null default tributary.now(),
+  move_id text,
+  move_state text check (move_state in ('leaving', 'arriving')),
+  exclude_resources text[],
+  check (token is not null or sealed_token is not null),
+  check ((paused_at is null) = (paused_by is null)),
+  constraint company_settings_move check (move_state is null or move_id is not null)
+);
+comment on table tributary.company_settings is 'Companies that tributary company adds. Other programs may insert rows (company, url, token), with company_id, resources and webhook_events where the defaults do not fit; they may also set paused_at and paused_by, and delete rows. Running processes apply a change within seconds.';
+comment on column tributary.company_settings.company is 'The name of the company. No company of the configuration file has this name.';
+comment on column tributary.company_settings.url is 'The base address. The sealed token is bound to it: after a change of the address, set the token again.';
+comment on column tributary.company_settings.company_id is 'The company''s number, needed only where the service does not answer /me.';
+comment on column tributary.company_settings.resources is 'The resources to sync; null is every resource of the catalogue.';
+comment on column tributary.company_settings.webhook_events is 'The events that the company subscribes to; null is those of the configuration.';
+comment on column tributary.company_settings.token is 'A token as another program inserted it. The next process that has the key seals it and sets this column to null. Until then it is readable here, and it stays in backups and in the log of the server: prefer tributary company add.';
+comment on column tributary.company_settings.sealed_token is 'The token, encrypted with TRIBUTARY_COMPANIES_KEY for this company and address.';
+comment on column tributary.company_settings.paused_at is 'Since when the company is paused: its deliveries are stored, and nothing else runs. Null while it is active.';
+comment on column tributary.company_settings.paused_by is 'The person or program that paused the company; null while it is not paused.';
+comment on column tributary.company_settings.created_at is 'When the company was added.';
+comment on column tributary.company_settings.updated_at is 'When the row last changed.';
+comment on column tributary.company_settings.move_id is 'The move of the company to another warehouse, the same in both; null before the first attempt.';
+comment on column tributary.company_settings.move_state is 'leaving: its rows are copied to another warehouse; arriving: its rows were copied, and the other warehouse still has the company. In both states no process works for it, and its deliveries are refused. Null while it does not move.';
+comment on column tributary.company_settings.exclude_resources is 'The resources (paths, or patterns with *) that the company does not read, beside those of the configuration; null is none.';
+
+-- Processes compare one number to notice a change.
+create table tributary.company_revision (
+  single boolean primary key default true check (single),
+  revision bigint not null
+);
+comment on table tributary.company_revision is 'One row: a number that rises with each change of tributary.company_settings.';
+comment on column tributary.company_revision.single is 'Always true: the table has one row.';
+comment on column tributary.company_revision.revision is 'The number that rises.';
+insert into tributary.company_revision (revision) values (0);
+
+-- The rights of the owner: other programs need no right on the table of the number.
+create function tributary.raise_company_revision() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  update tributary.company_revision set revision = revision + 1;
+  return null;
+end $$;
+comment on function tributary.raise_company_revision() is 'Raises the number that processes compare to notice a change of the companies.';
+create trigger raise_company_revision after insert or update or delete or truncate on tributary.company_settings
+  for each statement execute function tributary.raise_company_revision();
+
+create table tributary.company_receipts (
+  id bigint generated always as identity primary key,
+  company text not null,
+  company_id bigint,
+  action text not null check (action in ('detach', 'erase', 'move')),
+  performed_by text not null,
+  performed_at timestamptz not null default tributary.now(),
+  row_counts json not null,
+  move_id text
+);
+comment on table tributary.company_receipts is 'What tributary company remove and move did: who, when, and how many rows of each table were deleted.';
+comment on column tributary.company_receipts.id is 'The number of the receipt.';
+comment on column tributary.company_receipts.company is 'The name of the company in the configuration.';
+comment on column tributary.company_receipts.company_id is 'The number of the company at the source.';
+comment on column tributary.company_receipts.action is 'detach: the company is no longer configured, and its rows stay; erase: its rows were deleted; move: its rows are in another warehouse, and were deleted here';
+comment on column tributary.company_receipts.performed_by is 'The database role that did it.';
+comment on column tributary.company_receipts.performed_at is 'When it was done.';
+comment on column tributary.company_receipts.row_counts is 'Deleted rows by table, as {"dataset.table": rows}; tables without a row of the company are left out.';
+comment on column tributary.company_receipts.move_id is 'The move: from the commit of this row on, the company belongs to the other warehouse.';
+
+-- In a table of records only _company_id is of the company: a record may have a field that is called company.
+create function tributary.delete_company_rows(for_company text, for_company_id bigint, relations text[])
+  returns table (relation text, deleted bigint) language plpgsql as $$
+declare
+  condition text;
+begin
+  -- The triggers of the records keep no version of these rows.
+  perform set_config('tributary.removes_company', 'on', true);
+  foreach relation in array relations loop
+    select string_agg(format('%I = %s', a.attname, case a.attname when 'company' then '$1' else '$2' end), ' or ' order by a.attname)
+      into condition from pg_attribute a
+     where a.attrelid = relation::regclass and not a.attisdropped
+       and a.attname = any(case when relation like 'tributary.%' then array['company', 'company_id', 'company_number'] else array['_company_id'] end);
+    if condition is null then
+      raise exception 'the table % has no column of a company', relation;
+    end if;
+    -- A session that is writing such rows finishes before; the next one finds no company.
+    case relation
+      when 'tributary.activity' then perform from tributary.activity_watermarks for update;
+      when 'tributary.alert_conditions' then perform from tributary.alert_evaluations for update;
+      when 'tributary.invariant_states' then perform from tributary.invariant_evaluation for update;
+      else
+    end case;
+    execute format('delete from %s where %s', relation::regclass, condition) using for_company, for_company_id;
+    get diagnostics deleted = row_count;
+    if deleted > 0 then return next; end if;
+  end loop;
+  perform set_config('tributary.removes_company', '', true);
+end $$;
+comment on function tributary.delete_company_rows(text, bigint, text[]) is 'Deletes the rows of a company, by its name or its number, from these tables.';
