@@ -86,7 +86,12 @@ const source = Layer.succeed(Source, {
       Promise.all([import("../connectors/service-v2/radar/index.ts"), import("./configuration/Companies.ts")])
     )
     const { catalogue, context } = yield* partsOf(company, configuration)
-    const read = [...catalogue.resources].filter(([path]) => exclusionOf(company, path) === undefined)
+    // An answer is compared with what is documented; the rules only say what of it is recorded.
+    const read = [...catalogue.resources].flatMap(([path, one]) =>
+      exclusionOf(company, path) === undefined
+        ? [[path, { ...(one.protection?.sent ?? one), protection: one.protection }] as const]
+        : []
+    )
     return yield* run({
       ...bounds,
       baseUrl: company.url,

@@ -11,8 +11,11 @@ import { type Resource, withFields } from "./Resource.ts"
 /** How the values of a field are kept. */
 export interface FieldRule {
   readonly kind: "exclude" | "hash" | "mask"
-  /** The kept text of a value in its canonical form; null where no value is kept. */
-  readonly keep: (canonical: string) => string | null
+  /**
+   * The kept text of a value in its canonical form; null where no value is kept. `isFreeText` is false, which is the default,
+   * for a value of few possibilities (a number, a day, a flag, a word of a closed set): a part of it would show it.
+   */
+  readonly keep: (canonical: string, isFreeText?: boolean) => string | null
   /** The rule and what it depends on, for comparisons: `hash 3f9a…`. */
   readonly statement: string
 }
@@ -30,6 +33,8 @@ export interface Protection {
   readonly sent: Resource
   /** The rule of a member of a record, in the catalogue or not; undefined: it is kept as it is. */
   readonly ruleOf: (name: string) => FieldRule | undefined
+  /** The rule of a member inside of a value: the engine needs none of them as it was sent. */
+  readonly ruleWithin: (name: string) => FieldRule | undefined
   readonly rules: ReadonlyArray<PatternRule>
   /** All rules: a change of it changes the kept values. */
   readonly statement: string
@@ -73,6 +78,14 @@ export const needOf = ({ roles, parent, businessDate }: Resource, name: string):
 /** Types of values that have few or many equal meanings: a hash or a part of them would tell too much or nothing. */
 const excludeOnly: ReadonlySet<FieldType["_tag"]> = new Set(["boolean", "timestamp", "list"])
 
+/** Whether a text of the field may be any text; undefined is a field that no catalogue states. */
+export const isFreeText = (field: Field | undefined): boolean =>
+  field === undefined || (field.type._tag === "string" && field.values === null)
+
+/** The field of a member of a list's items; undefined where no catalogue states it. */
+export const memberOf = (list: Field | undefined, name: string): Field | undefined =>
+  list?.type._tag === "list" ? list.type.of.find((one) => one.name === name) : undefined
+
 /** The strictest of several rules for one field. */
 const order: ReadonlyArray<FieldRule["kind"]> = ["exclude", "hash", "mask"]
 
@@ -103,23 +116,28 @@ export const protect = (
     isPattern(pattern) ? [] : (problemOf(sent, nameOf(sent, pattern), rule) ?? [])
   )
   const ordered = rules.toSorted((one, other) => order.indexOf(one.rule.kind) - order.indexOf(other.rule.kind))
-  const known = new Map<string, FieldRule | undefined>()
-  const ruleOf = (name: string): FieldRule | undefined => {
-    if (!known.has(name)) {
-      const found = ordered.find(
-        ({ pattern, rule }) => matchesField(pattern, name) && problemOf(sent, name, rule) === null
-      )
-      known.set(name, found?.rule)
+  const ruleFor = (mayHave: (name: string, rule: FieldRule) => boolean): Protection["ruleOf"] => {
+    const known = new Map<string, FieldRule | undefined>()
+    return (name) => {
+      if (!known.has(name)) {
+        const found = ordered.find(({ pattern, rule }) => matchesField(pattern, name) && mayHave(name, rule))
+        known.set(name, found?.rule)
+      }
+      return known.get(name)
     }
-    return known.get(name)
   }
+  const ruleOf = ruleFor((name, rule) => problemOf(sent, name, rule) === null)
+  const ruleWithin = ruleFor(() => true)
   const fields = sent.fields.flatMap((field) => {
     const rule = ruleOf(field.name)
     return rule === undefined ? [field] : rule.kind === "exclude" ? [] : [protectedField(field, rule)]
   })
+  // The source filters by values that the warehouse does not have.
+  const filters = sent.filters.filter(({ field }) => ruleOf(field) === undefined)
   const statement = rules
     .map(({ pattern, rule }) => `${pattern} ${rule.statement}`)
     .sort()
     .join(", ")
-  return { resource: { ...withFields(sent, fields), protection: { sent, ruleOf, rules, statement } }, problems }
+  const protection = { sent, ruleOf, ruleWithin, rules, statement }
+  return { resource: { ...withFields(sent, fields), filters, protection }, problems }
 }

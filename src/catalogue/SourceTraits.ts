@@ -24,6 +24,8 @@ export interface SourceTraits {
   ) => string | null
   /** The member of the body of a delivery that carries the record; absent where a delivery carries none. */
   readonly deliveryRecord?: string
+  /** The other members of such a body that the documents state: they carry nothing of a record. */
+  readonly deliveryEnvelope?: ReadonlyArray<string>
   /** The most records of one batch. */
   readonly batchRecordsMax: number
   /** How long the source recognises an idempotency key. */

@@ -45,6 +45,7 @@ import { Version } from "./Version.ts"
 import type { WarehouseError } from "./Warehouse.ts"
 import { searchIndexesOf } from "../warehouse/Indexes.ts"
 import { tableOf } from "../warehouse/Table.ts"
+import { protectionOf } from "../warehouse/WarehouseCatalogue.ts"
 
 /** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
@@ -212,7 +213,11 @@ export const service = Effect.fnUntraced(function* (
   // A mistake in the configured resources is reported with the companies.
   const catalogue = yield* Effect.orElseSucceed(catalogueOf(settings), () => source.catalogue)
   return {
-    reader: protectDeliveries(yield* source.deliveries, catalogue, (path) => exclusionOf(settings, path) !== undefined),
+    reader: protectDeliveries(
+      yield* source.deliveries,
+      protectionOf(catalogue, settings.resources),
+      (path) => exclusionOf(settings, path) !== undefined
+    ),
     listen: {
       host: webhooks.host,
       port: webhooks.port,

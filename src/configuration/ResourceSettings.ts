@@ -22,7 +22,7 @@ const Mask = section({
   keepLast: setting(
     "keep_last",
     between(0, 100),
-    "how many of the last characters of a longer value are kept after it",
+    "how many of the last characters of a longer free text are kept after it",
     0
   )
 })
@@ -88,7 +88,7 @@ export const ResourceSettings = section({
   mask: setting(
     "mask",
     Schema.Record(Schema.String, Mask),
-    "fields of which the warehouse keeps a fixed text, and the last characters where keep_last names their number",
+    "fields of which the warehouse keeps a fixed text, and the last characters of a free text where keep_last names their number",
     {}
   )
 })

@@ -5,14 +5,15 @@ import type { FieldRule } from "../catalogue/Protection.ts"
 
 export const exclude: FieldRule = { kind: "exclude", keep: () => null, statement: "exclude" }
 
-/** Text in the place of the value; after it the last characters of a value that has more of them. */
+/** Text in the place of the value; after it the last characters of a free text that has more of them. */
 export const mask = (shown: string, keepLast: number): FieldRule => ({
   kind: "mask",
-  keep: (canonical) => {
+  keep: (canonical, isFreeText) => {
+    if (keepLast === 0 || isFreeText !== true) return shown
     const characters = Array.from(canonical)
-    return keepLast > 0 && characters.length > keepLast ? shown + characters.slice(-keepLast).join("") : shown
+    return characters.length > keepLast ? shown + characters.slice(-keepLast).join("") : shown
   },
-  statement: `mask ${JSON.stringify([shown, keepLast])}`
+  statement: `mask ${JSON.stringify(keepLast === 0 ? [shown, 0] : [shown, keepLast, "of free text"])}`
 })
 
 const cachedMax = 20_000

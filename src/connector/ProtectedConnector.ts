@@ -2,17 +2,27 @@
  * A connector that applies the privacy rules of a resource to everything that it returns.
  *
  * Promise: no value of a protected field leaves it as it was sent, in a record, in the bytes of a rejected one, in the
- * reason, or in the answer to a write. A resource without rules passes unchanged. {@link ConnectorShape.rawPage} passes
- * unchanged too: `verify` applies the rules by code of its own.
+ * reason, in the answer to a write, or in a message of the source, which may quote any value. A resource without rules
+ * passes unchanged. The records of {@link ConnectorShape.rawPage} pass unchanged too: `verify` applies the rules by code of
+ * its own.
  */
 import * as Effect from "effect/Effect"
-import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Field } from "../catalogue/Field.ts"
-import { customFieldsName, type FieldRule, type Protection } from "../catalogue/Protection.ts"
-import type { Resource } from "../catalogue/Resource.ts"
-import { canonical, canonicalNumber, isList, isObject, type Json, NumberToken, parse, print } from "../json/Json.ts"
+import { customFieldsName, type FieldRule, isFreeText, memberOf, type Protection } from "../catalogue/Protection.ts"
+import {
+  canonical,
+  canonicalNumber,
+  isList,
+  isObject,
+  type Json,
+  type JsonObject,
+  NumberToken,
+  parse,
+  print
+} from "../json/Json.ts"
 import type { ConnectorShape, Rejected, SourceRecord } from "./Connector.ts"
 import type { DeliveryReader } from "./Delivery.ts"
+import { type SourceError, textLeftOut, withoutText, withoutTexts } from "./SourceError.ts"
 import type { WriteResult } from "./WriteResult.ts"
 
 /** A decimal without zeros at its end: the same value has the same text. */
@@ -24,64 +34,125 @@ const canonicalOf = (value: Json): string | null => {
   return value instanceof NumberToken ? plainDecimal(canonicalNumber(value.text)) : canonical(value)
 }
 
-const kept = (rule: FieldRule, value: Json): string | null => {
+/** Where members are: in the record itself, or inside of the value of a field, which may be unknown. */
+type Place = "record" | { readonly within: Field | undefined }
+
+const kept = (rule: FieldRule, value: Json, field: Field | undefined): string | null => {
   const text = canonicalOf(value)
-  return text === null ? null : rule.keep(text)
+  return text === null ? null : rule.keep(text, typeof value === "string" && isFreeText(field))
 }
 
-/** The value with the rules applied to every member of that name, at any depth. */
-const protectDeep = (protection: Protection, value: Json): Json => {
-  if (isList(value)) return value.map((item) => protectDeep(protection, item))
-  if (!isObject(value)) return value
-  const members = new Map<string, Json>()
-  for (const [name, member] of value) {
-    const rule = protection.ruleOf(name)
-    if (rule === undefined) members.set(name, protectDeep(protection, member))
-    else if (rule.kind !== "exclude") members.set(name, kept(rule, member))
+/** What is kept of an excluded member: undefined leaves it out. */
+type Excluded = (name: string) => Json | undefined
+const leftOut: Excluded = () => undefined
+
+/** Members with the rules applied at any depth. */
+const protectMembers = (
+  protection: Protection,
+  members: JsonObject,
+  place: Place,
+  excluded: Excluded = leftOut
+): JsonObject => {
+  const result = new Map<string, Json>()
+  for (const [name, member] of members) {
+    const isRecord = place === "record"
+    const rule = isRecord ? protection.ruleOf(name) : protection.ruleWithin(name)
+    const field = isRecord ? protection.sent.field.get(name) : memberOf(place.within, name)
+    if (rule === undefined) result.set(name, protectWithin(protection, member, field, excluded))
+    else if (rule.kind !== "exclude") result.set(name, kept(rule, member, field))
+    else {
+      const instead = excluded(name)
+      if (instead !== undefined) result.set(name, instead)
+    }
   }
-  return members
+  return result
 }
 
-/** JSON text of records, bodies or answers with the rules applied. Text that is no JSON is not kept. */
-export const protectText = (protection: Protection, text: string): string => {
+/** A value without a rule of its own. */
+const protectWithin = (
+  protection: Protection,
+  value: Json,
+  within: Field | undefined,
+  excluded: Excluded = leftOut
+): Json =>
+  isList(value)
+    ? value.map((item) => protectWithin(protection, item, within, excluded))
+    : isObject(value)
+      ? protectMembers(protection, value, { within }, excluded)
+      : value
+
+const protectJson = (text: string, change: (value: Json) => Json): string => {
   try {
-    return print(protectDeep(protection, parse(text)))
+    return print(change(parse(text)))
   } catch {
     return "{}"
+  }
+}
+
+/** JSON text of a record with the rules applied. Text that is no JSON object is not kept. */
+export const protectText = (protection: Protection, text: string): string =>
+  protectJson(text, (value) => (isObject(value) ? protectMembers(protection, value, "record") : new Map()))
+
+/** JSON text of the value of a field, such as a list, with the rules applied to its members. */
+export const protectValueText = (protection: Protection, text: string, field?: Field): string =>
+  protectJson(text, (value) => protectWithin(protection, value, field))
+
+/**
+ * JSON text of a record to be pushed, with the rules applied. The names of excluded members stay, so that a later push of
+ * this text is refused, too.
+ */
+export const protectPushed = (protection: Protection, text: string): string => {
+  const changed = protectJson(text, (value) =>
+    isObject(value)
+      ? protectMembers(protection, value, "record", (name) => (name === customFieldsName ? new Map() : null))
+      : new Map()
+  )
+  return isSameJson(text, changed) ? text : changed
+}
+
+/** Whether both texts are the same JSON, printed alike. */
+const isSameJson = (text: string, printed: string): boolean => {
+  try {
+    return print(parse(text)) === printed
+  } catch {
+    return false
   }
 }
 
 /** What is kept of a column's text. */
-export const keepColumn = ({ type }: Field, rule: FieldRule, text: string): string | null =>
-  rule.keep(type._tag === "decimal" ? plainDecimal(text) : text)
+export const keepColumn = (field: Field, rule: FieldRule, text: string): string | null =>
+  rule.keep(field.type._tag === "decimal" ? plainDecimal(text) : text, isFreeText(field))
 
-/** The body of a delivery with the rules applied to its record. Text that is no JSON is not kept. */
+/** The body of a delivery with the rules applied to its record, and to members that the envelope does not state. */
 export const protectDelivery = (protection: Protection, text: string): string => {
-  const { deliveryRecord } = protection.sent.traits
+  const { deliveryEnvelope, deliveryRecord } = protection.sent.traits
   if (deliveryRecord === undefined) return text
-  try {
-    const body = parse(text)
-    if (!isObject(body)) return "{}"
-    return print(
-      new Map(
-        [...body].map(([name, value]) => [name, name === deliveryRecord ? protectDeep(protection, value) : value])
-      )
-    )
-  } catch {
-    return "{}"
-  }
+  const envelope = new Set(deliveryEnvelope)
+  return protectJson(text, (body) => {
+    if (!isObject(body)) return new Map()
+    const members = new Map<string, Json>()
+    for (const [name, value] of body) {
+      if (envelope.has(name)) members.set(name, value)
+      else if (name !== deliveryRecord) {
+        for (const other of protectMembers(protection, new Map([[name, value]]), { within: undefined }))
+          members.set(...other)
+      } else members.set(name, isObject(value) ? protectMembers(protection, value, "record") : null)
+    }
+    return members
+  })
 }
 
-/** The reader of deliveries with the rules of each resource. No body about an excluded resource is kept. */
+/** The reader of deliveries with the rules of each path; the empty path is that of an event about no resource. */
 export const protectDeliveries = (
   reader: DeliveryReader,
-  { resources }: Pick<Catalogue, "resources">,
+  protectionOf: (path: string) => Protection | null,
   isExcluded: (path: string) => boolean
 ): DeliveryReader => ({
   ...reader,
   kept: ({ resource }, body) => {
+    // No body about an excluded resource is kept.
     if (resource !== null && isExcluded(resource)) return Buffer.from("{}")
-    const protection = resources.get(resource ?? "")?.protection ?? null
+    const protection = protectionOf(resource ?? "")
     return protection === null
       ? body
       : Buffer.from(protectDelivery(protection, Buffer.from(body).toString("utf8")), "utf8")
@@ -122,7 +193,7 @@ const protectRecord = ({ hasCustomFields, protection, steps }: Plan, record: Sou
     const value = sent[index]
     if (rule === undefined) {
       const isList = field.type._tag === "list" && value !== undefined && value !== null
-      columns.push(isList ? protectText(protection, value) : value)
+      columns.push(isList ? protectValueText(protection, value, field) : value)
       continue
     }
     // Digits that the column does not hold.
@@ -131,14 +202,14 @@ const protectRecord = ({ hasCustomFields, protection, steps }: Plan, record: Sou
     if (value === undefined || value === null) columns.push(value)
     else columns.push(keepColumn(field, rule, value))
   }
-  const others = extra === null || extra.size === 0 ? null : protectDeep(protection, extra)
+  const others = extra === null ? null : protectMembers(protection, extra, "record")
   return {
     id: record.id,
     columns,
     partial: columns.includes(undefined),
     customFields:
-      record.customFields === null || !hasCustomFields ? null : protectText(protection, record.customFields),
-    extra: others === null || !isObject(others) || others.size === 0 ? null : print(others)
+      record.customFields === null || !hasCustomFields ? null : protectValueText(protection, record.customFields),
+    extra: others === null || others.size === 0 ? null : print(others)
   }
 }
 
@@ -165,36 +236,51 @@ export const protectRejected = <A extends Pick<Rejected, "field" | "reason" | "b
   bytes: protectText(protection, one.bytes)
 })
 
-const protectResult = (plan: Plan, result: WriteResult): WriteResult =>
-  result._tag === "WriteSucceeded"
-    ? {
+/** The messages of the source may quote values; its codes and the names of fields stay. */
+const protectResult = (plan: Plan, result: WriteResult): WriteResult => {
+  switch (result._tag) {
+    case "WriteSucceeded":
+      return {
         ...result,
         record: result.record === null ? null : protectRecord(plan, result.record),
         rejected: result.rejected === null ? null : protectRejected(plan.protection, result.rejected)
       }
-    : result
+    case "WriteRejected":
+      return { ...result, detail: textLeftOut, problems: result.problems.map(withoutText) }
+    case "WriteUncertain":
+      return result
+  }
+}
 
 /** The connector with the rules of each resource that it is asked for. */
 export const protect = (connector: ConnectorShape): ConnectorShape => {
-  const sentOf = (resource: Resource): Resource => resource.protection?.sent ?? resource
+  /** The answer to a request about a protected resource. */
+  const answerOf = <A, B>(
+    answer: Effect.Effect<A, SourceError>,
+    change: (answer: A) => B
+  ): Effect.Effect<B, SourceError> => Effect.mapBoth(answer, { onFailure: withoutTexts, onSuccess: change })
   return {
     ...connector,
     page: (request) => {
       const { protection } = request.resource
       if (protection === null) return connector.page(request)
       const plan = planOf(protection)
-      return Effect.map(connector.page({ ...request, resource: protection.sent }), (page) => ({
+      return answerOf(connector.page({ ...request, resource: protection.sent }), (page) => ({
         ...page,
         records: page.records.map((record) => protectRecord(plan, record)),
         rejected: page.rejected.map((one) => protectRejected(protection, one))
       }))
     },
-    rawPage: (request) => connector.rawPage({ ...request, resource: sentOf(request.resource) }),
+    rawPage: (request) => {
+      const { protection } = request.resource
+      if (protection === null) return connector.rawPage(request)
+      return Effect.mapError(connector.rawPage({ ...request, resource: protection.sent }), withoutTexts)
+    },
     get: (resource, id) => {
       const { protection } = resource
       if (protection === null) return connector.get(resource, id)
       const plan = planOf(protection)
-      return Effect.map(connector.get(protection.sent, id), (fetched) => ({
+      return answerOf(connector.get(protection.sent, id), (fetched) => ({
         ...fetched,
         record: fetched.record === null ? null : protectRecord(plan, fetched.record),
         rejected: fetched.rejected === null ? null : protectRejected(protection, fetched.rejected)
@@ -204,9 +290,9 @@ export const protect = (connector: ConnectorShape): ConnectorShape => {
       const { protection } = request.resource
       if (protection === null) return connector.write(request)
       const plan = planOf(protection)
-      return Effect.map(connector.write({ ...request, resource: protection.sent }), (answer) => ({
+      return answerOf(connector.write({ ...request, resource: protection.sent }), (answer) => ({
         ...answer,
-        body: protectText(protection, answer.body),
+        body: protectValueText(protection, answer.body),
         items: answer.items.map((item) => protectResult(plan, item))
       }))
     }

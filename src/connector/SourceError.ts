@@ -363,3 +363,35 @@ export class SourceError extends Data.TaggedError("SourceError")<{
     return this.scope === "resource" ? aloneRemedy : this.reason.handling.remedy
   }
 }
+
+/** In the place of a message of the source that may quote a value with a privacy rule. */
+export const textLeftOut = "the message of the service is left out, since it may quote values"
+
+export const withoutText = (problem: Problem): Problem => ({ ...problem, message: textLeftOut })
+
+const reasonWithoutTexts = (reason: SourceReason): SourceReason => {
+  switch (reason._tag) {
+    case "Forbidden":
+      return new Forbidden({ kind: reason.kind, code: reason.code, scope: reason.scope, detail: textLeftOut })
+    case "NotFound":
+      return new NotFound({ detail: textLeftOut })
+    case "NotImplemented":
+      return new NotImplemented({ detail: textLeftOut })
+    case "PageTokenRefused":
+      return new PageTokenRefused({ detail: textLeftOut })
+    case "Refused": {
+      const { code, field, kind, problems, status } = reason
+      const texts = { detail: textLeftOut, problems: problems.map(withoutText), current: null }
+      return new Refused({ kind, status, code, field, ...texts })
+    }
+    default:
+      return reason
+  }
+}
+
+/** The failure without the texts and the record that the source sent: its codes and the names of fields stay. */
+export const withoutTexts = (error: SourceError): SourceError => {
+  const { request, scope } = error
+  const reason = reasonWithoutTexts(error.reason)
+  return new SourceError({ reason, request, ...(scope === undefined ? {} : { scope }) })
+}

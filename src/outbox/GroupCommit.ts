@@ -44,6 +44,7 @@ const writeJobs = (session: PushSession, jobs: ReadonlyArray<CommitJob>) => (run
     }
     const updates = yield* resolveRows(
       run,
+      session.table.resource,
       commits.flatMap(({ closed, rows }) => rows.map((row) => ({ ...row, requestId: closed?.id ?? null })))
     )
     yield* RequestStore.closeRequests(

@@ -2,10 +2,13 @@
  * Resolutions of rows of the outbox.
  *
  * Promise: a row leaves `pending` and `in_flight` by a {@link RowResolution} only. A resolution changes no row that has
- * left the state in which it was resolved.
+ * left the state in which it was resolved. A row that is done or rejected holds no value that a privacy rule leaves out.
  */
 import * as Effect from "effect/Effect"
+import type { Protection } from "../catalogue/Protection.ts"
+import type { Resource } from "../catalogue/Resource.ts"
 import type { FetchedRecord } from "../connector/Connector.ts"
+import { protectPushed } from "../connector/ProtectedConnector.ts"
 import type { WriteRejected } from "../connector/WriteResult.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { sanitizeText } from "../postgres/Text.ts"
@@ -84,10 +87,19 @@ const reasonLengthMax = 1_000
 /** A replacer of `JSON.stringify`: a message of the source may hold characters that a text of Postgres cannot. */
 export const sanitizeStrings = (_: string, value: unknown) => (typeof value === "string" ? sanitizeText(value) : value)
 
-const parameterOf = ({ row, resolution, requestId }: RowUpdate) => {
+/** What is kept of the record under the privacy rules of its resource, once no request will send it; null: all of it. */
+const keptOf = ({ row, resolution }: RowUpdate, protection: Protection | null): string | null => {
+  if (protection === null || resolution.state === "pending") return null
+  const kept = protectPushed(protection, row.text)
+  return kept === row.text ? null : kept
+}
+
+const parameterOf = (update: RowUpdate, protection: Protection | null) => {
+  const { row, resolution, requestId } = update
   const same = {
     id: String(row.id),
     state: resolution.state,
+    kept: keptOf(update, protection),
     ...(requestId === null ? { text: row.text } : { request_id: String(requestId) })
   }
   switch (resolution.state) {
@@ -118,11 +130,12 @@ export const resolveStatement = Statement.make({
      request_id = case when v.state = 'pending' then null else o.request_id end,
      request_index = case when v.state = 'pending' then null else o.request_index end,
      code = v.code, field = v.field, reason = left(v.reason, ${reasonLengthMax}), problems = v.problems,
-     differences = v.differences,
+     differences = v.differences, record = coalesce(v.kept::json, o.record),
+     expected_values = case when v.kept is null then o.expected_values end,
      resolved_at = case when v.state = 'pending' then null else tributary.now() end
    from jsonb_to_recordset($1::text::jsonb) as v(id bigint, request_id bigint, state text, text text, outcome text,
      record_id text, attempts integer, conflict_retries integer, absent boolean, code text, field text, reason text,
-     problems json, differences json)
+     problems json, differences json, kept text)
    where o.id = v.id and o.request_id is not distinct from v.request_id
      and ${stateIs("case when v.request_id is null then 'pending' else 'in_flight' end")}
      and (v.text is null or v.text = o.record::text)
@@ -132,10 +145,16 @@ export const resolveStatement = Statement.make({
 /** Writes resolutions, and returns those that took effect. */
 export const resolveRows = Effect.fnUntraced(function* (
   run: RunSql,
+  { protection }: Pick<Resource, "protection">,
   updates: ReadonlyArray<RowUpdate>
 ): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
   if (updates.length === 0) return []
-  const rows = yield* rowsOf(run, resolveStatement, [JSON.stringify(updates.map(parameterOf), sanitizeStrings)])
+  const rows = yield* rowsOf(run, resolveStatement, [
+    JSON.stringify(
+      updates.map((update) => parameterOf(update, protection)),
+      sanitizeStrings
+    )
+  ])
   const ids = new Set(rows.map(({ id }) => id))
   return updates.filter(({ row }) => ids.has(row.id))
 })

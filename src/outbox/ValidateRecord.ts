@@ -5,13 +5,13 @@
  */
 import { customFieldsName } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
-import { isObject, isPlain, type Json, printSorted } from "../json/Json.ts"
+import { isList, isObject, isPlain, type Json, printSorted } from "../json/Json.ts"
 import { alterationOf, externalKeyOf } from "./Externalid.ts"
 import { listFields } from "./FieldHints.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { type AddProblem, fieldTexts } from "./ValidateFields.ts"
 import { externalidText, fieldName, integerText, InvalidValue, showValue } from "./ValidateValue.ts"
-import { shapeOf, type WriteColumns, privacyProblem } from "./WriteSchema.ts"
+import { privacyProblem, privacyProblemWithin, shapeOf, type WriteColumns } from "./WriteSchema.ts"
 
 /** A record that can be pushed. */
 export interface ValidRecord {
@@ -172,6 +172,20 @@ const identityOfChange = (
   return { externalid, recordId, written: inside !== null && inside !== externalid ? inside : undefined }
 }
 
+/** Adds the members with a privacy rule, at any depth of the value. */
+const addWithheld = (resource: Resource, value: Json, place: string, addProblem: AddProblem): void => {
+  if (resource.protection === null) return
+  if (isList(value))
+    for (const [index, item] of value.entries()) addWithheld(resource, item, `${place}[${index}]`, addProblem)
+  if (!isObject(value)) return
+  for (const [name, member] of value) {
+    const at = `${place}.${fieldName(name)}`
+    const withheld = privacyProblemWithin(resource, name)
+    if (withheld === null) addWithheld(resource, member, at, addProblem)
+    else addProblem(at, withheld)
+  }
+}
+
 /** The members of the body as JSON. */
 const bodyTexts = (
   { columns, externalKey, operation, resource }: RecordRules,
@@ -190,10 +204,9 @@ const bodyTexts = (
   const texts = fieldTexts(columns, body, "", operation, addProblem)
   const custom = members.get(customFields)
   if (custom === undefined || (custom === null && operation === "create")) return texts
-  for (const name of isObject(custom) ? [customFields, ...custom.keys()] : []) {
-    const withheld = privacyProblem(resource, name)
-    if (withheld !== null) addProblem(name === customFields ? name : `${customFields}.${fieldName(name)}`, withheld)
-  }
+  const withheld = isObject(custom) ? privacyProblem(resource, customFields) : null
+  if (withheld !== null) addProblem(customFields, withheld)
+  addWithheld(resource, custom, customFields, addProblem)
   if (custom !== null && !isObject(custom)) addProblem(customFields, `must be an object, not ${showValue(custom)}`)
   else if (!isPlain(custom)) addProblem(customFields, "has a NUL or half a surrogate pair, which no text can hold")
   else return [...texts, `${JSON.stringify(customFields)}:${printSorted(custom)}`]

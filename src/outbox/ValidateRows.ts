@@ -5,6 +5,8 @@
  * problem.
  */
 import * as Effect from "effect/Effect"
+import type { Resource } from "../catalogue/Resource.ts"
+import { protectPushed } from "../connector/ProtectedConnector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { addUpdates } from "./OutboxCounts.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -14,6 +16,7 @@ import type { Operation, Problem } from "./Push.ts"
 import { type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
 import { rejected, resolveRows, type RowUpdate } from "./RowResolution.ts"
 import { isInvalid, isSupported, makeValidator, type Validator } from "./Validate.ts"
+import type { IdentifiedRecord, ValidationResult } from "./ValidateRecord.ts"
 
 const rowsPerTransaction = 1_000
 
@@ -35,9 +38,24 @@ export const saveValidStatement = Statement.make({
     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`
 })
 
+const withheld: Problem = { line: null, field: null, message: "has a field with a privacy rule" }
+
+/** Validates a record. Where it has fields with a privacy rule, it is refused, and no problem quotes a value of them. */
+const validate = (
+  validator: Validator,
+  { protection }: Resource,
+  text: string,
+  beside: IdentifiedRecord
+): ValidationResult => {
+  const kept = protection === null ? text : protectPushed(protection, text)
+  const result = validator.validateJson(kept, beside)
+  return kept === text || isInvalid(result) ? result : [withheld]
+}
+
 /** Saves the bytes of valid rows, rejects the others, and returns those that were rejected. */
 const saveValidation = Effect.fnUntraced(function* (
   run: RunSql,
+  resource: Resource,
   rows: ReadonlyArray<OutboxRow>,
   validators: Validators
 ): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
@@ -47,7 +65,9 @@ const saveValidation = Effect.fnUntraced(function* (
   for (const row of rows) {
     const { externalid, recordId } = row
     const validator = validators(row.operation)
-    const result = isSupported(validator) ? validator.validateJson(row.text, { externalid, recordId }) : [validator]
+    const result = isSupported(validator)
+      ? validate(validator, resource, row.text, { externalid, recordId })
+      : [validator]
     if (isInvalid(result)) {
       const [first] = result
       const resolution = rejected("invalid", first?.field ?? null, first?.message ?? "the record is invalid")
@@ -63,7 +83,7 @@ const saveValidation = Effect.fnUntraced(function* (
     }
   }
   yield* rowsOf(run, saveValidStatement, [JSON.stringify(valid)])
-  return yield* resolveRows(run, invalid)
+  return yield* resolveRows(run, resource, invalid)
 })
 
 /** Validates the pending rows up to this one. */
@@ -82,7 +102,7 @@ export const validateRows = Effect.fnUntraced(function* (
     const { rows, invalid } = yield* transaction(session, (run) =>
       Effect.gen(function* () {
         const rows = yield* rowsOf(run, unvalidatedStatement, [...parametersOf(scopeOf(session)), through])
-        return { rows, invalid: yield* saveValidation(run, rows, validators) }
+        return { rows, invalid: yield* saveValidation(run, table.resource, rows, validators) }
       })
     )
     progress.counts = addUpdates(progress.counts, invalid)

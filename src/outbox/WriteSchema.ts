@@ -4,6 +4,7 @@
  * Promise: the columns follow from the catalogue alone: the stated write shape (EP-14), else the record without the fields
  * that the service sets (EP-12). An inferred column is not among them: a field that the documents do not state is rejected (F-14).
  */
+import type { FieldRule } from "../catalogue/Protection.ts"
 import { externalKeyOf } from "./Externalid.ts"
 import type { Operation as Letter, Resource, WriteField } from "../catalogue/Resource.ts"
 import { write } from "../catalogue/Resource.ts"
@@ -47,25 +48,38 @@ const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
 }
 
 /** The fields without a privacy rule, also those of lines. */
-const unprotected = (resource: Resource, fields: ReadonlyArray<WriteField>): ReadonlyArray<WriteField> =>
+const unprotected = (
+  resource: Resource,
+  fields: ReadonlyArray<WriteField>,
+  isRecord = true
+): ReadonlyArray<WriteField> =>
   fields.flatMap((field) =>
-    protectedBy(resource, field) === null
-      ? [{ ...field, lines: field.lines === null ? null : unprotected(resource, field.lines) }]
+    protectedBy(resource, field, isRecord) === null
+      ? [{ ...field, lines: field.lines === null ? null : unprotected(resource, field.lines, false) }]
       : []
   )
 
 /** The privacy rule of what a field writes; null without one. What is kept of such a value is no value to write. */
-const protectedBy = ({ protection }: Resource, { name, sets }: Pick<WriteField, "name" | "sets">) =>
-  protection?.ruleOf(sets ?? name) ?? null
+const protectedBy = (
+  { protection }: Resource,
+  { name, sets }: Pick<WriteField, "name" | "sets">,
+  isRecord = true
+): FieldRule | null => protection?.[isRecord ? "ruleOf" : "ruleWithin"](sets ?? name) ?? null
+
+const problemOf = (rule: FieldRule | null): string | null =>
+  rule === null
+    ? null
+    : `has a privacy rule (${rule.kind}): the warehouse does not have its value, so that it is not pushed`
 
 /** Why a field cannot be written although the service takes it; null where it has no privacy rule. */
 export const privacyProblem = (resource: Resource, name: string): string | null => {
   const stated = [...(resource.create ?? []), ...(resource.update ?? [])].find((field) => field.name === name)
-  const rule = protectedBy(resource, stated ?? { name, sets: name })
-  return rule === null
-    ? null
-    : `has a privacy rule (${rule.kind}): the warehouse does not have its value, so that it is not pushed`
+  return problemOf(protectedBy(resource, stated ?? { name, sets: name }))
 }
+
+/** As {@link privacyProblem}, of a member inside of a value. */
+export const privacyProblemWithin = (resource: Resource, name: string): string | null =>
+  problemOf(protectedBy(resource, { name, sets: name }, false))
 
 const cache = new WeakMap<Resource, Map<Operation, WriteColumns>>()
 

@@ -33,7 +33,7 @@ export const deliveriesStatement = Statement.make({
   columns: { one: "int4" },
   // A pending event keeps its body until the record was read for it. A dead letter is given up.
   text: `update tributary.inbox
-            set body = '{}', state = case state when 'dead_letter' then 'skipped' else state end,
+            set body = '{}', last_error = null, state = case state when 'dead_letter' then 'skipped' else state end,
                 resolved_at = coalesce(resolved_at, tributary.now())
           where company = $1 and resource = $2 and record_id = $3 and state <> 'pending' returning 1 as one`
 })
@@ -42,8 +42,14 @@ export const outboxStatement = Statement.make({
   name: "forget the pushed values of a record",
   params: ["text", "text", "text"],
   columns: { one: "int4" },
-  text: `update tributary.outbox set record = '{}', expected_values = null, problems = null, differences = null, reason = null
-          where company = $1 and resource = $2 and record_id = $3 and state in ('done', 'rejected') returning 1 as one`
+  // A message of the source may quote the record.
+  text: `with rows as (
+           update tributary.outbox set record = '{}', expected_values = null, problems = null, differences = null, reason = null
+            where company = $1 and resource = $2 and record_id = $3 and state in ('done', 'rejected') returning request_id),
+         requests as (
+           update tributary.push_requests r set reason = null where company = $1 and resource = $2 and r.state <> 'open'
+              and (record_id = $3 or id in (select request_id from rows)))
+         select 1 as one from rows`
 })
 
 export const violationsStatement = Statement.make({

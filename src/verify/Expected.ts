@@ -6,7 +6,7 @@
  */
 import { type Resource, roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
-import { customFieldsName, type FieldRule, type Protection } from "../catalogue/Protection.ts"
+import { customFieldsName, type FieldRule, isFreeText, memberOf, type Protection } from "../catalogue/Protection.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
 import {
@@ -238,20 +238,25 @@ export const passes = ({ where, protection, field: fields }: Resource, text: str
   }
 }
 
-/** The members of a record as the privacy rules of its resource keep them. */
-const keptMembers = (protection: Protection | null, sent: JsonObject): JsonObject => {
+/** The members of a record, or of an item of a list in one, as the privacy rules of its resource keep them. */
+const keptMembers = (
+  protection: Protection | null,
+  sent: JsonObject,
+  item: { readonly list: Field | undefined } | null = null
+): JsonObject => {
   if (protection === null) return sent
   const members = new Map<string, Json>()
   for (const [name, value] of sent) {
-    const rule = protection.ruleOf(name)
-    const field = protection.sent.field.get(name)
-    if (rule === undefined) members.set(name, keptBelow(protection, value))
-    else if (rule.kind !== "exclude") members.set(name, keptValue(rule, field, value))
+    const rule = item === null ? protection.ruleOf(name) : protection.ruleWithin(name)
+    const field = item === null ? protection.sent.field.get(name) : memberOf(item.list, name)
+    if (rule === undefined) members.set(name, keptBelow(protection, value, field))
+    else if (rule.kind !== "exclude")
+      members.set(name, keptValue(rule, item === null ? field : undefined, value, isFreeText(field)))
   }
   return members
 }
 
-const keptValue = (rule: FieldRule, field: Field | undefined, value: Json): Json => {
+const keptValue = (rule: FieldRule, field: Field | undefined, value: Json, isFree: boolean): Json => {
   const text =
     field === undefined
       ? value instanceof NumberToken
@@ -260,15 +265,15 @@ const keptValue = (rule: FieldRule, field: Field | undefined, value: Json): Json
           ? value
           : canonical(value)
       : canonicalOf(field, value)
-  return text === null ? null : rule.keep(text)
+  return text === null ? null : rule.keep(text, isFree && typeof value === "string")
 }
 
 /** A value without a rule: the rules hold for its members too. */
-const keptBelow = (protection: Protection, value: Json): Json =>
+const keptBelow = (protection: Protection, value: Json, list: Field | undefined): Json =>
   isObject(value)
-    ? keptMembers({ ...protection, sent: { ...protection.sent, field: new Map() } }, value)
+    ? keptMembers(protection, value, { list })
     : isList(value)
-      ? value.map((item) => keptBelow(protection, item))
+      ? value.map((item) => keptBelow(protection, item, list))
       : value
 
 /** A compiled reader of one table's records. */

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Protection } from "../catalogue/Protection.ts"
-import { protectDelivery, protectRejected, protectText } from "../connector/ProtectedConnector.ts"
+import { protectDelivery, protectPushed, protectRejected } from "../connector/ProtectedConnector.ts"
 import * as Statement from "../postgres/Statement.ts"
 
 export const quarantineStatement = Statement.make({
@@ -52,17 +52,42 @@ export const rewriteDeliveriesStatement = Statement.make({
 export const pushedStatement = Statement.make({
   name: "read the pushed records of a resource",
   params: ["text", "int8"],
-  columns: { id: "int8", record: "text", expected: "text" },
-  text: `select id, record::text as record, coalesce(expected_values::text, 'null') as expected from tributary.outbox
-          where resource = $1 and id > $2 and state in ('done', 'rejected') order by id limit 1000`
+  columns: {
+    id: "int8",
+    record: "text",
+    expected: "text",
+    differences: Statement.as<ReadonlyArray<{ readonly field: string }>>("json")
+  },
+  text: `select id, record::text as record, coalesce(expected_values::text, 'null') as expected,
+                coalesce(differences, '[]') as differences from tributary.outbox
+          where resource = $1 and id > $2 and state <> 'in_flight' order by id limit 1000 for update`
 })
 
 export const rewritePushedStatement = Statement.make({
   name: "rewrite the pushed records of a resource",
-  params: ["int8[]", "text[]", "text[]"],
-  text: `update tributary.outbox o set record = k.record::json, expected_values = nullif(k.expected, 'null')::json
-           from unnest($1::int8[], $2::text[], $3::text[]) as k (id, record, expected) where o.id = k.id`
+  params: ["int8[]", "text[]", "text[]", "text[]"],
+  text: `update tributary.outbox o set record = k.record::json, expected_values = nullif(k.expected, 'null')::json,
+                differences = nullif(k.differences, '[]')::json, problems = null,
+                reason = case when o.reason is not null then 'its text was left out when the privacy rules changed' end,
+                validated = o.validated and o.state <> 'pending'
+           from unnest($1::int8[], $2::text[], $3::text[], $4::text[]) as k (id, record, expected, differences) where o.id = k.id`
 })
+
+export const validateAgainStatement = Statement.make({
+  name: "validate the records again that are being sent",
+  params: ["text"],
+  text: `with requests as (
+           update tributary.push_requests set reason = 'its text was left out when the privacy rules changed'
+            where resource = $1 and reason is not null)
+         update tributary.outbox set validated = false where resource = $1 and state = 'in_flight'`
+})
+
+/** Whether a field of a write, or the field that it sets, has a rule. */
+const isWithheld = ({ ruleOf, sent }: Protection, name: string): boolean =>
+  [
+    name,
+    ...[...(sent.create ?? []), ...(sent.update ?? [])].flatMap((one) => (one.name === name ? (one.sets ?? []) : []))
+  ].some((one) => ruleOf(one) !== undefined)
 
 /** Rewrites what is stored of the records of a resource beside its tables. */
 export const rewriteRecords = Effect.fnUntraced(function* (path: string, protection: Protection) {
@@ -76,14 +101,17 @@ export const rewriteRecords = Effect.fnUntraced(function* (path: string, protect
     yield* Statement.run(rewriteQuarantineStatement, [ids, kept.map(({ reason }) => reason), bytes])
     after = rows.at(-1)!.id
   }
-  // A record that is not sent yet stays: its push is refused, and says so.
+  // A pending record with such a field keeps its name, so that its push is refused. One that is being sent keeps its values
+  // until its outcome is known: its request may be sent again, byte for byte.
+  yield* Statement.run(validateAgainStatement, [path])
   for (let after = 0n; ;) {
     const rows = yield* Statement.run(pushedStatement, [path, after])
     if (rows.length === 0) break
     yield* Statement.run(rewritePushedStatement, [
       rows.map(({ id }) => id),
-      rows.map(({ record }) => protectText(protection, record)),
-      rows.map(({ expected }) => protectText(protection, expected))
+      rows.map(({ record }) => protectPushed(protection, record)),
+      rows.map(({ expected }) => (expected === "null" ? expected : protectPushed(protection, expected))),
+      rows.map(({ differences }) => JSON.stringify(differences.filter(({ field }) => !isWithheld(protection, field))))
     ])
     after = rows.at(-1)!.id
   }

@@ -18,7 +18,7 @@ import {
   type Protection
 } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
-import { keepColumn, protectText } from "../connector/ProtectedConnector.ts"
+import { keepColumn, protectText, protectValueText } from "../connector/ProtectedConnector.ts"
 import { parse, print } from "../json/Json.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { fenceOffStatement } from "./Altered.ts"
@@ -97,15 +97,17 @@ interface Change {
 /** A rule as it is stored: what is needed to know which values follow it. */
 type StoredRule = Pick<PatternRule, "pattern"> & Pick<FieldRule, "kind" | "statement">
 
+type EarlierRules = Pick<Protection, "ruleOf" | "ruleWithin">
+
 /** The rules of each name that the stored values follow. */
-const earlierRules = (sent: Resource, stored: string): Protection["ruleOf"] => {
+const earlierRules = (sent: Resource, stored: string): EarlierRules => {
   const rules = JSON.parse(stored) as ReadonlyArray<StoredRule>
   const asItIs = (text: string) => text
   const { protection } = protect(
     sent,
     rules.map(({ pattern, ...rule }) => ({ pattern, rule: { ...rule, keep: asItIs } }))
   ).resource
-  return (name) => protection?.ruleOf(name)
+  return protection ?? { ruleOf: () => undefined, ruleWithin: () => undefined }
 }
 
 /** Whether a value that is kept under an earlier rule stays as it is. A hash of a kept value would tell nothing. */
@@ -113,17 +115,19 @@ const isKeptAlready = (earlier: FieldRule | undefined, { kind, statement }: Fiel
   earlier !== undefined && earlier.kind !== "exclude" && (earlier.statement === statement || kind === "hash")
 
 /** The protection of values that follow the earlier rules. */
-const changedRules = (protection: Protection, earlierOf: Protection["ruleOf"]): Protection => ({
-  ...protection,
-  ruleOf: (name) => {
-    const [rule, earlier] = [protection.ruleOf(name), earlierOf(name)]
-    return rule !== undefined && rule.kind !== "exclude" && isKeptAlready(earlier, rule) ? earlier : rule
-  }
-})
+const changedRules = (protection: Protection, earlier: EarlierRules): Protection => {
+  const changed =
+    (rules: "ruleOf" | "ruleWithin"): Protection["ruleOf"] =>
+    (name) => {
+      const [rule, before] = [protection[rules](name), earlier[rules](name)]
+      return rule !== undefined && rule.kind !== "exclude" && isKeptAlready(before, rule) ? before : rule
+    }
+  return { ...protection, ruleOf: changed("ruleOf"), ruleWithin: changed("ruleWithin") }
+}
 
-/** JSON with the rules applied; the same text where they change nothing. */
-const rewriteJson = (protection: Protection, text: string): string => {
-  const kept = protectText(protection, text)
+/** JSON with the rules applied by `change`; the same text where they change nothing. */
+const rewriteJson = (text: string, change: (text: string) => string): string => {
+  const kept = change(text)
   return kept === print(parse(text)) ? text : kept
 }
 
@@ -171,7 +175,9 @@ const changesOf = (
       // A column of another type is made again, and filled by the next sync.
       if (earlier !== undefined && column.kind !== "string") return change("drop")
       if (protection === null || column.kind !== "list") return []
-      return change("json", (text) => rewriteJson(protection, text))
+      return change("json", (text) =>
+        rewriteJson(text, (sentText) => protectValueText(protection, sentText, sent.resource.field.get(column.field)))
+      )
     }
     if (rule.kind === "exclude") return change("drop")
     if (isKeptAlready(earlier, rule) && found.get(column.name)?.type === "text") return []
@@ -185,10 +191,12 @@ const changesOf = (
   return [
     ...ofFields,
     ...json("_extra", (text) => {
-      const kept = rewriteJson(protection, text)
+      const kept = rewriteJson(text, (sentText) => protectText(protection, sentText))
       return kept === "{}" ? null : kept
     }),
-    ...json(customFieldsName, (text) => (isWithoutCustomFields ? null : rewriteJson(protection, text)))
+    ...json(customFieldsName, (text) =>
+      isWithoutCustomFields ? null : rewriteJson(text, (sentText) => protectValueText(protection, sentText))
+    )
   ]
 }
 
@@ -284,8 +292,8 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   const { datasets, resource } = table
   const { protection } = resource
   const { relations } = yield* introspect(datasets, [table])
-  const earlierOf = earlierRules(protection?.sent ?? resource, stored.fields)
-  const changed = protection === null ? null : changedRules(protection, earlierOf)
+  const earlier = earlierRules(protection?.sent ?? resource, stored.fields)
+  const changed = protection === null ? null : changedRules(protection, earlier)
   const sql = yield* SqlClient.SqlClient
   const findings = yield* Statement.run(findingsStatement, [resource.path])
   const inferred = inferredWithRule(table, findings)
@@ -298,7 +306,7 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     // A damaged table is not rewritten, and its repair comes first.
     if (found === undefined) continue
     if (found.kind !== "r") return rows
-    const changes = changesOf(table, found.columns, earlierOf, changed)
+    const changes = changesOf(table, found.columns, earlier.ruleOf, changed)
     const moved = inferred.filter((column) => found.columns.has(column.name))
     if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
     const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))

@@ -21,7 +21,7 @@ import {
   type InferredType,
   text
 } from "../catalogue/Field.ts"
-import { matches, type PatternRule, protect } from "../catalogue/Protection.ts"
+import { matches, type PatternRule, protect, type Protection } from "../catalogue/Protection.ts"
 import { type Resource, resource, roleField, type ValueFilter, withFields } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
@@ -191,6 +191,17 @@ export const addConfigured = (
     ? Effect.fail(new ResourceConflict({ problems }))
     : Effect.succeed({ ...base, resources: all })
 }
+
+/** The privacy rules for a path, also for one that the catalogue does not know: then those of the patterns that match. */
+export const protectionOf =
+  ({ resources, traits }: Catalogue, extra: ReadonlyArray<ConfiguredResource>) =>
+  (path: string): Protection | null => {
+    const known = resources.get(path)
+    if (known !== undefined) return known.protection
+    const unknown = { path, area: null, modifiedSince: false, cancel: false, key: null }
+    const rules = extra.flatMap((one) => (matches(one.path, path) ? (one.rules ?? []) : []))
+    return protect(configured(unknown, traits), rules).resource.protection
+  }
 
 /** A row of `tributary.inferred_columns`. */
 export interface InferredColumn extends Inferred {

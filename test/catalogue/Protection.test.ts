@@ -5,10 +5,12 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type PatternRule, protect } from "../../src/catalogue/Protection.ts"
 import { unreadable } from "../../src/cli/Models.ts"
 import * as FieldRules from "../../src/connector/FieldRules.ts"
-import { protectDelivery, protectRejected } from "../../src/connector/ProtectedConnector.ts"
+import { protectDelivery, protectRejected, protectText } from "../../src/connector/ProtectedConnector.ts"
+import * as SourceError from "../../src/connector/SourceError.ts"
 import { isObject, parse } from "../../src/json/Json.ts"
 import { isInvalid, nameProblem, rulesOf, validateRecord } from "../../src/outbox/ValidateRecord.ts"
 import { unsupported } from "../../src/outbox/WriteSchema.ts"
+import * as WarehouseCatalogue from "../../src/warehouse/WarehouseCatalogue.ts"
 import { loadText } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
 
@@ -57,13 +59,13 @@ describe("privacy rules", () => {
   it("refuse a push of a line or of the install's own fields with what is kept", () => {
     const orders = protect(serviceV2.resources.get("orders")!, rules(mask("***", 0), "description", "iban")).resource
     const record = parse(
-      '{"customerid":1,"lines":[{"itemid":1,"qtyorder":"1","description":"***"}],"custom_fields":{"iban":"***"}}'
+      '{"customerid":1,"lines":[{"itemid":1,"qtyorder":"1","description":"***"}],"custom_fields":{"iban":"***","deep":[{"iban":"***"}]}}'
     )
     const members = isObject(record) ? record : new Map()
     const result = validateRecord(rulesOf(orders, "create", "externalid"), members, { externalid: "a" }, [])
     assert.sameMembers(
       (isInvalid(result) ? result : []).map(({ field }) => field),
-      ["lines[0].description", "custom_fields.iban"]
+      ["lines[0].description", "custom_fields.iban", "custom_fields.deep[0].iban"]
     )
   })
 
@@ -98,18 +100,100 @@ describe("privacy rules", () => {
       FieldRules.hash(Redacted.make("another key of 32 characters, indeed")).keep("a")
     )
     assert.match(hash.keep("a") ?? "", /^[\w-]{43}$/)
-    assert.deepStrictEqual(["0123456789", "12", ""].map(mask("***", 4).keep), ["***6789", "***", "***"])
+    const masked = mask("***", 4)
+    assert.deepStrictEqual(
+      ["0123456789", "12", ""].map((text) => masked.keep(text, true)),
+      ["***6789", "***", "***"]
+    )
   })
 
-  it("change the record of a delivery, and nothing beside it", () => {
+  it("mask no end of a value that is no free text", () => {
+    const { protection } = protect(serviceV2.resources.get("orders")!, rules(mask("***", 2), "*")).resource
+    const record = {
+      id: 12,
+      customer: "a customer",
+      customerid: 345,
+      status: "quote",
+      unstated: ["a text", 678],
+      unstatedtext: "a text",
+      unstatednumber: 910,
+      unstatedflag: true,
+      lines: [{ id: 1112, description: "a line", qtyorder: "13.00", isnew: false }],
+      custom_fields: { id: "an id", deep: [{ rank: 14, name: "a name" }] }
+    }
+    assert.deepStrictEqual(JSON.parse(protectText(protection!, JSON.stringify(record))), {
+      id: 12,
+      customer: "***er",
+      customerid: "***",
+      status: "***",
+      unstated: "***",
+      unstatedtext: "***xt",
+      unstatednumber: "***",
+      unstatedflag: "***",
+      lines: [{ id: "***", description: "***ne", qtyorder: "***", isnew: "***" }],
+      custom_fields: { id: "***id", deep: "***" }
+    })
+  })
+
+  it("change the record of a delivery, and what its envelope does not state", () => {
     const { protection } = protect(customers, rules(exclude, "*")).resource
+    const envelope = '"id":"evt_1","type":"customers.updated","createdate":"2026-01-02T03:04:05Z","companyid":1'
     assert.strictEqual(
       protectDelivery(
         protection!,
-        '{"id":"evt_1","type":"customers.updated","data":{"id":7,"name":"Ann","x":{"y":1}}}'
+        `{${envelope},"data":{"id":7,"name":"Ann","x":{"y":1}},"before":{"id":7},"by":"Ann"}`
       ),
-      '{"id":"evt_1","type":"customers.updated","data":{"id":7}}'
+      `{${envelope},"data":{"id":7}}`
     )
+  })
+
+  it("hold for deliveries about a path that the catalogue does not know", () => {
+    const entry = (path: string, ...own: ReadonlyArray<PatternRule>) => ({
+      path,
+      area: null,
+      modifiedSince: false,
+      cancel: false,
+      key: null,
+      rules: own
+    })
+    const protectionOf = WarehouseCatalogue.protectionOf(serviceV2, [
+      entry("*", ...rules(exclude, "*name*")),
+      entry("gad*", ...rules(hash, "iban"))
+    ])
+    const kindsOf = (path: string) =>
+      ["name", "iban", "id"].map((name) => protectionOf(path)?.ruleOf(name)?.kind ?? null)
+    assert.deepStrictEqual(["gadgets", "others", ""].map(kindsOf), [
+      ["exclude", "hash", null],
+      ["exclude", null, null],
+      ["exclude", null, null]
+    ])
+    assert.isNull(WarehouseCatalogue.protectionOf(serviceV2, [])("gadgets"))
+  })
+
+  it("leave out the messages of the source, which may quote values", () => {
+    const problems = [{ field: "name", code: "taken", message: "Ann" }]
+    const reasons = [
+      new SourceError.Refused({
+        kind: "other",
+        status: 422,
+        code: "invalid",
+        field: "name",
+        detail: "Ann",
+        problems,
+        current: { name: "Ann" }
+      }),
+      new SourceError.Forbidden({ kind: "other", code: "no", scope: null, detail: "Ann" }),
+      new SourceError.NotFound({ detail: "Ann" }),
+      new SourceError.NotImplemented({ detail: "Ann" }),
+      new SourceError.PageTokenRefused({ detail: "Ann" })
+    ]
+    const request = { method: "GET", path: "/customers", requestId: "req_1" }
+    for (const reason of reasons) {
+      const error = SourceError.withoutTexts(new SourceError.SourceError({ reason, request, scope: "resource" }))
+      assert.notInclude(`${JSON.stringify(error)} ${error.message} ${error.remedy}`, "Ann")
+      assert.include(error.message, "req_1")
+      assert.deepStrictEqual([error.reason._tag, error.scope], [reason._tag, "resource"])
+    }
   })
 
   it("keep a push from writing what is kept of a value", () => {

@@ -76,7 +76,11 @@ describe("a list of excluded resources", () => {
       all.filter((event) => /^(employees|pr\w+)\./.test(event))
     )
     assert.include(events, "orders.updated")
-    const reader = protectDeliveries(deliveryReader, serviceV2, (path) => path === "employees")
+    const reader = protectDeliveries(
+      deliveryReader,
+      () => null,
+      (path) => path === "employees"
+    )
     const kept = (type: string) => {
       const body = Buffer.from(JSON.stringify({ id: "evt_1", type, data: { id: 1 } }))
       const event = reader.read(body)

@@ -2,9 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { string, money, timestamp, integer, id } from "../../connectors/service-v2/catalogue/fields.ts"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { apply } from "../../connectors/service-v2/radar/index.ts"
 import { redactJson, redactRecord, redactText } from "../../connectors/service-v2/radar/Redact.ts"
 import * as ReferenceServer from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import { protect } from "../../src/catalogue/Protection.ts"
+import * as FieldRules from "../../src/connector/FieldRules.ts"
 import { toJson } from "../../src/cli/Output.ts"
 import { linesOf } from "../../src/cli/radar/Report.ts"
 import type { Json } from "../reference-server/support.ts"
@@ -37,13 +40,52 @@ describe("a redacted value", () => {
     const text =
       '{"id":7,"name":"Ada","amount":"98.7600","at":"2026-01-02T03:04:05.678901Z","rank":4,"kind":"open","other":["Ada"]}'
     assert.strictEqual(
-      redactRecord(fields, text),
+      redactRecord({ fields, protection: null }, text),
       '{"id":7,"name":"Xxx","amount":"11.1100","at":"2026-01-02T03:04:05.678901Z","rank":4,"kind":"open","other":["Xxx"]}'
     )
     assert.strictEqual(
-      redactRecord(fields, '{"id":"Ada","rank":"12","kind":"Ada","at":"Ada"}'),
+      redactRecord({ fields, protection: null }, '{"id":"Ada","rank":"12","kind":"Ada","at":"Ada"}'),
       '{"id":"Xxx","rank":"00","kind":"Xxx","at":"Xxx"}'
     )
+  })
+})
+
+describe("a redacted value with a privacy rule", () => {
+  it("is one that all values of the field become", () => {
+    const orders = serviceV2.resources.get("orders")!
+    const { protection } = protect(orders, [{ pattern: "*", rule: FieldRules.mask("***", 2) }]).resource
+    const redacted = (record: object) =>
+      JSON.parse(redactRecord({ fields: orders.fields, protection }, JSON.stringify(record)))
+    assert.deepStrictEqual(
+      redacted({
+        id: 7,
+        customerid: 1234,
+        customer: "Ada",
+        status: "billed",
+        orderdate: "1815-12-10",
+        ordertotal: "98.7600",
+        unstated: { name: "Ada" },
+        flag: true,
+        lines: [{ id: 12, qtyorder: "10.00", description: "Ada", isnew: true }]
+      }),
+      {
+        id: 7,
+        customerid: 1,
+        customer: "x",
+        status: "quote",
+        orderdate: "1815-12-10",
+        ordertotal: "1",
+        unstated: {},
+        flag: false,
+        lines: [{ id: 1, qtyorder: "1", description: "x", isnew: false }]
+      }
+    )
+    assert.deepStrictEqual(redacted({ customerid: "Ada", ordertotal: 12, customer: null, status: "Ada" }), {
+      customerid: "x",
+      ordertotal: "1",
+      customer: null,
+      status: "quote"
+    })
   })
 })
 

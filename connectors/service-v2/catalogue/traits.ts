@@ -10,6 +10,7 @@ export const traits: SourceTraits = {
     return area === "" || ["*", `${area}:*`, scope].some((one) => scopes.includes(one)) ? null : scope
   },
   deliveryRecord: "data",
+  deliveryEnvelope: ["id", "type", "companyid", "createdate"],
   batchRecordsMax: limits.batchRecordsMax,
   keyLifetime: `${limits.idempotencyHours} hours`
 }

@@ -203,8 +203,11 @@ const checkSet = (context: RecordContext, value: Value) => {
   const kind = kindAt(raw, 0)
   const text = kind === "string" ? stringValue(raw, 0, raw.length) : raw
   if (field.values.some((one) => String(one.value) === text)) return
-  // A number of a closed set says nothing about a person; a text may.
-  const seen = /^-?\d{1,6}$/.test(text) ? `the value ${text}` : shapeOf(raw)
+  // A number of a closed set says nothing about a person; a text may, and a field with a privacy rule.
+  const { protection } = context.resource
+  const rule = value.path === field.name ? protection?.ruleOf(field.name) : protection?.ruleWithin(field.name)
+  const isShown = rule === undefined && /^-?\d{1,6}$/.test(text)
+  const seen = isShown ? `the value ${text}` : shapeOf(raw)
   differ(context, "field.values", value, `${seen}, which is none of the ${plural(field.values.length, "value")}`)
   change(context, value, "values", `${seen} as well`)
 }

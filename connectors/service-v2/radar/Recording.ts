@@ -59,11 +59,11 @@ const redactObject = (raw: string, name: string): string => {
 const bodyOf = (resource: Resource | undefined, seen: Seen): string | null => {
   if (seen.text === null) return null
   const list = resource === undefined ? null : listOf(seen, resource.path)
-  const records = () => `[${(list?.texts ?? []).map((one) => redactRecord(resource!.fields, one)).join(",")}]`
+  const records = () => `[${(list?.texts ?? []).map((one) => redactRecord(resource!, one)).join(",")}]`
   if (list?.key === "bare") return records()
   const isRecord =
     resource !== undefined && list === null && isObject(seen.value) && member(seen.value, "error") === undefined
-  if (isRecord) return redactRecord(resource.fields, seen.text.trim())
+  if (isRecord) return redactRecord(resource, seen.text.trim())
   return isObject(seen.value) ? redactMembers(seen.text, list?.key ?? null, records) : redactJson(seen.text)
 }
 
@@ -82,7 +82,7 @@ const withDays = ({ field }: Resource, text: string): string => {
 const recordsOf = ({ catalogue, findings }: Context, hasLongDays: boolean) =>
   [...findings.offenders].map(([path, records]) => {
     const resource = catalogue.resources.get(path)!
-    const redacted = [...records.values()].map((text) => redactRecord(resource.fields, text))
+    const redacted = [...records.values()].map((text) => redactRecord(resource, text))
     return { resource: path, records: hasLongDays ? redacted.map((text) => withDays(resource, text)) : redacted }
   })
 

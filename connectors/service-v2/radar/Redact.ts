@@ -11,11 +11,14 @@
  * | an integer of such a field of the catalogue, `true`, `false`, `null` | stays: numbers of records, flags |
  * | a text of a closed set of the catalogue | stays |
  * | the name of a member of a record | stays; names inside of an unknown field are texts |
+ * | a value with a privacy rule | one that all values of the field become: its kind stays, and no shape |
  *
  * Promise: no text that a person typed stays, nor an amount. What stays are the numbers of records, dates of the
- * catalogue's own fields, flags, closed sets and names of fields.
+ * catalogue's own fields, flags, closed sets and names of fields. Of a field with a privacy rule no value stays.
  */
 import type { Field } from "../../../src/catalogue/Field.ts"
+import type { Protection } from "../../../src/catalogue/Protection.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { eachMember, elements, kindAt, skipSpace, stringValue } from "../client/JsonText.ts"
 import { InvalidValue, reader } from "../client/Values.ts"
 
@@ -77,7 +80,7 @@ export const redactJson = (
   }
 }
 
-const redactValue = (field: Field, raw: string): string => {
+const redactValue = (field: Field, raw: string, protection: Protection | null): string => {
   const { type, values } = field
   const isReadable = !(reader(field)(raw) instanceof InvalidValue)
   const kind = kindAt(raw, 0)
@@ -92,28 +95,65 @@ const redactValue = (field: Field, raw: string): string => {
       return isKnown ? raw : redactJson(raw)
     }
     case "list":
-      return kind === "array" && type.of.length > 0 ? redactArray(type.of, raw) : redactJson(raw)
+      return kind === "array" && type.of.length > 0 ? redactArray(type.of, raw, protection) : redactJson(raw)
     default:
       return redactJson(raw)
   }
 }
 
-const redactArray = (of: ReadonlyArray<Field>, raw: string): string => {
+/** Readable values of each type. */
+const substitutes: Readonly<Record<Exclude<Field["type"]["_tag"], "string">, string>> = {
+  integer: "1",
+  decimal: '"1"',
+  boolean: "false",
+  date: '"2000-01-01"',
+  timestamp: '"2000-01-01T00:00:00Z"',
+  list: "[]"
+}
+
+/** In the place of a value with a privacy rule: a readable one where the value was readable. */
+const substituteOf = (field: Field | undefined, raw: string): string => {
+  const kind = kindAt(raw, 0)
+  if (kind === "null") return "null"
+  if (field !== undefined && !(reader(field)(raw) instanceof InvalidValue)) {
+    const [allowed] = field.values ?? []
+    if (allowed !== undefined) return JSON.stringify(allowed.value)
+    if (field.type._tag !== "string") return substitutes[field.type._tag]
+  }
+  return { string: '"x"', number: "1", boolean: "false", object: "{}", array: "[]" }[kind]
+}
+
+const redactArray = (of: ReadonlyArray<Field>, raw: string, protection: Protection | null): string => {
   const ranges = elements(raw, 0)
   return `[${Array.from({ length: ranges.length / 2 }, (_, index) =>
-    redactRecord(of, raw.slice(ranges[2 * index], ranges[2 * index + 1]))
+    redactMembers(of, raw.slice(ranges[2 * index], ranges[2 * index + 1]), protection, false)
   ).join(",")}]`
 }
 
 /** A record with its names, and values of the same shape. */
-export const redactRecord = (fields: ReadonlyArray<Field>, text: string): string => {
+export const redactRecord = ({ fields, protection }: Pick<Resource, "fields" | "protection">, text: string): string =>
+  redactMembers(fields, text, protection, true)
+
+const redactMembers = (
+  fields: ReadonlyArray<Field>,
+  text: string,
+  protection: Protection | null,
+  isRecord: boolean
+): string => {
   if (kindAt(text, 0) !== "object") return redactJson(text)
   const known = new Map(fields.map((field) => [field.name, field]))
   const parts: Array<string> = []
   eachMember(text, 0, (name, from, to) => {
     const raw = text.slice(from, to)
     const field = known.get(name)
-    parts.push(`${JSON.stringify(name)}:${field === undefined ? redactJson(raw) : redactValue(field, raw)}`)
+    const rule = isRecord ? protection?.ruleOf(name) : protection?.ruleWithin(name)
+    const value =
+      rule !== undefined
+        ? substituteOf(field, raw)
+        : field === undefined
+          ? redactJson(raw)
+          : redactValue(field, raw, protection)
+    parts.push(`${JSON.stringify(name)}:${value}`)
   })
   return `{${parts.join(",")}}`
 }

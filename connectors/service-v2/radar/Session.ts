@@ -13,7 +13,7 @@ import type * as HttpClient from "effect/http/HttpClient"
 import type * as Redacted from "effect/Redacted"
 import type { BudgetShape } from "../../../src/budget/Budget.ts"
 import type { RadarBounds } from "../../../src/connector/Radar.ts"
-import type { SourceError } from "../../../src/connector/SourceError.ts"
+import { type SourceError, withoutTexts } from "../../../src/connector/SourceError.ts"
 import { type Answer, failure, type RequestContext, type Failed, retryAfter } from "../client/Answer.ts"
 import type { BaseAddress } from "../client/BaseAddress.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "../client/Envelope.ts"
@@ -208,6 +208,8 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     }
     const call = { method: "GET" as const, path: whole, headers, body: null, pageParameters: null, mayBeSent }
     return exchange.send(call, read(whole, authorization === undefined)).pipe(
+      // Its message may quote values of a record.
+      Effect.mapError(withoutTexts),
       Effect.tap((seen) =>
         Effect.sync(() => {
           faults = 0

@@ -14,7 +14,7 @@ export const earlierStatement = Statement.make({
   name: "look for what privacy rules do not reach",
   columns: { pushed: "int4", slots: "text[]?", rewrittenAt: "timestamptz?" },
   text: `select (select count(*)::int from tributary.outbox o
-                  where state in ('pending', 'in_flight') and exists (select from tributary.privacy_rules p where p.resource = o.resource and p.statement <> '')) as pushed,
+                  where state = 'in_flight' and exists (select from tributary.privacy_rules p where p.resource = o.resource and p.statement <> '')) as pushed,
                 (select array_agg(slot_name::text order by slot_name) from pg_replication_slots) as slots,
                 (select max(applied_at) from tributary.privacy_rules where rewritten_rows > 0) as "rewrittenAt"`
 })
@@ -40,7 +40,11 @@ export const privacy = Effect.fnUntraced(function* (its: About, settings: Config
   ].map(({ name }) => name)
   const [earlier] = yield* Statement.run(earlierStatement)
   const kept = [
-    ...(earlier!.pushed === 0 ? [] : [`${Output.plural(earlier!.pushed, "pending record")} of tributary.outbox`]),
+    ...(earlier!.pushed === 0
+      ? []
+      : [
+          `${Output.plural(earlier!.pushed, "record")} of tributary.outbox that ${earlier!.pushed === 1 ? "is" : "are"} being sent`
+        ]),
     ...(earlier!.slots === null ? [] : [`the log for the replication slots ${earlier!.slots.join(", ")}`]),
     ...(earlier!.rewrittenAt === null
       ? []

@@ -18,6 +18,7 @@ import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
+import { databaseTexts } from "../../support/canaries.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
 import { testWith } from "../../support/suite.ts"
@@ -26,20 +27,6 @@ import { flowing } from "../../support/until.ts"
 const test = testWith(Layer.merge(layerWarehouse, layerClients))
 
 const hash = FieldRules.hash(Redacted.make("a key of the installation, 32 characters"))
-
-/** Every row of every table, as text. */
-const databaseText = Effect.gen(function* () {
-  const tables = yield* execute<{ name: string }>(
-    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where c.relkind = 'r' and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`
-  )
-  const texts: Array<string> = []
-  for (const { name } of tables) {
-    const [row] = yield* execute<{ rows: string | null }>(`select string_agg(t::text, E'\\n') as rows from ${name} t`)
-    texts.push(`${name}\n${row?.rows ?? ""}`)
-  }
-  return texts
-})
 
 /** Texts of at least eight characters in the record, at any depth, but for those of kept members. Numbers and days occur by chance. */
 const textsOf = (value: unknown, isKept: (name: string) => boolean): ReadonlyArray<string> => {
@@ -80,7 +67,7 @@ const makeCompany = Effect.gen(function* () {
   })
   /** Values of the source under rules that are in the database, with the table. */
   const leaks = Effect.fnUntraced(function* (resources: ReadonlyArray<Resource>) {
-    const texts = yield* databaseText
+    const texts = yield* databaseTexts
     const all = texts.join("\n")
     const found: Array<string> = []
     let searched = 0
@@ -133,6 +120,14 @@ test("a forgotten record has no value in any version, once the source does not h
     `insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
      values (1, 'customers', '1', 'odd', 'Leopoldine Feuerstein', 1, 'GET', now(), now())`
   )
+  yield* execute(
+    `insert into tributary.outbox (company, resource, record_id, record, state, request_id, reason)
+     values ('north', 'customers', '1', '{"name":"Leopoldine Feuerstein"}', 'rejected', 5, 'Leopoldine Feuerstein')`
+  )
+  yield* execute(
+    `insert into tributary.push_requests (id, company, resource, operation, idempotency_key, record_count, state, reason) overriding system value
+     values (5, 'north', 'customers', 'create', 'a', 1, 'rejected', 'invalid: Leopoldine Feuerstein')`
+  )
   const forgetIt = forget(tableOf(customers!), { name: "north", id: 1n }, 1n, "a person")
   const first = yield* forgetIt
   assert.deepInclude(first?.rows, {
@@ -141,14 +136,14 @@ test("a forgotten record has no value in any version, once the source does not h
     "tributary.quarantine": 1
   })
   assert.isTrue(first?.isCurrentKept)
-  assert.notInclude((yield* databaseText).join(), "Feuerstein")
+  assert.notInclude((yield* databaseTexts).join(), "Feuerstein")
   yield* under([], ["customers"])
   yield* Effect.promise(() => source.control("POST", "/remove", { company: 1, resource: "customers", id: 1 }))
   yield* execute("update tributary.checkpoints set full_scan_at = null, cursor = null")
   yield* under([], ["customers"])
   const last = yield* forgetIt
   assert.isFalse(last?.isCurrentKept)
-  assert.notInclude((yield* databaseText).join(), "Someone else")
+  assert.notInclude((yield* databaseTexts).join(), "Someone else")
   const versions = yield* execute<{ id: string }>("select id::text from erp_history.customers where id = 1")
   assert.isAtLeast(versions.length, 3, "its versions and its number stay")
   assert.isNull(yield* forget(tableOf(customers!), { name: "north", id: 1n }, 987_654n, "a person"))
@@ -180,7 +175,7 @@ test("a change of the rules applies to rows, versions and deliveries, and can be
   ]
   const resources = yield* under(partly, paths)
   assert.deepStrictEqual(yield* leaks(resources), [])
-  const all = (yield* databaseText).join("\n")
+  const all = (yield* databaseTexts).join("\n")
   for (const value of ["A former name", "901820", Buffer.from("A former name").toString("hex")])
     assert.notInclude(all, value)
   const [after] = yield* versions()
@@ -226,7 +221,7 @@ test("a rule for a field with an inferred column takes the column away", functio
     ],
     ["vendors"]
   )
-  const all = (yield* databaseText).join("\n")
+  const all = (yield* databaseTexts).join("\n")
   for (const value of ["Canary", "4711.5"]) assert.notInclude(all, value)
   const versions = yield* execute<{ phone: string; isEqual: boolean }>(
     `select record ->> 'phone' as phone, record ->> 'limit' = (select _extra ->> 'limit' from erp.vendors where id = 1) as "isEqual"
@@ -275,18 +270,45 @@ test("a run under other rules writes nothing after the rules of another process"
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
 })
 
-test("records that were pushed before follow a new rule", function* () {
+test("records that were pushed before, or are to be pushed, follow a new rule", function* () {
   const vendors = serviceV2.resources.get("vendors")!
   yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
+  const record = '{"vendorcode":"V1","name":"Canary","phone":"Canary","custom_fields":{"x":{"iban":"Canary"}}}'
   yield* execute(
-    `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at)
-     values ('north', 'vendors', 'a', '{"vendorcode":"V1","name":"Canary"}', 'done', 'created', now())`
+    `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at, validated, reason, problems, differences)
+     select 'north', 'vendors', state, '${record}', state, case state when 'done' then 'created' end, now(), true, 'has Canary',
+            '[{"field":"name","message":"is Canary"}]', '[{"field":"name","given":"Canary","current":"x"},{"field":"vendorcode","given":"a","current":"b"}]'
+       from unnest(array['done', 'rejected', 'pending', 'in_flight']) state`
   )
-  yield* TablePlan.apply([
-    tableOf(protectResource(vendors, [{ pattern: "name", rule: hash }]).resource, datasetsDefault)
-  ])
-  const rows = yield* execute<{ name: string }>("select record ->> 'name' as name from tributary.outbox")
-  assert.deepStrictEqual(rows, [{ name: hash.keep("Canary") ?? "" }])
+  yield* execute(
+    `insert into tributary.push_requests (company, resource, operation, idempotency_key, record_count, reason)
+     values ('north', 'vendors', 'create', 'a', 1, 'invalid: Canary')`
+  )
+  const rules = [
+    { pattern: "name", rule: hash },
+    { pattern: "phone", rule: FieldRules.exclude },
+    { pattern: "iban", rule: FieldRules.mask("***", 0) }
+  ]
+  yield* TablePlan.apply([tableOf(protectResource(vendors, rules).resource, datasetsDefault)])
+  const rows = yield* execute<{ state: string; validated: boolean; record: object; differences: unknown }>(
+    "select state, validated, record, differences from tributary.outbox order by id"
+  )
+  const kept = { vendorcode: "V1", name: hash.keep("Canary"), phone: null, custom_fields: { x: { iban: "***" } } }
+  const differences = [{ field: "vendorcode", given: "a", current: "b" }]
+  const validated = { done: true, rejected: true, pending: false }
+  assert.deepStrictEqual(
+    rows.slice(0, 3),
+    Object.entries(validated).map(([state, isValid]) => ({ state, validated: isValid, record: kept, differences }))
+  )
+  // The request of a record that is being sent may be sent again. Afterwards the record is validated again.
+  assert.deepStrictEqual(
+    rows.slice(3).map((row) => [row.state, row.validated, row.record]),
+    [["in_flight", false, JSON.parse(record)]]
+  )
+  const texts = yield* execute<{ text: string }>(
+    `select to_jsonb(o)::text as text from tributary.outbox o where state <> 'in_flight' union all select to_jsonb(r)::text from tributary.push_requests r`
+  )
+  assert.notInclude(texts.map(({ text }) => text).join(), "Canary")
 })
 
 test("records in quarantine that a rule makes equal stay as one", function* () {
