@@ -210,8 +210,10 @@ describe("the source tree", () => {
     const reached = new Set(["docs/README.md"])
     for (const page of reached)
       for (const { file } of linksOf(page)) if (isBelow(file, "docs") && file.endsWith(".md")) reached.add(file)
-    const lost = documents.filter((path) => isBelow(path, "docs") && !reached.has(path))
-    assert.deepStrictEqual(lost, [])
+    assert.deepStrictEqual(
+      documents.filter((path) => isBelow(path, "docs") && !reached.has(path)),
+      []
+    )
   })
 
   it("names no error code or special field of the API in src", () => {

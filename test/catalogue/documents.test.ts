@@ -3,6 +3,7 @@ import { assert, describe, it } from "vitest"
 import { documents, familyOf } from "../../connectors/service-v2/catalogue/documents.ts"
 import { errorCodes } from "../../connectors/service-v2/catalogue/errors.ts"
 import { ERROR_CODES, FACTS, readLedger, REFUSED } from "../conformance/facts.ts"
+import { assertNone } from "../support/assertions.ts"
 
 describe("the documents", () => {
   const ledger = readLedger()
@@ -31,18 +32,9 @@ describe("the documents", () => {
   })
 
   it("have a title for each section and topic, and every decision once", () => {
-    assert.deepStrictEqual(
-      facts.filter(({ id }) => sections[familyOf(id)] === undefined),
-      []
-    )
-    assert.deepStrictEqual(
-      decisions.filter(({ id }) => topics[familyOf(id)] === undefined),
-      []
-    )
+    assertNone(facts, ({ id }) => sections[familyOf(id)] === undefined)
+    assertNone(decisions, ({ id }) => topics[familyOf(id)] === undefined)
     assert.strictEqual(new Set(decisions.map(({ id }) => id)).size, decisions.length)
-    assert.deepStrictEqual(
-      decisions.filter(({ point, decision }) => point === "" || decision === ""),
-      []
-    )
+    assertNone(decisions, ({ point, decision }) => point === "" || decision === "")
   })
 })

@@ -11,6 +11,7 @@ import { hooked } from "../integration/subscriptions/commandSupport.ts"
 import { makeWorld, type World } from "../support/world.ts"
 import { liveTest } from "../support/live.ts"
 import { valuesOf } from "../support/rows.ts"
+import { assertNone } from "../support/assertions.ts"
 
 interface Examined {
   readonly code: number | null
@@ -32,14 +33,8 @@ const examine = Effect.fnUntraced(function* (
     readonly code: number
   }
   assert.strictEqual(run.code, code)
-  assert.deepStrictEqual(
-    all.filter(({ status, remedy }) => (status === "warning" || status === "failed") !== (remedy !== null)),
-    []
-  )
-  assert.deepStrictEqual(
-    all.filter(({ message }) => message.startsWith("the check itself failed")),
-    []
-  )
+  assertNone(all, ({ status, remedy }) => (status === "warning" || status === "failed") !== (remedy !== null))
+  assertNone(all, ({ message }) => message.startsWith("the check itself failed"))
   return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
 })
 

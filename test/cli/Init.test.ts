@@ -87,8 +87,7 @@ describe("the .env file in tributary init", () => {
     assert.deepStrictEqual(merged(text, "abc"), { text })
     assert.deepStrictEqual(merged(text, "new"), { text: "A=1\nNORTH_TOKEN=new\n# end\n" })
     // The file is edited by lines, so a value over several lines is rejected and nothing is written.
-    const key = 'KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n'
-    assert.deepStrictEqual(merged(key, "abc"), { unwritable: "NORTH_TOKEN" })
+    assert.deepStrictEqual(merged('KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n', "abc"), { unwritable: "NORTH_TOKEN" })
   })
 
   it("is recognised as ignored or not ignored by .gitignore", () => {

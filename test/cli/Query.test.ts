@@ -1,11 +1,10 @@
 /** `tributary query`: the message of a statement that fails, and the formats of its rows. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { failedStatement, read, readTables } from "../../src/cli/query.ts"
 import { csvRow } from "../../src/export/Csv.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
-import { layerWarehouse as warehouse } from "../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../support/postgres.ts"
 import { suite } from "../support/suite.ts"
 
 suite("tributary query", warehouse, (test) => {
@@ -50,7 +49,6 @@ suite("tributary query", warehouse, (test) => {
   })
 
   test("lists tables with their comments, as Postgres' own CSV", function* () {
-    const sql = yield* SqlClient.SqlClient
     const { rows } = yield* readTables(datasetsDefault)
     const [{ meaning } = { meaning: "" }] = yield* sql<{ meaning: string }>`
       select obj_description('tributary.runs'::regclass) as meaning`

@@ -4,13 +4,15 @@
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Operation } from "../../src/outbox/Push.ts"
 import { shapeOf, type WriteColumn } from "../../src/outbox/WriteSchema.ts"
+import { Chance } from "../fuzz/Chance.ts"
 import { makeWorld, type World } from "../support/world.ts"
+import { liveTest } from "../support/live.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -22,17 +24,6 @@ interface Rejected {
 
 interface RehearsalOutput {
   readonly rehearsal: { readonly rejected: ReadonlyArray<Rejected>; readonly uncertain: ReadonlyArray<Rejected> }
-}
-
-/** mulberry32 */
-const makeRandom = (seed: number) => {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
 }
 
 const absent = 987_654
@@ -111,89 +102,86 @@ const run = (world: World, args: ReadonlyArray<string>) => world.run(args)
 
 describe("a rehearsal", () => {
   for (const seed of [1, 2]) {
-    it.live(
+    liveTest(
       `rejects what the source rejects, and nothing else (seed ${seed})`,
-      () =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const world = yield* makeWorld({ data: ["--data", "demo", "--seed", String(seed)], company: 1 })
-            yield* world.control("POST", "/records", {
-              company: 1,
-              resource: "ledgerperiods",
-              records: [{ startdate: "2019-01-01", enddate: "2019-12-31", closed: true }]
-            })
-            const synced = yield* run(world, ["sync"])
-            assert.strictEqual(synced.code, 0, synced.stderr)
-            const state = new Map<string, ReadonlyArray<Json>>()
-            for (const path of serviceV2.resources.keys()) {
-              const lines = yield* Effect.promise(() => world.reference.lines(`/state?company=1&resource=${path}`))
-              state.set(
-                path,
-                lines.map((line) => JSON.parse(line) as Json)
-              )
-            }
-            const recordsOf = (path: string) => state.get(path) ?? []
-            const random = makeRandom(seed)
-            const draw = makeDraw(random, recordsOf)
-            const counts = { records: 0, actual: 0, predicted: 0, same: 0, sameCode: 0 }
-            const wrong: Array<string> = []
-            const skipped: Array<string> = []
-            const inputs = [...serviceV2.resources.values()].flatMap((resource) =>
-              (
-                [
-                  ["create", "C"],
-                  ["update", "U"],
-                  ["cancel", "D"]
-                ] as const
-              ).flatMap(([operation, letter]) =>
-                resource.operations.includes(letter) && (operation === "create" || recordsOf(resource.path).length > 3)
-                  ? [{ resource, operation }]
-                  : []
-              )
-            )
-            for (const [index, { resource, operation }] of inputs.entries()) {
-              if (index % 9 !== seed) continue
-              const records = inputOf(resource, operation, draw, recordsOf(resource.path), 12, `R${seed}-${index}`)
-              const file = `${index}.ndjson`
-              writeFileSync(join(world.folder, file), records.map((record) => `${JSON.stringify(record)}\n`).join(""))
-              const flags = operation === "create" ? [] : [`--${operation}`]
-              const push = ["push", resource.path, "--from", file, ...flags, "--json"]
-              const rehearsed = yield* run(world, [...push, "--rehearse", "--dry-run"])
-              if (rehearsed.code === 2) {
-                skipped.push(`${operation} ${resource.path}: ${rehearsed.stdout.slice(0, 160)}`)
-                continue
-              }
-              const { rehearsal } = JSON.parse(rehearsed.stdout) as RehearsalOutput
-              assert.deepStrictEqual(rehearsal.uncertain, [], "the warehouse has every resource")
-              const pushed = yield* run(world, push)
-              const report = JSON.parse(pushed.stdout) as { readonly push: number; readonly state: string }
-              assert.match(report.state, /^finished/, pushed.stderr)
-              const all = yield* world.query<Rejected>(
-                `select line::int as line, code, field from tributary.outbox where state = 'rejected' and push_id = ${report.push}`
-              )
-              const predicted = new Map(rehearsal.rejected.map((one) => [one.line, one]))
-              const actual = new Map(all.map((one) => [one.line, one]))
-              counts.records += records.length
-              counts.actual += actual.size
-              counts.predicted += predicted.size
-              for (const [line, one] of actual) {
-                const found = predicted.get(line)
-                if (found !== undefined) counts.same += 1
-                if (found?.code === one.code) counts.sameCode += 1
-                else wrong.push(`${operation} ${resource.path} line ${line}: ${one.code}, predicted ${found?.code}`)
-              }
-              const surplus = [...predicted.values()].filter(({ line }) => !actual.has(line))
-              assert.deepStrictEqual(surplus, [], `${operation} ${resource.path}: predicted, and did not happen`)
-              yield* run(world, ["sync"])
-            }
-            assert.isAtMost(skipped.length, 2, skipped.join("\n"))
-            assert.isAtLeast(counts.actual, 20)
-            assert.isAtLeast(counts.records - counts.actual, 20, "most of some inputs are accepted")
-            assert.isAtLeast(counts.same / counts.actual, 0.95, wrong.join("\n"))
-            assert.isAtLeast(counts.sameCode / counts.actual, 0.9, wrong.join("\n"))
-          })
-        ),
-      { timeout: 600_000 }
+      function* () {
+        const world = yield* makeWorld({ data: ["--data", "demo", "--seed", String(seed)], company: 1 })
+        yield* world.control("POST", "/records", {
+          company: 1,
+          resource: "ledgerperiods",
+          records: [{ startdate: "2019-01-01", enddate: "2019-12-31", closed: true }]
+        })
+        const synced = yield* run(world, ["sync"])
+        assert.strictEqual(synced.code, 0, synced.stderr)
+        const state = new Map<string, ReadonlyArray<Json>>()
+        for (const path of serviceV2.resources.keys()) {
+          const lines = yield* Effect.promise(() => world.reference.lines(`/state?company=1&resource=${path}`))
+          state.set(
+            path,
+            lines.map((line) => JSON.parse(line) as Json)
+          )
+        }
+        const recordsOf = (path: string) => state.get(path) ?? []
+        const chance = new Chance(seed)
+        const draw = makeDraw(() => chance.next(), recordsOf)
+        const counts = { records: 0, actual: 0, predicted: 0, same: 0, sameCode: 0 }
+        const wrong: Array<string> = []
+        const skipped: Array<string> = []
+        const inputs = [...serviceV2.resources.values()].flatMap((resource) =>
+          (
+            [
+              ["create", "C"],
+              ["update", "U"],
+              ["cancel", "D"]
+            ] as const
+          ).flatMap(([operation, letter]) =>
+            resource.operations.includes(letter) && (operation === "create" || recordsOf(resource.path).length > 3)
+              ? [{ resource, operation }]
+              : []
+          )
+        )
+        for (const [index, { resource, operation }] of inputs.entries()) {
+          if (index % 9 !== seed) continue
+          const records = inputOf(resource, operation, draw, recordsOf(resource.path), 12, `R${seed}-${index}`)
+          const file = `${index}.ndjson`
+          writeFileSync(join(world.folder, file), records.map((record) => `${JSON.stringify(record)}\n`).join(""))
+          const flags = operation === "create" ? [] : [`--${operation}`]
+          const push = ["push", resource.path, "--from", file, ...flags, "--json"]
+          const rehearsed = yield* run(world, [...push, "--rehearse", "--dry-run"])
+          if (rehearsed.code === 2) {
+            skipped.push(`${operation} ${resource.path}: ${rehearsed.stdout.slice(0, 160)}`)
+            continue
+          }
+          const { rehearsal } = JSON.parse(rehearsed.stdout) as RehearsalOutput
+          assert.deepStrictEqual(rehearsal.uncertain, [], "the warehouse has every resource")
+          const pushed = yield* run(world, push)
+          const report = JSON.parse(pushed.stdout) as { readonly push: number; readonly state: string }
+          assert.match(report.state, /^finished/, pushed.stderr)
+          const all = yield* world.query<Rejected>(
+            `select line::int as line, code, field from tributary.outbox where state = 'rejected' and push_id = ${report.push}`
+          )
+          const predicted = new Map(rehearsal.rejected.map((one) => [one.line, one]))
+          const actual = new Map(all.map((one) => [one.line, one]))
+          counts.records += records.length
+          counts.actual += actual.size
+          counts.predicted += predicted.size
+          for (const [line, one] of actual) {
+            const found = predicted.get(line)
+            if (found !== undefined) counts.same += 1
+            if (found?.code === one.code) counts.sameCode += 1
+            else wrong.push(`${operation} ${resource.path} line ${line}: ${one.code}, predicted ${found?.code}`)
+          }
+          const surplus = [...predicted.values()].filter(({ line }) => !actual.has(line))
+          assert.deepStrictEqual(surplus, [], `${operation} ${resource.path}: predicted, and did not happen`)
+          yield* run(world, ["sync"])
+        }
+        assert.isAtMost(skipped.length, 2, skipped.join("\n"))
+        assert.isAtLeast(counts.actual, 20)
+        assert.isAtLeast(counts.records - counts.actual, 20, "most of some inputs are accepted")
+        assert.isAtLeast(counts.same / counts.actual, 0.95, wrong.join("\n"))
+        assert.isAtLeast(counts.sameCode / counts.actual, 0.9, wrong.join("\n"))
+      },
+      600_000
     )
   }
 })

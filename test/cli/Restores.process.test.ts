@@ -19,8 +19,7 @@ liveTest(
       yield* world.query(`alter table erp.${table} drop constraint ${table}_pkey`)
       yield* world.query(`insert into erp.${table} select * from erp.${table}`)
     }
-    const { stderr } = yield* run(2, "sync", "salesmen", "invoices")
-    assert.include(stderr, "tributary schema repair")
+    assert.include((yield* run(2, "sync", "salesmen", "invoices")).stderr, "tributary schema repair")
     yield* run(0, "schema", "repair")
     yield* run(0, "sync", "salesmen", "invoices")
     for (const resource of ["salesmen", "invoices"])

@@ -1,7 +1,6 @@
 /** `tributary status` and `push status`: the schedule, webhooks, many companies and pushes, also in `/metrics` and as files. */
 import { assert, describe } from "@effect/vitest"
-import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
+import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { statusLines } from "../../src/cli/PushText.ts"
@@ -160,8 +159,7 @@ describe("tributary status", () => {
       assert.deepStrictEqual(yield* gaps(about("gaps", "other"), "other"), [])
 
       yield* sql`update tributary.subscriptions set state = 'deleted'`
-      const [gone] = yield* Webhooks.read
-      assert.deepStrictEqual(cellsOf(gone!.subscriptions, "id", "state"), [["3", "deleted"]])
+      assert.deepStrictEqual(cellsOf((yield* Webhooks.read)[0]!.subscriptions, "id", "state"), [["3", "deleted"]])
 
       yield* Processes.heartbeat("one", ["main"])
       yield* Processes.heartbeat("two", ["main", "other"])
@@ -346,8 +344,7 @@ describe("push status", () => {
     const ids = [first!.id, second!.id]
     yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() where id = ${ids[0]}`
     yield* sql`update tributary.outbox set push_id = null, resolved_at = tributary.now() - interval '1 s' where id = ${ids[1]}`
-    const last = yield* Outbox.latestRejectedRows("main", "x", 1)
-    assert.deepStrictEqual(valuesOf(last, "id"), [first!.id])
+    assert.deepStrictEqual(valuesOf(yield* Outbox.latestRejectedRows("main", "x", 1), "id"), [first!.id])
     yield* sql`update tributary.outbox set push_id = 1 where id in ${sql.in(ids)}`
 
     assert.strictEqual(yield* RetryRejected.retryRejected({ push: 1n }), 2)

@@ -17,7 +17,7 @@ interface ReceivedRequest {
 }
 
 /** The network to a server, and the requests of all clients so far. `before` may answer in the server's place. */
-export const networkOf = (served: Core, before: (path: string) => Effect.Effect<Response | null>) => {
+export const networkOf = (served: Core, before: (path: string, method: string) => Effect.Effect<Response | null>) => {
   const requests: Array<ReceivedRequest> = []
   const http = HttpClient.make((request, url) =>
     Effect.gen(function* () {
@@ -25,7 +25,7 @@ export const networkOf = (served: Core, before: (path: string) => Effect.Effect<
       const headers = { ...request.headers }
       const path = (url.pathname + url.search).slice(basePath.length)
       requests.push({ method, path, key: headers["idempotency-key"] })
-      const own = yield* before(path)
+      const own = yield* before(path, method)
       if (own !== null) return HttpClientResponse.fromWeb(request, own)
       const sent = body._tag === "Uint8Array" ? body.body : null
       const reply = served.handle({ method, url: basePath + path, headers, body: sent })

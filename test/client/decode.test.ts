@@ -10,7 +10,8 @@ import { EncodedRecord } from "../../src/connector/EncodedRecord.ts"
 import { copyLines } from "../../src/land/CopyText.ts"
 import { parts } from "./parts.ts"
 import * as Specification from "./Specification.ts"
-import { cellsOf } from "../support/rows.ts"
+import { cellsOf, valuesOf } from "../support/rows.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const decoder = Decode.make(parts)
 const specification = Specification.make(parts)
@@ -68,10 +69,7 @@ describe("Decode", () => {
     for (const sent of [texts, texts.toReversed()]) {
       const { records, rejected } = page(...sent)
       assert.lengthOf(rejected, 0)
-      assert.deepStrictEqual(
-        records.map(({ id, extra }) => `{"id":${id},${extra?.slice(1)}`),
-        sent
-      )
+      assertEach(records, ({ id, extra }) => `{"id":${id},${extra?.slice(1)}`, sent)
     }
   })
 
@@ -108,10 +106,7 @@ describe("Decode", () => {
       `7`,
       `{"id":4}`
     )
-    assert.deepStrictEqual(
-      records.map((record) => record.id),
-      ["1", "3", "4"]
-    )
+    assert.deepStrictEqual(valuesOf(records, "id"), ["1", "3", "4"])
     assert.deepStrictEqual(cellsOf(rejected, "id", "bytes"), [
       ["2", `{ "id" : 2 , "rank" : 1.5 }`],
       [null, "7"]

@@ -259,8 +259,11 @@ describe("a scan while records move at random", () => {
           continue
         }
         ended++
-        const missing = [...stayed].filter((id) => !exit.value.includes(id))
-        assert.deepStrictEqual(missing, [], `seed ${seed}`)
+        assert.deepStrictEqual(
+          [...stayed].filter((id) => !exit.value.includes(id)),
+          [],
+          `seed ${seed}`
+        )
       }
       assert.isAbove(ended, 5)
       assert.isAbove(drifted, 5)

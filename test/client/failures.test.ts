@@ -18,6 +18,7 @@ import {
   type Step
 } from "./ScriptedHttp.ts"
 import { test } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const first = { resource: things, since: null, token: null }
 const byToken = { ...first, token: JSON.stringify({ cursor: "c1", step: 1, mark: "c1" }) }
@@ -178,8 +179,7 @@ describe("a request that is not retried", () => {
       ["Refused", first, noCursor],
       ["Refused", byToken, refuses(400, "invalid_type", { field: "modifiedsince" })]
     ] as const) {
-      const { reason } = yield* failing([step], (connector) => connector.page(request))
-      assert.strictEqual(reason._tag, tag)
+      assert.strictEqual((yield* failing([step], (connector) => connector.page(request))).reason._tag, tag)
     }
   })
 
@@ -256,8 +256,7 @@ describe("a request that is retried", () => {
         assert.include(reason.detail, `status ${status}`)
       }
     }
-    const { sent } = yield* succeeding([answers(404, "<html>"), good])
-    assert.strictEqual(sent.length, 2)
+    assert.strictEqual((yield* succeeding([answers(404, "<html>"), good])).sent.length, 2)
   })
 
   test("waits between retries with doubled, jittered and capped backoff", function* () {
@@ -279,10 +278,7 @@ describe("a request that is retried", () => {
       requestTimeout: Duration.seconds(5),
       retry: { backoffBase: Duration.zero }
     })
-    assert.deepStrictEqual(
-      sent.map(({ at }) => at - sent[0]!.at),
-      [0, 5000, 10_000]
-    )
+    assertEach(sent, ({ at }) => at - sent[0]!.at, [0, 5000, 10_000])
   })
 })
 
@@ -350,8 +346,7 @@ describe("a 429 response", () => {
     assert.deepStrictEqual(soon.failure.retryAfter, Duration.hours(22))
     assert.strictEqual(scripted.sent.length, 1)
     yield* TestClock.adjust("1 day")
-    const later = yield* runToEnd(scripted.connector.page(first))
-    assert.strictEqual(later._tag, "Success")
+    assert.strictEqual((yield* runToEnd(scripted.connector.page(first)))._tag, "Success")
     assert.strictEqual(scripted.sent.length, 2)
   })
 })
@@ -425,10 +420,7 @@ describe("a write", () => {
     const slow = { ...write, mayBeSent: Effect.delay(Effect.succeed(true), "1 second") }
     const { write: send } = scripted.connector
     yield* runToEnd(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
-    assert.deepStrictEqual(
-      scripted.sent.map(({ at }) => at >= 5000),
-      [false, true, true]
-    )
+    assertEach(scripted.sent, ({ at }) => at >= 5000, [false, true, true])
   })
 
   test("waits for request_in_progress without pausing other requests", function* () {

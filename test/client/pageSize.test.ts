@@ -10,6 +10,7 @@ import { type Json, server } from "../reference-server/support.ts"
 import { failureOf } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
 import { test } from "../support/suite.ts"
+import { assertCount } from "../support/assertions.ts"
 
 const records = 1_000
 
@@ -194,8 +195,7 @@ describe("the page size that the client finds out", () => {
       return { status: 200, body: JSON.stringify({ data, _meta: { limit, page: 1 } }) }
     }
     hooks.intercept = (path) => Effect.succeed(cut(path))
-    const error = yield* failureOf(scan())
-    assert.strictEqual(error.reason._tag, "PagingBroken")
+    assert.strictEqual((yield* failureOf(scan())).reason._tag, "PagingBroken")
     assert.isNull(yield* stored.of("salesmen"))
     // A complete list without a mark is judged without a size, as before.
     const whole = JSON.stringify({ data: [{ id: 1, name: "one" }] })
@@ -256,8 +256,7 @@ describe("the page size that the client finds out", () => {
           }
           return null
         })
-      const error = yield* failureOf(scan())
-      assert.strictEqual(error.reason._tag, "PageTokenRefused")
+      assert.strictEqual((yield* failureOf(scan())).reason._tag, "PageTokenRefused")
       assert.strictEqual((yield* scan()).ids, records)
     }
   })
@@ -271,10 +270,7 @@ describe("the page size that the client finds out", () => {
     const { limits, requests, scan } = yield* open({})
     yield* Effect.all([scan("areas"), scan("salesmen"), scan("departments")], { concurrency: "unbounded" })
     const all = requests.map(({ path }) => new URLSearchParams(path.split("?")[1]))
-    assert.lengthOf(
-      limits({ requests: all }).filter((limit) => limit === "1000"),
-      1
-    )
+    assertCount(limits({ requests: all }), (limit) => limit === "1000", 1)
   })
 
   test("is not waited for behind a resource that does not answer", function* () {

@@ -14,15 +14,12 @@ import {
   text,
   timestamp
 } from "../../connectors/service-v2/catalogue/fields.ts"
-import { resource } from "../../connectors/service-v2/catalogue/resource.ts"
+import { shopResource } from "../support/tiny.ts"
 
-export const parts = resource({
-  path: "parts",
-  area: "shop",
-  purpose: "Parts",
-  basis: "documented",
-  operations: "L C B R U D",
-  fields: [
+export const parts = shopResource(
+  "parts",
+  "L C B R U D",
+  [
     id(),
     integer("rank"),
     integer("priority", { typed: false }),
@@ -39,5 +36,5 @@ export const parts = resource({
     cancel(),
     lastchangedate()
   ],
-  modifiedSince: true
-})
+  { modifiedSince: true }
+)

@@ -9,6 +9,7 @@ import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, failureOf, list, refuses, type Step, token } from "./ScriptedHttp.ts"
 import { test } from "../support/suite.ts"
 import { valuesOf } from "../support/rows.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const first: PageRequest = { resource: things, since: null, token: null }
 const page = list([{ id: 1 }])
@@ -82,8 +83,7 @@ describe("a page", () => {
   test("has its records from any of the known envelopes", function* () {
     const items = [{ id: 1, price: "1.10" }]
     for (const body of [items, { data: items }, { results: items }, { items }, { records: items }, { things: items }]) {
-      const { ids } = yield* scan([answers(200, body)])
-      assert.deepStrictEqual(ids, ["1"])
+      assert.deepStrictEqual((yield* scan([answers(200, body)])).ids, ["1"])
     }
     const { ids } = yield* scan([answers(200, { data: [{ id: 9 }], rows: items })], { itemsKey: "rows" })
     assert.deepStrictEqual(ids, ["1"])
@@ -146,10 +146,9 @@ describe("a page", () => {
 
   test("reports a record that does not fit and returns the others", function* () {
     const { pages } = yield* scan([answers(200, `{"_meta":{"has_more":false},"data":[{"id":1},{"id":2,"price":1e5}]}`)])
-    assert.deepStrictEqual(
-      pages[0]!.rejected.map(({ id, field, bytes }) => ({ id, field, bytes })),
-      [{ id: "2", field: "price", bytes: `{"id":2,"price":1e5}` }]
-    )
+    assertEach(pages[0]!.rejected, ({ id, field, bytes }) => ({ id, field, bytes }), [
+      { id: "2", field: "price", bytes: `{"id":2,"price":1e5}` }
+    ])
   })
 })
 
@@ -212,8 +211,7 @@ describe("a scan", () => {
       paging: { mode: "page", pageParameter: "p", pageFirst: 0 }
     })
     assert.deepStrictEqual(zeroBased.paths, ["/things?cancel=any", "/things?cancel=any&p=1", "/things?cancel=any"])
-    const none = yield* scan([list(numbered(1, 100), {})], { paging: { mode: "none" } })
-    assert.strictEqual(none.ids.length, 100)
+    assert.strictEqual((yield* scan([list(numbered(1, 100), {})], { paging: { mode: "none" } })).ids.length, 100)
   })
 
   test("by offset starts each page with the last record of the previous page", function* () {
@@ -240,8 +238,7 @@ describe("a scan", () => {
 
   test("ends at a page that is not full or announces the end", function* () {
     for (const meta of [{ limit: 3 }, { has_more: false, limit: 2 }, { next_cursor: null, limit: 2 }, {}]) {
-      const { ids } = yield* scan([list(numbered(1, 2), meta)])
-      assert.deepStrictEqual(ids, ["1", "2"])
+      assert.deepStrictEqual((yield* scan([list(numbered(1, 2), meta)])).ids, ["1", "2"])
     }
   })
 })
@@ -294,8 +291,7 @@ describe("a scan with broken paging", () => {
       [/2 of more records, but 4/, [list(numbered(1, 5), all), list(numbered(3, 2), all)], byPage],
       [/an empty page announces more/, [list(numbered(1, 5), all), list([], all)], { paging: { mode: "page" } }]
     ] as const) {
-      const reason = yield* brokenBy(steps, options)
-      assert.match(reason.detail, details)
+      assert.match((yield* brokenBy(steps, options)).detail, details)
     }
   })
 
@@ -314,8 +310,7 @@ describe("a scan with broken paging", () => {
       "javascript:alert(1)",
       `?p=2&access_token=${token}`
     ]) {
-      const reason = yield* brokenBy([list(numbered(1, 1), { next: link })])
-      assert.notInclude(reason.detail, token)
+      assert.notInclude((yield* brokenBy([list(numbered(1, 1), { next: link })])).detail, token)
       yield* brokenBy([list(numbered(1, 1), {}, { link: `<${link}>; rel=next` })], { paging: { mode: "link" } })
     }
   })
@@ -400,8 +395,7 @@ describe("the identity of a token", () => {
     // The number that the service states takes precedence.
     assert.strictEqual((yield* identify(answers(200, { companyid: 3 }), options)).companyId, 3n)
     for (const step of [refuses(401, "token_revoked"), refuses(403, "forbidden")]) {
-      const error = yield* failureOf(identify(step, options))
-      assert.strictEqual(error.stops, "company")
+      assert.strictEqual((yield* failureOf(identify(step, options))).stops, "company")
     }
     const nameless = yield* failureOf(
       identify(answers(200, { user: "ann" }), { retry: { backoffBase: Duration.zero } })

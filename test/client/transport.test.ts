@@ -111,8 +111,7 @@ describe("the undici transport", () => {
       },
       isGood
     ])
-    const page = yield* connector.page(first)
-    assert.strictEqual(page.attempts, 4)
+    assert.strictEqual((yield* connector.page(first)).attempts, 4)
     assert.strictEqual(seen.length, 4)
   })
 
@@ -155,8 +154,7 @@ describe("the undici transport", () => {
       { retry: { attemptsMax: 1 } }
     )
     for (cut = 1; cut <= bytes.length; cut++) {
-      const reason = yield* reasonOf(connector.page(first))
-      assert.strictEqual(reason._tag, "Unreachable", `cut after ${cut} bytes`)
+      assert.strictEqual((yield* reasonOf(connector.page(first)))._tag, "Unreachable", `cut after ${cut} bytes`)
     }
     const away = yield* world([isGood], { baseUrl: "http://127.0.0.1:1/!/api/v2" })
     const refused = yield* reasonOf(away.connector.page(first))
@@ -198,8 +196,7 @@ describe("the undici transport", () => {
       (_request, response) => response.end(`{"companyid":1}`),
       isGood
     ])
-    const reason = yield* reasonOf(connector.page(first))
-    assert.deepInclude(reason, { _tag: "Redirected", status: 307, to: "/elsewhere" })
+    assert.deepInclude(yield* reasonOf(connector.page(first)), { _tag: "Redirected", status: 307, to: "/elsewhere" })
     assert.lengthOf(seen, 2, "the second request is for the identity")
     assert.strictEqual((yield* connector.page(first)).records.length, 1)
   })
@@ -238,8 +235,7 @@ describe("the undici transport", () => {
     ])
     const body = `{"name":"é😀","price":"1.10"}`
     const write = { resource: things, operation: "create", id: null, idempotencyKey: "k-1", ifMatch: null } as const
-    const answer = yield* connector.write({ ...write, body })
-    assert.strictEqual(answer.status, 201)
+    assert.strictEqual((yield* connector.write({ ...write, body })).status, 201)
     assert.deepStrictEqual(bodies, [body])
     assert.strictEqual(seen[0]!.headers["content-type"], "application/json")
     assert.strictEqual(seen[0]!.headers["content-length"], String(Buffer.byteLength(body)))

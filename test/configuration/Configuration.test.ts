@@ -3,6 +3,8 @@ import { Duration, Effect, Redacted } from "effect"
 import { load } from "../../src/configuration/Configuration.ts"
 import { loadText, problemsOf } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
+import { valuesOf } from "../support/rows.ts"
 
 describe("the configuration", () => {
   test("reads one company from the environment", function* () {
@@ -10,10 +12,9 @@ describe("the configuration", () => {
       {},
       { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "s3cret", DATABASE_URL: " " }
     )
-    assert.deepStrictEqual(
-      companies.map(({ name, url, token }) => [name, url, Redacted.value(token)]),
-      [["main", "https://erp.example/!/api/v2", "s3cret"]]
-    )
+    assertEach(companies, ({ name, url, token }) => [name, url, Redacted.value(token)], [
+      ["main", "https://erp.example/!/api/v2", "s3cret"]
+    ])
     assert.strictEqual(requestsPerMinute, 500)
     assert.isNull(databaseUrl)
     assert.notInclude(
@@ -31,31 +32,25 @@ describe("the configuration", () => {
         DATABASE_URL: " 'postgres://u:p@127.0.0.1/d' "
       }
     )
-    assert.deepStrictEqual(
-      companies.map(({ url, token }) => [url, Redacted.value(token)]),
-      [["https://erp.example/!/api/v2", "'\"half"]]
-    )
+    assertEach(companies, ({ url, token }) => [url, Redacted.value(token)], [
+      ["https://erp.example/!/api/v2", "'\"half"]
+    ])
     assert.strictEqual(Redacted.value(databaseUrl!), "postgres://u:p@127.0.0.1/d")
-    const { databaseUrl: empty } = yield* load({}, { DATABASE_URL: '""' })
-    assert.isNull(empty)
+    assert.isNull((yield* load({}, { DATABASE_URL: '""' })).databaseUrl)
   })
 
   test("prefers the flag to the environment, and the company's own address to both", function* () {
     const yaml = "companies:\n  - { name: a, token_env: A }\n  - { name: b, url: https://b, token_env: A }\n"
     const environment = { SERVICE_API_URL: "https://env", A: "t" }
     const { companies } = yield* loadText(yaml, environment, { url: "https://flag" })
-    assert.deepStrictEqual(
-      companies.map(({ url }) => url),
-      ["https://flag", "https://b"]
-    )
+    assert.deepStrictEqual(valuesOf(companies, "url"), ["https://flag", "https://b"])
   })
 
   test("reports a mistake with its line and the allowed values", function* () {
     assert.deepStrictEqual(yield* problemsOf("paging:\n  mode: scroll\n"), [
       'file:2:9: paging.mode: expected "auto" | "cursor" | "page" | "offset" | "link" | "none"'
     ])
-    const [few] = yield* problemsOf("warehouse:\n  connections: 9\n")
-    assert.include(few!, "xpected a whole number from 10 to 1000")
+    assert.include((yield* problemsOf("warehouse:\n  connections: 9\n"))[0]!, "xpected a whole number from 10 to 1000")
     assert.deepStrictEqual(yield* problemsOf("budget:\n  per_minute: 3\n"), [
       "file:2:15: budget.per_minute: there is no such setting; allowed: requests_per_minute, reserve_percent, scope"
     ])

@@ -8,6 +8,8 @@ import type { Configuration } from "../../src/configuration/Configuration.ts"
 import { describe as inWords } from "../../src/tasks/Cron.ts"
 import { loadText } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const read = (yaml: string, environment: Readonly<Record<string, string>> = {}, dashboard?: string) =>
   Effect.match(loadText(yaml, environment, { dashboard }), {
@@ -76,11 +78,7 @@ schedule:
       ["{ every: 20m, cron: x }", forms]
     ] as const) {
       const problems = wrong(yield* read(`schedule:\n  default: ${text}\n`))
-      assert.deepStrictEqual(
-        problems.map((problem) => problem.replace(/^file:2:\d+: /, "")),
-        [`schedule.default${expected}`],
-        text
-      )
+      assertEach(problems, (problem) => problem.replace(/^file:2:\d+: /, ""), [`schedule.default${expected}`], text)
     }
   })
 })
@@ -130,8 +128,7 @@ describe("the retention and monitoring settings", () => {
   })
 
   test("keep finished rows for some days, and pushed records for at least a week", function* () {
-    const { history } = good(yield* read("retention: { history_days: 400 }")).retention
-    assert.deepStrictEqual(history, Duration.days(400))
+    assert.deepStrictEqual(good(yield* read("retention: { history_days: 400 }")).retention.history, Duration.days(400))
     assert.deepStrictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runs, Duration.days(7))
     assert.match(wrong(yield* read("retention: { outbox_days: 1 }")).join(), /at least 7/)
   })
@@ -165,10 +162,7 @@ describe("the retention and monitoring settings", () => {
     assert.deepStrictEqual({ ...settings.retention, history: null }, retention)
     assert.deepStrictEqual(settings.push, push)
     const { companies } = good(yield* read(example, { NORTH_TOKEN: "a", SOUTH_TOKEN: "b" }))
-    assert.deepStrictEqual(
-      companies.map(({ name }) => name),
-      ["north", "south"]
-    )
+    assert.deepStrictEqual(valuesOf(companies, "name"), ["north", "south"])
   })
 })
 

@@ -43,6 +43,7 @@ import {
   type Receiver
 } from "./receiver.ts"
 import { makeDraft, makeOrder, makeSalesman, makeShipment, postInvoice } from "./world.ts"
+import { assertEach } from "../support/assertions.ts"
 
 useServer()
 
@@ -210,8 +211,7 @@ describe("an event delivery", () => {
     await h.c.put("salesmen", [{ name: "quiet" }])
     await cycle()
     assert.deepEqual(names(h), ["a", "b", "c"])
-    const unique = new Set(h.box.received.map((each) => envelope(each)["id"]))
-    assert.strictEqual(unique.size, 3)
+    assert.strictEqual(new Set(h.box.received.map((each) => envelope(each)["id"])).size, 3)
   })
 
   test("[EVT-02][EVT-10][GEN-06][H-03] goes to subscriptions of its company, whose token may read the record", async () => {
@@ -359,10 +359,7 @@ describe("a subscription with deliveries", () => {
     const bad = h.box.received.slice(0, 3)
     assert.strictEqual(new Set(bad.map((each) => envelope(each)["id"])).size, 1)
     assert.strictEqual(new Set(bad.map((each) => each.body.toString())).size, 1)
-    assert.deepEqual(
-      bad.map((each) => each.headers["svc-delivery-attempt"]),
-      ["1", "2", "3"]
-    )
+    assertEach(bad, (each) => each.headers["svc-delivery-attempt"], ["1", "2", "3"])
     const stamps = bad.map((each) => signatureOf(each).t)
     assert.strictEqual(new Set(stamps).size, 3, "t is fresh")
     for (const each of bad) assert.isTrue(verifies(each, h.secret))
@@ -453,8 +450,7 @@ describe("a subscription with deliveries", () => {
     works(h)
     await cycle(4)
     assert.deepEqual(names(h), ["gone"])
-    const [entry] = await h.log()
-    assert.deepInclude(row(entry), { responsecode: 410, attempts: 1, abandoned: true, delivered: false })
+    assert.deepInclude(row((await h.log())[0]), { responsecode: 410, attempts: 1, abandoned: true, delivered: false })
     succeeded(await h.c.patch(h.url, { enabled: true }))
     await cycle(2)
     assert.deepEqual(names(h), ["gone"])
@@ -509,8 +505,7 @@ describe("a subscription with deliveries", () => {
       vi.useRealTimers()
     }
     assert.strictEqual((await h.show())["failcount"], 1)
-    const [entry] = await h.log()
-    assert.isNull(entry?.["responsecode"])
+    assert.isNull((await h.log())[0]?.["responsecode"])
     works(h)
   })
 
@@ -617,14 +612,11 @@ describe("the delivery log", () => {
       assert.isAtLeast(integer(entry["durationms"]), 0)
       assert.match(text(entry["entrydate"]), TIMESTAMP)
     }
-    assert.deepEqual(
-      log.map((entry) => [entry["attempts"], entry["delivered"], entry["abandoned"], entry["responsecode"]]),
-      [
-        [3, true, false, 200],
-        [2, false, false, 500],
-        [1, false, false, 500]
-      ]
-    )
+    assertEach(log, (entry) => [entry["attempts"], entry["delivered"], entry["abandoned"], entry["responsecode"]], [
+      [3, true, false, 200],
+      [2, false, false, 500],
+      [1, false, false, 500]
+    ])
     assert.strictEqual(log[0]?.["responsebody"], "yes")
     assert.strictEqual(text(log[2]?.["responsebody"]).length, 500)
     assert.isTrue(micros(log[0]?.["entrydate"]) > micros(log[1]?.["entrydate"]))

@@ -22,6 +22,7 @@ import {
 } from "./harness.ts"
 import { RESOURCES } from "./resources.ts"
 import { makeDraft, makePosted, makeSalesman } from "./world.ts"
+import { assertCount } from "../support/assertions.ts"
 
 useServer()
 afterAll(thaw)
@@ -84,10 +85,7 @@ describe("a repeated request with one key", () => {
     const done = answers.filter((answer) => answer.status === 201)
     assert.isNotEmpty(done)
     assert.lengthOf(new Set(done.map((answer) => answer.text)), 1)
-    assert.lengthOf(
-      done.filter((answer) => answer.headers["idempotent-replayed"] === undefined),
-      1
-    )
+    assertCount(done, (answer) => answer.headers["idempotent-replayed"] === undefined, 1)
     isDecimal((await c.read("invoices", invoiceid))["invoicepaid"], "10", 4)
   })
 
@@ -159,8 +157,10 @@ describe("a different request with the same key", () => {
     const one = await c.post("/rmareturns", { externalid: "x" }, keyed("k"))
     const two = await other.post("/rmareturns", { externalid: "y" }, keyed("k"))
     const three = await stranger.post("/rmareturns", { externalid: "z" }, keyed("k"))
-    const made = [one, two, three].map((answer) => succeeded(answer, 201)["externalid"])
-    assert.deepEqual(made, ["x", "y", "z"])
+    assert.deepEqual(
+      [one, two, three].map((answer) => succeeded(answer, 201)["externalid"]),
+      ["x", "y", "z"]
+    )
   })
 
   it("[B-06] is one only if the key is equal in case and every character", async (c) => {

@@ -18,6 +18,7 @@ import {
   type Answer,
   type Company
 } from "./harness.ts"
+import { assertCount, assertEach } from "../support/assertions.ts"
 
 useServer()
 const limit = (settings: Record<string, unknown>) => control("PUT", "/limits", settings)
@@ -115,11 +116,7 @@ it("[E-01] the rate limit counts per token, or per user or install if configured
     const callers = await users()
     const answers = []
     for (const one of callers) answers.push(await one.get("/salesmen"))
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [...statuses],
-      rateScope
-    )
+    assertEach(answers, ({ status }) => status, [...statuses], rateScope)
     for (const one of callers) limited(await one.get("/salesmen"))
   }
 })
@@ -153,10 +150,7 @@ it("[E-06] the rate limit is stated in no header but Retry-After", async (c) => 
 it("[LIM-02] the rate limit passes exactly its budget of fifty concurrent requests", async (c) => {
   await limit({ requestsPerMinute: 20 })
   const answers = await Promise.all(Array.from({ length: 50 }, () => c.get("/salesmen")))
-  assert.lengthOf(
-    answers.filter((answer) => answer.status === 200),
-    20
-  )
+  assertCount(answers, (answer) => answer.status === 200, 20)
 })
 
 keptPromises()

@@ -34,6 +34,7 @@ import {
   makeShipment,
   orderLines
 } from "./world.ts"
+import { assertEach } from "../support/assertions.ts"
 
 useServer()
 
@@ -169,8 +170,7 @@ describe("invoices and payments", () => {
     const draft = await makeDraft(c)
     refused(await c.get(`/invoices/${idOf(draft)}/pdf`), "not_posted")
     const posted = await makePosted(c)
-    const answer = await c.get(`/invoices/${idOf(posted)}/pdf`)
-    assert.strictEqual(answer.bytes.subarray(0, 5).toString("latin1"), "%PDF-")
+    assert.strictEqual((await c.get(`/invoices/${idOf(posted)}/pdf`)).bytes.subarray(0, 5).toString("latin1"), "%PDF-")
   })
 
   it("[SPECIAL-11][SCOPE-02][J-09][J-10] are part of a customer's balance; item stock has its own read scope", async (c) => {
@@ -229,13 +229,10 @@ it("[RES-10][K-06][A-19][EP-16] an order line is removed, not cancelled, and its
   refused(await c.get(`/orderlines/${order.lineIds[1]}`), "not_found")
   assert.isTrue(micros((await c.read("orders", order.id))["lastchangedate"]) > micros(before["lastchangedate"]))
   const left = await orderLines(c, order.id)
-  assert.deepEqual(
-    left.map((each) => [each["id"], each["description"], each["linenumber"]]),
-    [
-      [order.lineIds[0], "a", 1],
-      [order.lineIds[2], "c", 2]
-    ]
-  )
+  assertEach(left, (each) => [each["id"], each["description"], each["linenumber"]], [
+    [order.lineIds[0], "a", 1],
+    [order.lineIds[2], "c", 2]
+  ])
 })
 
 const VERBS = ["get", "post", "patch", "delete"]
@@ -294,8 +291,11 @@ it("[EP-19][EP-05][EP-23][EP-18][CODE-05] the description has the operations of 
       ...(one.includes("D") ? ["delete"] : [])
     ]
     if (expected.length === 0) continue
-    const shown = Object.keys(item(paths, `/${path}/{id}`)).filter((verb) => VERBS.includes(verb))
-    assert.sameMembers(shown, expected, path)
+    assert.sameMembers(
+      Object.keys(item(paths, `/${path}/{id}`)).filter((verb) => VERBS.includes(verb)),
+      expected,
+      path
+    )
   }
 })
 

@@ -64,8 +64,7 @@ describe("a create", () => {
         "__proto__"
       )
       if (path !== "invoiceterms") {
-        const grown = (await c.list(`/${path}?cancel=any&limit=250`)).length - before
-        assert.strictEqual(grown, 0)
+        assert.strictEqual((await c.list(`/${path}?cancel=any&limit=250`)).length - before, 0)
       }
     })
   }
@@ -218,8 +217,7 @@ describe("a verb", () => {
           if (good.includes(method)) continue
           const answer = await c.probe(method, url)
           assert.strictEqual(answer.status, 405, `${method} ${url}`)
-          const allow = String(answer.headers.allow).split(/, */)
-          assert.includeMembers(allow, good, `Allow of ${method} ${url}`)
+          assert.includeMembers(String(answer.headers.allow).split(/, */), good, `Allow of ${method} ${url}`)
           if (method === "HEAD") assert.strictEqual(answer.text, "")
           else refused(answer, "method_not_allowed")
         }

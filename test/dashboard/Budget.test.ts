@@ -1,7 +1,6 @@
 /** The page of the rate budgets, and its chart. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/BudgetChart.ts"
 import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
@@ -9,6 +8,8 @@ import type { Sample } from "../../src/tasks/SampleBudget.ts"
 import { ask, unconnected, warehouse } from "./asking.ts"
 import { suite, test } from "../support/suite.ts"
 import { valuesOf } from "../support/rows.ts"
+import { assertCount } from "../support/assertions.ts"
+import { sql } from "../support/postgres.ts"
 
 const at = (minute: number, second = 0): Date => new Date(Date.UTC(2026, 0, 1, 12, minute, second))
 const options: ChartOptions = { id: "one", from: at(0), to: at(60), gapMs: 40_000 }
@@ -54,7 +55,6 @@ test("the budget chart leaves a gap where no process measured, and marks refusal
 
 suite("the budget page", warehouse, (test) => {
   test("draws at most twelve budgets, those with the most use first, and counts the others", function* () {
-    const sql = yield* SqlClient.SqlClient
     const names = Array.from({ length: 18 }, (_, index) => `c${String(index).padStart(2, "0")}`)
     const companies = names.map((name, index) =>
       unconnected(name, { fingerprint: `${name}${"f".repeat(61)}`, requestsPerMinute: 100 * (index + 1) })
@@ -70,10 +70,7 @@ suite("the budget page", warehouse, (test) => {
     assert.deepStrictEqual(lanes, names.slice(0, 12))
     assert.include(read, "12 budgets on one scale")
     assert.include(read, "6 further budgets are only in the table.")
-    assert.lengthOf(
-      text.match(/<th scope="row"|<tr role="row">/g)!.filter((one) => one.startsWith("<tr")),
-      19
-    )
+    assertCount(text.match(/<th scope="row"|<tr role="row">/g)!, (one) => one.startsWith("<tr"), 19)
     assert.isBelow(Buffer.byteLength(text), 200_000)
   })
 })

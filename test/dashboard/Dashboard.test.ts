@@ -1,12 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Logger, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { pageTimeout } from "../../src/dashboard/PageRunner.ts"
 import * as TaskQueue from "../../src/tasks/TaskQueue.ts"
 import { makeGate } from "../support/gate.ts"
-import { layerPages } from "../support/postgres.ts"
+import { layerPages, sql } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
 import {
   acting,
@@ -21,6 +20,7 @@ import {
   tokenOf
 } from "../support/pages.ts"
 import { suite } from "../support/suite.ts"
+import { assertCount } from "../support/assertions.ts"
 
 const hostile = `odd "><script>alert(1)</script>/name & more`
 const resources = ["things", hostile, ...Array.from({ length: 18 }, (_, index) => `widgets${index + 3}`)]
@@ -102,8 +102,7 @@ suite("the pages", warehouse, (test) => {
 
       yield* done(page, "pause", { company: "north", resource: hostile })
       assert.isNotNull((yield* task("north", hostile))?.pausedAt)
-      const shown = words((yield* ask(`${page.url}${at("north", hostile)}`)).text)
-      assert.match(shown, /paused .* ago by the page/)
+      assert.match(words((yield* ask(`${page.url}${at("north", hostile)}`)).text), /paused .* ago by the page/)
       yield* done(page, "resume", { company: "north", resource: hostile })
       assert.isNull((yield* task("north", hostile))?.pausedAt)
     })
@@ -148,10 +147,8 @@ suite("the pages", warehouse, (test) => {
       assert.deepStrictEqual(yield* backfilled, ["2026-01-31T06:00:00.5Z", null])
       yield* done(page, "backfill", north, { since: "", until: "" })
       assert.deepStrictEqual(yield* backfilled, [null, null])
-      const sql = yield* SqlClient.SqlClient
       yield* sql`update tributary.tasks set process_id = 'one' where kind = 'backfill'`
-      const reply = yield* done(page, "backfill", north, { since: "2026-01-31", until: "" })
-      assert.strictEqual(reply.status, 409)
+      assert.strictEqual((yield* done(page, "backfill", north, { since: "2026-01-31", until: "" })).status, 409)
       assert.deepStrictEqual(yield* backfilled, [null, null])
     })
   })
@@ -194,7 +191,6 @@ suite("the pages", warehouse, (test) => {
 
     test("cancel a slow query once its client disconnects", function* () {
       const url = yield* showing(companies)
-      const sql = yield* SqlClient.SqlClient
       const waiting = Effect.map(
         sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
                               where datname = current_database() and wait_event_type = 'Lock'`,
@@ -269,7 +265,6 @@ suite("a request", small, (test) => {
   test("of a broken page is logged once, also while other pages work", function* () {
     const logged: Array<string> = []
     const log = Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])
-    const sql = yield* SqlClient.SqlClient
     yield* Effect.gen(function* () {
       const url = yield* showing(few)
       yield* sql`alter table tributary.row_counts rename to elsewhere`
@@ -282,10 +277,7 @@ suite("a request", small, (test) => {
       yield* sql`alter table tributary.elsewhere rename to row_counts`
       assert.strictEqual((yield* ask(url)).status, 200)
     }).pipe(Effect.provide(log))
-    assert.lengthOf(
-      logged.filter((line) => line.startsWith("The page / failed")),
-      1
-    )
+    assertCount(logged, (line) => line.startsWith("The page / failed"), 1)
   })
 
   test("of the script waits longer than a page waits for the warehouse", function* () {

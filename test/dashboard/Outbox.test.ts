@@ -1,7 +1,6 @@
 /** The pages of the outbox, on Postgres. */
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { SourceError, TimedOut } from "../../src/connector/SourceError.ts"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"
 import * as OutboxRowFlow from "../../src/status/OutboxRowFlow.ts"
@@ -10,6 +9,7 @@ import { nextOf } from "./markup.ts"
 import { makeStand, stand } from "./quarantined.ts"
 import { suite } from "../support/suite.ts"
 import { cellsOf, valuesOf } from "../support/rows.ts"
+import { sql } from "../support/postgres.ts"
 
 const noAnswer = Effect.fail(
   new SourceError({
@@ -32,7 +32,6 @@ const insert = Effect.fnUntraced(function* (
     readonly settledDaysAgo?: number
   }
 ) {
-  const sql = yield* SqlClient.SqlClient
   const { state = "pending", outcome = null, push = null, code = null, reason = null, settledDaysAgo = 0 } = more
   yield* sql`
     insert into tributary.outbox (company, resource, operation, record_id, record, push_id, line, state, outcome, code, field, reason, resolved_at)
@@ -43,7 +42,6 @@ const insert = Effect.fnUntraced(function* (
 })
 
 const makePush = Effect.fnUntraced(function* (company: string, finished: boolean, source = "orders.csv") {
-  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ id: bigint }>`
     insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, finished_at)
     values (${company}, 'things', 'update', ${source}, md5(random()::text), 130, 10, case when ${finished} then tributary.now() end)
@@ -53,7 +51,6 @@ const makePush = Effect.fnUntraced(function* (company: string, finished: boolean
 
 suite("the outbox page", warehouse, (test) => {
   test("retries rejected rows of a service, and shows the command for the others", function* () {
-    const sql = yield* SqlClient.SqlClient
     const company = "second"
     yield* insert(company, "things", 3, { state: "rejected", code: "invalid", reason: "too long" })
     const push = yield* makePush(company, false)
@@ -114,7 +111,6 @@ suite("the outbox page", warehouse, (test) => {
   })
 
   test("reads few of many open rows", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* insert("fifth", "things", 20_000, { reason: "w".repeat(200) })
     const [size] = yield* sql<{ pages: number }>`
         select (pg_relation_size('tributary.outbox') / current_setting('block_size')::int)::int as pages`

@@ -6,6 +6,7 @@ import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
 import { testWith } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const test = testWith(layerPages)
 const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: "0".repeat(64) }])
@@ -186,14 +187,11 @@ describe("the pictures of the overview", () => {
           from (values (1, 2, 1), (2, 2, 0), (3, 0, 1)) v(h, f, a)`)
     const { text } = yield* ask(`${yield* showing([shownCompany("both", 940n)])}/companies/both`)
     const links = [...text.matchAll(/href="\/runs\?([^"]*)"\s+aria-label="[^"]*: (\d) runs? failed or abandoned"/g)]
-    assert.deepStrictEqual(
-      links.map(([, query, runs]) => [runs, new URLSearchParams(query!.replaceAll("&amp;", "&")).get("status")]),
-      [
-        ["1", "abandoned"],
-        ["2", "failed"],
-        ["3", null]
-      ]
-    )
+    assertEach(links, ([, query, runs]) => [runs, new URLSearchParams(query!.replaceAll("&amp;", "&")).get("status")], [
+      ["1", "abandoned"],
+      ["2", "failed"],
+      ["3", null]
+    ])
   })
 
   test("do not end the last trouble with the last failed minute where minutes have no ages", function* () {

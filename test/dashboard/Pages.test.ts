@@ -1,14 +1,14 @@
 /** Every view of the dashboard as markup: its structure, escaped foreign text, links, states and numbers. */
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/Routes.ts"
 import { application, type Answer, origin } from "../support/application.ts"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerWarehouse, sql } from "../support/postgres.ts"
 import { holdsHostile, hostile } from "./asking.ts"
 import { plain } from "./markup.ts"
 import { addressOf, fill, views } from "./shown.ts"
 import { suite } from "../support/suite.ts"
+import { assertNone } from "../support/assertions.ts"
 
 class Pages extends Context.Service<Pages, { readonly answer: Answer; readonly cookie: string }>()("test/Pages") {}
 
@@ -159,9 +159,9 @@ suite("the views", shown, (test) => {
   test("have one for each page", function* () {
     const seen = new Set<string | undefined>()
     for (const view of views) seen.add(routeOf(yield* addressOf(view)))
-    assert.deepStrictEqual(
-      patterns.map(({ path }) => path).filter((path) => !seen.has(path)),
-      []
+    assertNone(
+      patterns.map(({ path }) => path),
+      (path) => !seen.has(path)
     )
   })
 
@@ -210,7 +210,6 @@ suite("the views", shown, (test) => {
   })
 
   test("show the numbers of the data", function* () {
-    const sql = yield* SqlClient.SqlClient
     const wrong: Array<string> = []
     for (const [path, words, query] of numbers) {
       const [row] = yield* sql.unsafe<{ n: bigint }>(query)
@@ -221,7 +220,6 @@ suite("the views", shown, (test) => {
   })
 
   test("are unchanged for a browser that has them, until a number of the menu changes", function* () {
-    const sql = yield* SqlClient.SqlClient
     const path = "/runs?before=1-1"
     const { headers } = yield* open(path)
     const again = { "if-none-match": headers.get("etag") ?? "", "hx-request": "true" }

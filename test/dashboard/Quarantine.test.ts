@@ -11,7 +11,8 @@ import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
 import { partsOf } from "./markup.ts"
 import { makeStand, stand } from "./quarantined.ts"
 import { suite } from "../support/suite.ts"
-import { cellsOf } from "../support/rows.ts"
+import { cellsOf, valuesOf } from "../support/rows.ts"
+import { assertEach } from "../support/assertions.ts"
 
 suite("the quarantine page", stand, (test) => {
   test("resolves an entry by its button once the record is repaired", function* () {
@@ -33,10 +34,7 @@ suite("the quarantine page", stand, (test) => {
     yield* put("salesmen", [{ id: 2, name: "repaired" }])
     const retried = yield* ask(routes, [company], "/do/retry", post)
     assert.strictEqual(retried.said, "It was read again and landed; it has left quarantine.")
-    assert.deepStrictEqual(
-      (yield* rows).map((row) => row.name),
-      ["Ada", "repaired"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* rows, "name"), ["Ada", "repaired"])
     const after = yield* ask(routes, [company], `/quarantine/${entry}`)
     assert.include(after.read, "resolved")
     assert.notInclude(after.text, "/confirm/retry")
@@ -88,8 +86,7 @@ suite("the quarantine page", stand, (test) => {
     ])
     // A full scan resolves entries that it did not see, but no later ones.
     yield* sql.unsafe(clockIs(`timestamptz ''${pagesNow}'' + interval ''1 minute''`))
-    const { status } = yield* sync(true)
-    assert.strictEqual(status, "quarantined")
+    assert.strictEqual((yield* sync(true)).status, "quarantined")
     const after = yield* add("salesmen", null, "another")
     const gone = yield* ask(routes, [company], "/do/retry", numberless)
     assert.strictEqual(gone.said, "It has left quarantine already; nothing was done.")
@@ -116,10 +113,7 @@ suite("the quarantine page", stand, (test) => {
     const entries = (text: string) => [...text.matchAll(/href="\/quarantine\/(\d+)"/g)].map((match) => Number(match[1]))
     const parts = yield* partsOf(address("/quarantine", { company: hostile }), (path) => ask(routes, [company], path))
     assert.isFalse(parts.some(holdsHostile))
-    assert.deepStrictEqual(
-      parts.map((text) => entries(text).length),
-      [50, 50, 20]
-    )
+    assertEach(parts, (text) => entries(text).length, [50, 50, 20])
     const shownEntries = parts.flatMap(entries)
     assert.strictEqual(new Set(shownEntries).size, 120)
     assert.lengthOf(entries((yield* show({ company: hostile, state: "resolved" })).text), 10)

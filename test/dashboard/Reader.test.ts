@@ -103,8 +103,7 @@ describe("the pages", { shuffle: false }, () => {
       // A table that is created while the pages are served.
       yield* sql.unsafe("alter table tributary.runs disable row level security")
       yield* sql.unsafe("revoke select on tributary.runs from tributary_reader")
-      const again = yield* shown(`${url}/runs`)
-      assert.include(again.text, 'href="/runs/')
+      assert.include((yield* shown(`${url}/runs`)).text, 'href="/runs/')
       const pages = yield* Reader.pages
       assert.isNull(pages.asOwner)
       const [session] = yield* pages.sql`
@@ -135,8 +134,7 @@ describe("the pages", { shuffle: false }, () => {
       assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
 
       // A reader that lacks rights of this version is not used.
-      const without = yield* asReader(Reader.pages)
-      assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
+      assert.match((yield* asReader(Reader.pages)).asOwner?.reason ?? "", /permission denied|may not read .*runs/)
     }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
     const names = { loader: owner, reader }

@@ -1,7 +1,6 @@
 /** The page with the history of a record, on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../src/sync/SourceGuard.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"
 import { tableOf } from "../../src/warehouse/Table.ts"
@@ -12,6 +11,7 @@ import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 import { partsOf } from "./markup.ts"
 import { suite } from "../support/suite.ts"
+import { sql } from "../support/postgres.ts"
 
 const table = tableOf(things)
 const stand = Layer.effectDiscard(Effect.andThen(TablePlan.apply([table]), SourceGuard.saveCompanyId("main", 1n))).pipe(
@@ -44,7 +44,6 @@ const changesOf = (text: string): ReadonlyArray<string> =>
 /** The same from the history by SQL. */
 const changesBySql = (id: number) =>
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
     const rows = yield* sql<{ change: string }>`
       select concat(v._version, ' ', e.key, ' ', coalesce(v.before ->> e.key, 'null'), ' → ', coalesce(v.record ->> e.key, 'null')) as change
         from (select _version, record, lag(record) over (order by _version) as before
@@ -56,7 +55,6 @@ const changesBySql = (id: number) =>
 
 suite("the record page", stand, (test) => {
   test("shows every version with its source and its changes", function* () {
-    const sql = yield* SqlClient.SqlClient
     const source = scripted(1n, pages({ records: [] }))
     const sync = Effect.fnUntraced(function* (price: string, minute: number) {
       const lastchangedate = `2026-01-01T00:0${minute}:00Z`

@@ -6,6 +6,7 @@ import { ask, seed, shownCompany, showing } from "../support/pages.ts"
 import { execute as run, layerPages } from "../support/postgres.ts"
 import { partsOf, plain } from "./markup.ts"
 import { suite } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const write = WriteActivity.writeActivity(() => [])
 const resources = Array.from({ length: 150 }, (_, index) => `things${String(index + 1).padStart(3, "0")}`)
@@ -26,10 +27,7 @@ suite("the table of resources", filled, (test) => {
   test("shows 300 resources in parts of 50, each once, in small pages", function* () {
     const url = yield* showing(companies)
     const parts = yield* partsOf("/resources", (path) => ask(`${url}${path}`))
-    assert.deepStrictEqual(
-      parts.map((text) => rowsOf(text).length),
-      [50, 50, 50, 50, 50, 50]
-    )
+    assertEach(parts, (text) => rowsOf(text).length, [50, 50, 50, 50, 50, 50])
     assert.strictEqual(new Set(parts.flatMap(namesOf)).size, 300)
     assert.isBelow(Math.max(...parts.map(({ length }) => length)), 120_000)
     assert.include((yield* ask(`${url}/resources?page=99`)).text, "251 to 300 of 300")
@@ -69,10 +67,8 @@ suite("the table of resources", filled, (test) => {
           where company = 'north' and age >= (select age from tributary.freshness where company = 'north' order by age desc nulls last offset 19 limit 1)`
     )
     assert.isTrue((yield* first("age")).names.slice(0, 20).every((name) => threshold!.names.includes(name)))
-    const { text: worst } = yield* ask(`${url}/resources?company=north&state=all`)
-    assert.match(cellOf(rowsOf(worst)[0]!, "State"), /failing/)
-    const { text: best } = yield* ask(`${url}/resources?company=north&order=-state`)
-    assert.match(cellOf(rowsOf(best)[0]!, "State"), /fresh/)
+    assert.match(cellOf(rowsOf((yield* ask(`${url}/resources?company=north&state=all`)).text)[0]!, "State"), /failing/)
+    assert.match(cellOf(rowsOf((yield* ask(`${url}/resources?company=north&order=-state`)).text)[0]!, "State"), /fresh/)
     const { text: quarantine } = yield* ask(`${url}/resources?order=quarantine`)
     assert.match(plain(rowsOf(quarantine)[0]!), /^things\d+ 1 in quarantine/)
   })
@@ -94,8 +90,7 @@ suite("the table of resources", filled, (test) => {
     )
     assert.match(plain(text), new RegExp(`Late ${late.length} `))
     assert.match(plain((yield* ask(`${url}/`)).text), new RegExp(` ${late.length} late `))
-    const paused = yield* names("state=paused&company=south&text=THINGS01")
-    assert.deepStrictEqual(paused, ["south/things013"])
+    assert.deepStrictEqual(yield* names("state=paused&company=south&text=THINGS01"), ["south/things013"])
     assert.deepStrictEqual(yield* names("area=unheard"), [])
     assert.strictEqual((yield* names("area=other&company=north")).length, 50)
     assert.include((yield* ask(`${url}/resources?text=nothing`)).text, "None of 300 resources matches")
@@ -118,8 +113,7 @@ suite("the table of resources", filled, (test) => {
     assert.include(text, "Choose a company")
     assert.include(text, 'href="/resources?company=north&amp;state=late"')
     assert.notInclude(text, "company=c1")
-    const north = yield* ask(`${url}/resources?company=north&state=late`)
-    assert.isAbove(rowsOf(north.text).length, 5)
+    assert.isAbove(rowsOf((yield* ask(`${url}/resources?company=north&state=late`)).text).length, 5)
     assert.strictEqual((yield* ask(`${url}/?state=late`)).status, 200, "the overview of many companies")
   })
 })

@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as SqlClient from "effect/sql/SqlClient"
 import { readResources } from "../../src/cli/status/Resources.ts"
 import { nextRun } from "../../src/dashboard/Format.ts"
 import * as Resources from "../../src/status/Resources.ts"
@@ -7,7 +6,7 @@ import { writeTimes } from "../../src/web/Times.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import type { Task } from "../../src/tasks/TaskQueue.ts"
 import { seed, shownCompany } from "../support/pages.ts"
-import { layerPages } from "../support/postgres.ts"
+import { layerPages, sql } from "../support/postgres.ts"
 import { suite } from "../support/suite.ts"
 
 const now = new Date("2026-11-20T12:00:00Z")
@@ -124,7 +123,6 @@ suite("the resources page", layerPages, (test) => {
   test("shows the same freshness as tributary status", function* () {
     const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
     yield* seed([["north", 1]], resources, 200)
-    const sql = yield* SqlClient.SqlClient
     // Later runs that do not make the resource fresh.
     yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
                  select 1, 'widgets1', kind, lane, status, 1, tributary.now(), tributary.now()

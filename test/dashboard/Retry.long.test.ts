@@ -41,12 +41,10 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
       const looks = sql<{ n: number }>`
         select count(*)::int as n from pg_stat_activity
          where datname = current_database() and state = 'idle' and query like 'select pg_try_advisory_lock%'`
-      const [looked] = yield* until(looks, ([row]) => row!.n > 0)
-      assert.strictEqual(looked!.n, 1)
+      assert.strictEqual((yield* until(looks, ([row]) => row!.n > 0))[0]!.n, 1)
       assert.lengthOf(yield* rows, 1)
       yield* Scope.close(other, Exit.void)
-      const { said } = yield* Fiber.join(retryFiber)
-      assert.strictEqual(said, "It was read again and landed; it has left quarantine.")
+      assert.strictEqual((yield* Fiber.join(retryFiber)).said, "It was read again and landed; it has left quarantine.")
     })
   )
 })

@@ -9,6 +9,7 @@ import { ask } from "./asking.ts"
 import { partsOf, plain } from "./markup.ts"
 import { makeStand, stand } from "./quarantined.ts"
 import { suite } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const decode = Schema.decodeUnknownSync(RunPhases)
 
@@ -63,13 +64,10 @@ suite("the page of a run", stand, (test) => {
     assert.strictEqual(phases.retry.times, 1)
     assert.strictEqual(Number(run.retries), 1)
     assert.isAtLeast(phases.landing.times, 1)
-    assert.deepStrictEqual(
-      answers.map(({ answer, requests, retries }) => [answer, requests, retries]),
-      [
-        ["ServerFault 503", 1, 1],
-        ["200", Number(run.requests) - 1, 0]
-      ]
-    )
+    assertEach(answers, ({ answer, requests, retries }) => [answer, requests, retries], [
+      ["ServerFault 503", 1, 1],
+      ["200", Number(run.requests) - 1, 0]
+    ])
     assert.isAtLeast(tookMs, phases.landing.ms)
     const { text, read } = yield* ask(routes, [company], `/runs/${run.id}`)
     assert.deepStrictEqual(
@@ -86,13 +84,10 @@ suite("the page of a run", stand, (test) => {
         return [phase, duration(ms), String(times), duration(longestMs)]
       })
     )
-    assert.deepStrictEqual(
-      cellsOf(text, "Answers by kind").map(([answer, requests, retries]) => [answer, requests, retries]),
-      [
-        ["503: the service failed", "1", "1"],
-        ["200", String(Number(run.requests) - 1), "0"]
-      ]
-    )
+    assertEach(cellsOf(text, "Answers by kind"), ([answer, requests, retries]) => [answer, requests, retries], [
+      ["503: the service failed", "1", "1"],
+      ["200", String(Number(run.requests) - 1), "0"]
+    ])
     assert.include(read, `Requests ${run.requests} (1 retry)`)
     const versions = yield* sql<{ id: bigint; op: string; version: bigint }>`
         select id, _op as op, _version as version from erp_history.salesmen

@@ -1,12 +1,11 @@
 /** The list of events by time, state, company and resource, on Postgres; what it finds is compared with plain SQL. */
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as WebhookDetails from "../../src/status/WebhookDetails.ts"
 import { address } from "../../src/web/Escape.ts"
 import { ask as request, shownCompany, showing } from "../support/pages.ts"
-import { clockIs } from "../support/postgres.ts"
+import { clockIs, sql } from "../support/postgres.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 import { partsOf } from "./markup.ts"
 import { testWith } from "../support/suite.ts"
@@ -23,7 +22,6 @@ const recordsIn = (text: string): ReadonlyArray<string> =>
 
 describe("the list of events", () => {
   test("finds the events of a time as plain SQL does, whatever numbers are missing", function* () {
-    const sql = yield* SqlClient.SqlClient
     const range = (since: Date, until: Date) =>
       Effect.gen(function* () {
         const search = { since, until, company: null, state: null }
@@ -61,7 +59,6 @@ describe("the list of events", () => {
   })
 
   test("answers which records yesterday's events brought, with a link to each", function* () {
-    const sql = yield* SqlClient.SqlClient
     const put = (id: string, resource: string, record: string, at: string, company = "north", state = "done") =>
       sql.unsafe(
         `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state, resolved_at)
@@ -100,7 +97,6 @@ describe("the list of events", () => {
   })
 
   test("has the days of the reader's zone, with 23 and 25 hours, at an address that keeps its meaning", function* () {
-    const sql = yield* SqlClient.SqlClient
     const clock = (time: string) => sql.unsafe(clockIs(`timestamptz ''${time}''`))
     const put = (id: number, at: string) => sql`
         insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state)
@@ -139,7 +135,6 @@ describe("the list of events", () => {
   })
 
   test("continues part by part", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* sql`
         insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state)
         select 'north', 'evt_' || n, 'x.updated', 'payments', n::text, tributary.now(), '', 'pending' from generate_series(1, 120) n`

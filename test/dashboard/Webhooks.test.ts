@@ -1,13 +1,13 @@
 /** The webhooks page and its actions, against Postgres and the reference server in process. */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
 import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, makeSource, unconnected, warehouse } from "./asking.ts"
 import { suite } from "../support/suite.ts"
+import { sql } from "../support/postgres.ts"
 
 const events = ["salesmen.created", "salesmen.updated"]
 let companies = 0
@@ -50,7 +50,6 @@ const put = Effect.fnUntraced(function* (
   id: string,
   more: { readonly state?: string; readonly reason?: string; readonly resource?: string; readonly record?: string }
 ) {
-  const sql = yield* SqlClient.SqlClient
   const { state = "pending", reason = null, resource = "salesmen", record = "7" } = more
   yield* sql`
     insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, last_error, attempts,
@@ -63,7 +62,6 @@ const put = Effect.fnUntraced(function* (
 suite("the webhooks page", warehouse, (test) => {
   test("replays one dead letter, or all of a company", function* () {
     const { name, company } = yield* stand()
-    const sql = yield* SqlClient.SqlClient
     for (const event of ["a", "b", "c"]) yield* put(name, event, { state: "dead_letter" })
     yield* put(name, "d", { state: "done" })
     yield* put("another", "e", { state: "dead_letter" })

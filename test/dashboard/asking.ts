@@ -1,6 +1,6 @@
 /** Page requests without a listener: the response of a route to a path, as text. */
 import { Clock, Duration, Effect, FiberSet, Scope } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
@@ -9,7 +9,7 @@ import { writeTimes } from "../../src/web/Times.ts"
 import { clientOf, networkOf } from "../client/ServerHttp.ts"
 import { server } from "../reference-server/support.ts"
 import { shownCompany } from "../support/pages.ts"
-import { layerPages } from "../support/postgres.ts"
+import { layerPages, sql } from "../support/postgres.ts"
 import { plain } from "./markup.ts"
 
 /** An empty warehouse. */
@@ -106,7 +106,6 @@ const request = Effect.fnUntraced(function* (
   for (const route of routes) {
     const path = route.method === method ? parametersOf(route.path, pathname) : undefined
     if (path === undefined) continue
-    const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
     const scope = yield* Scope.make()
     const context = yield* Effect.context<Database | SqlClient.SqlClient>()

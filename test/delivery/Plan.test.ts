@@ -8,6 +8,7 @@ import * as Resolve from "../../src/delivery/Resolve.ts"
 import * as RetryPolicy from "../../src/delivery/RetryPolicy.ts"
 import type { Attempt } from "../../src/delivery/Sending.ts"
 import type { Waiting } from "../../src/delivery/SenderStore.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const change = (position: number, id: number | null): Change => ({
   position: BigInt(position),
@@ -101,10 +102,7 @@ describe("a plan", () => {
 
   it("tries a failing endpoint by the change that was tried least", () => {
     const waiting = [waitingOf(1, 1, 4, 99), waitingOf(2, 2, 0, 99), waitingOf(3, 1, 0, 0)]
-    assert.deepStrictEqual(
-      Plan.probeOf(waiting).map(({ position }) => position),
-      [2n]
-    )
+    assert.deepStrictEqual(valuesOf(Plan.probeOf(waiting), "position"), [2n])
     assert.deepStrictEqual(Plan.probeOf([]), [])
   })
 })

@@ -6,6 +6,7 @@ import { Duration, Effect } from "effect"
 import * as Transport from "../../src/delivery/Transport.ts"
 import { flowing, settled } from "../support/until.ts"
 import { test } from "../support/suite.ts"
+import { valuesOf } from "../support/rows.ts"
 
 /** More than the messages that the sender has in flight. */
 const messages = 20
@@ -167,7 +168,7 @@ describe("an answer", () => {
       )
     }
     assert.deepStrictEqual(
-      met.slice(0, -1).map(({ received }) => received),
+      valuesOf(met.slice(0, -1), "received"),
       silent.slice(1).map(() => messages)
     )
   })

@@ -13,6 +13,7 @@ import { blocksOf, linesOf as commandsOf } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
 import { test } from "../support/suite.ts"
 import { linesOf, loaded, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
+import { valuesOf } from "../support/rows.ts"
 
 /** The Node of a checkout, by its package for each platform. */
 const checkoutNodes = Schema.decodeUnknownSync(
@@ -196,8 +197,7 @@ describe("docker-compose.yml", () => {
     const password = /:-(.+)\}$/.exec(services["demo"]!.environment!["TRIBUTARY_DASHBOARD_PASSWORD"]!)![1]!
     const settings = yield* loaded(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
     assert.strictEqual(settings.companies.length, 2)
-    const refused = yield* Effect.flip(loaded(yaml, environment, { dashboard }))
-    assert.include(refused.message, "set a password")
+    assert.include((yield* Effect.flip(loaded(yaml, environment, { dashboard }))).message, "set a password")
   })
 })
 
@@ -247,10 +247,7 @@ describe("docs/how-to", () => {
     const [, listen, dashboard] = /--listen (\S+) --dashboard (\S+)/.exec(serve)!
     const flags = { listen, dashboard }
     const { companies } = yield* loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "long enough" }, flags)
-    assert.deepStrictEqual(
-      companies.map(({ name }) => name),
-      ["north", "south"]
-    )
+    assert.deepStrictEqual(valuesOf(companies, "name"), ["north", "south"])
     const refused = yield* Effect.flip(loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "" }, flags))
     assert.include(refused.message, "set a password")
   })

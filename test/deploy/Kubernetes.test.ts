@@ -1,9 +1,8 @@
 /** The files for Kubernetes: they fit the types of its API, and what they name exists in the program. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { parse, parseAllDocuments } from "yaml"
-import { layerWarehouse } from "../support/postgres.ts"
+import { layerWarehouse, sql } from "../support/postgres.ts"
 import { test } from "../support/suite.ts"
 import { healthPaths, loaded, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
 
@@ -88,8 +87,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     for (const name of secret) {
       assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
       if (name === "DATABASE_URL") continue
-      const refused = yield* Effect.flip(loaded(yaml, given(secret.filter((other) => other !== name))))
-      assert.include(refused.message, name)
+      assert.include((yield* Effect.flip(loaded(yaml, given(secret.filter((other) => other !== name))))).message, name)
     }
   })
 })
@@ -115,7 +113,6 @@ describe("config/kubernetes/autoscaler.yaml", () => {
 
   it.effect("counts the tasks that wait for a process", () =>
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       const waiting = Effect.map(
         sql.unsafe<{ count: bigint }>(scaled.triggers[0].metadata.query),
         ([row]) => row!.count

@@ -11,6 +11,7 @@ import { environmentPage } from "./environment.ts"
 import { assertGenerated } from "./generated.ts"
 import { pages } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
+import { assertNone } from "../support/assertions.ts"
 
 /** The modules of the program, without the table of the variables itself. */
 const modules = ["src", "connectors"].flatMap((folder) =>
@@ -34,10 +35,7 @@ const readByOthers = /^(?:OTEL_.*|NODE_EXTRA_CA_CERTS|NO_COLOR|FORCE_COLOR)$/
 
 describe("the generated reference", () => {
   it("has the settings", () => {
-    assert.deepStrictEqual(
-      settings.filter(({ meaning }) => meaning === ""),
-      []
-    )
+    assertNone(settings, ({ meaning }) => meaning === "")
     assertGenerated("docs/reference/configuration.md", configurationPage)
     assertGenerated("config/tributary.schema.json", () => `${JSON.stringify(jsonSchema(), null, 2)}\n`)
   })
@@ -46,16 +44,8 @@ describe("the generated reference", () => {
     assertGenerated("docs/reference/environment.md", environmentPage)
     const names = variableEntries.map(([name]) => name)
     const variables = [...readNames].filter((name) => !noVariable.test(name))
-    assert.deepStrictEqual(
-      variables.filter((name) => !names.includes(name)),
-      [],
-      "src/configuration/EnvironmentVariables.ts lacks variables"
-    )
-    assert.deepStrictEqual(
-      names.filter((name) => !readNames.has(name) && !readByOthers.test(name)),
-      [],
-      "no module reads these variables"
-    )
+    assertNone(variables, (name) => !names.includes(name), "src/configuration/EnvironmentVariables.ts lacks variables")
+    assertNone(names, (name) => !readNames.has(name) && !readByOthers.test(name), "no module reads these variables")
   })
 
   it.effect("has the commands", () =>

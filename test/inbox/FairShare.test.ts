@@ -21,8 +21,7 @@ describe("FairShare", () => {
   it("admits as many tasks of each kind as there are slots", () => {
     const { turns, admit } = makeStand()
     assert.deepStrictEqual(admit("a", "b", "c", "d", "e"), ["a", "b", "c", "d"])
-    const scans = ["a", "b", "c", "d"].map((path): FairShare.Task => ({ path, kind: "scan" }))
-    assert.lengthOf(turns.admit(scans), 3)
+    assert.lengthOf(turns.admit(["a", "b", "c", "d"].map((path): FairShare.Task => ({ path, kind: "scan" }))), 3)
     assert.isTrue(turns.isBusy("events", "d"))
     assert.isFalse(turns.isBusy("scan", "d"))
   })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { explainedOf, fitting } from "../../src/mcp/Record.ts"
 import type { Explanation } from "../../src/verify/Explanation.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const long = "x".repeat(3_000_000)
 
@@ -44,7 +45,7 @@ describe("an explanation of a record", () => {
   it("has its last versions, and texts of the documented size", () => {
     const explained = explainedOf(explanation)
     assert.deepStrictEqual(
-      explained.versions.map(({ version }) => version),
+      valuesOf(explained.versions, "version"),
       Array.from({ length: 50 }, (_one, index) => index + 11)
     )
     assert.strictEqual(explained.record, `${"x".repeat(20_000)}… (3000000 characters)`)

@@ -11,6 +11,7 @@ import { EnqueueRejected } from "../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
 import { test } from "../support/suite.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const people = (count: number) =>
   Array.from({ length: count }, (_, index) => `{"externalid":"E${index}","name":"é"}\n`).join("")
@@ -71,14 +72,11 @@ describe("a dry run", () => {
       '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
     )
     assert.deepStrictEqual([given, problems], [2, 3])
-    assert.deepStrictEqual(
-      problemList.map(({ line, field, message }) => `${line} ${field}: ${message}`),
-      [
-        "2 name: is required",
-        "4 null: is no JSON: expected a value at character 1",
-        '5 externalid: "A" is given twice: in line 1 and in line 5'
-      ]
-    )
+    assertEach(problemList, ({ line, field, message }) => `${line} ${field}: ${message}`, [
+      "2 name: is required",
+      "4 null: is no JSON: expected a value at character 1",
+      '5 externalid: "A" is given twice: in line 1 and in line 5'
+    ])
   })
 
   test("rejects empty input and unsupported operations", function* () {
@@ -117,8 +115,7 @@ describe("the --from option", () => {
           assert.deepStrictEqual(yield* tags("-"), ["Json"])
           assert.deepStrictEqual(yield* tags("-", { format: "csv" }), ["Header"])
           for (const name of ["data", "a.json", "a.constructor"]) {
-            const error = yield* Effect.flip(read(file(name, "{}")))
-            assert.match(error.message, /the format of .* is not known/)
+            assert.match((yield* Effect.flip(read(file(name, "{}")))).message, /the format of .* is not known/)
           }
           const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
           assert.instanceOf(absent, InputError)

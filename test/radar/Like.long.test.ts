@@ -108,7 +108,6 @@ describe("a server like a recorded installation", () => {
       notReproduced: ["a reason"]
     }
     assert.deepStrictEqual(yield* apply(one, JSON.stringify(recording)), ["a reason"])
-    const limits = JSON.parse(yield* controlOf(one)("PUT", "/limits", {})) as Json
-    assert.strictEqual(limits["requestsPerMinute"], 77)
+    assert.strictEqual((JSON.parse(yield* controlOf(one)("PUT", "/limits", {})) as Json)["requestsPerMinute"], 77)
   })
 })

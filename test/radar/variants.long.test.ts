@@ -9,6 +9,7 @@ import type { Json } from "../reference-server/support.ts"
 import { readable } from "./readings.ts"
 import { change, compare, installation, shown, variantsOf } from "./support.ts"
 import { test } from "../support/suite.ts"
+import { assertNone } from "../support/assertions.ts"
 
 /** The switches that reads cannot reveal, each with the reason. */
 const unreadable: Readonly<Record<string, { readonly dialect: Json; readonly reason: string }>> = {
@@ -40,10 +41,7 @@ describe("the table of readings", () => {
     const names = readable.flatMap(({ dialect }) => Object.keys(dialect))
     const all = new Set([...names, ...Object.keys(unreadable)])
     assert.deepStrictEqual([...all].toSorted(), Object.keys(plainDialect).toSorted())
-    assert.deepStrictEqual(
-      Object.keys(unreadable).filter((name) => names.includes(name)),
-      []
-    )
+    assertNone(Object.keys(unreadable), (name) => names.includes(name))
   })
 
   for (const [name, { dialect, reason }] of Object.entries(unreadable)) {

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "vitest"
 import { dataOf, idsOf, linesOf, order, readAll, server, ship } from "./support.ts"
 import type { Json } from "./support.ts"
+import { assertEach } from "../support/assertions.ts"
+import { valuesOf } from "../support/rows.ts"
 
 describe("the control plane", () => {
   it("keeps records exactly as they were sent", () => {
@@ -55,10 +57,7 @@ describe("the control plane", () => {
     const records = ["a", "b", "c"].map((name) => ({ name, lastchangedate: "9999-12-31T23:59:59.999999Z" }))
     control("POST", "/records", { company: 1, resource: "salesmen", records })
     const { records: read } = readAll(call, "/salesmen?modifiedsince=2000-01-01T00:00:00Z&limit=1")
-    assert.deepStrictEqual(
-      read.map(({ name }) => name),
-      ["a", "b", "c"]
-    )
+    assert.deepStrictEqual(valuesOf(read, "name"), ["a", "b", "c"])
   })
 
   it("removes a row from the API and records the removal in the history", () => {
@@ -68,10 +67,7 @@ describe("the control plane", () => {
     assert.strictEqual(call("GET", `/salesmen/${String(id)}`).status, 404)
     assert.lengthOf(dataOf(call("GET", "/salesmen?modifiedsince=2000-01-01T00:00:00Z")), 0)
     const history = linesOf(control("GET", "/history?company=1&resource=salesmen").text)
-    assert.deepStrictEqual(
-      history.map(({ op }) => op),
-      ["insert", "delete"]
-    )
+    assert.deepStrictEqual(valuesOf(history, "op"), ["insert", "delete"])
   })
 
   it("returns every committed version in commit order, and none of a rejected write", () => {
@@ -127,14 +123,11 @@ describe("the control plane", () => {
     const { text, body } = control("GET", "/requests")
     assert.notInclude(text, secret)
     const requests = body["requests"] as ReadonlyArray<Json>
-    assert.deepStrictEqual(
-      requests.map(({ method, status }) => [method, status]),
-      [
-        ["GET", 200],
-        ["GET", 404],
-        ["GET", 401]
-      ]
-    )
+    assertEach(requests, ({ method, status }) => [method, status], [
+      ["GET", 200],
+      ["GET", 404],
+      ["GET", 401]
+    ])
     assert.isNumber(requests[0]!["tokenid"])
     assert.isNull(requests[2]!["tokenid"])
   })

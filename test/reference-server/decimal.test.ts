@@ -8,6 +8,7 @@ import {
   units,
   unitsOf
 } from "../../connectors/service-v2/reference-server/decimal.ts"
+import { assertEach } from "../support/assertions.ts"
 
 describe("decimals", () => {
   it("are printed as parsed, padded, for every scale", () => {
@@ -29,10 +30,7 @@ describe("decimals", () => {
   })
 
   it("are rounded half away from zero", () => {
-    assert.deepStrictEqual(
-      [25n, 24n, -25n, -24n, 5n, -5n].map((value) => rescale(value, 1, 0)),
-      [3n, 2n, -3n, -2n, 1n, -1n]
-    )
+    assertEach([25n, 24n, -25n, -24n, 5n, -5n], (value) => rescale(value, 1, 0), [3n, 2n, -3n, -2n, 1n, -1n])
   })
 
   it("are multiplied exactly before they are rounded", () => {

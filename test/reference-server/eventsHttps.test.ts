@@ -10,6 +10,7 @@ import type { HttpsNetworkOptions } from "../../connectors/service-v2/reference-
 import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { certificate } from "../support/certificate.ts"
 import type { Json } from "./support.ts"
+import { assertNone } from "../support/assertions.ts"
 
 const own = certificate(["localhost", "receiver.test"], ["127.0.0.1"])
 const trusted = [own.cert]
@@ -210,10 +211,7 @@ describe("addresses of receivers", () => {
       192.0.1.0 192.167.255.255 198.17.255.255 198.20.0.0 223.255.255.255 ::ffff:8.8.8.8
       2001:4860:4860::8888 2606:4700:4700::1111 2a00:1450:4001:81b::200e
     `)
-    assert.deepStrictEqual(
-      open.filter((address) => !isPublic(address)),
-      []
-    )
+    assertNone(open, (address) => !isPublic(address))
   })
 })
 

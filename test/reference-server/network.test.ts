@@ -197,8 +197,7 @@ describe("the control plane", () => {
     withServer({ controlToken }, async ({ controlUrl }) => {
       // The rest of the body never arrives.
       const head = "POST /records HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000000\r\n\r\nx"
-      const answer = await raw(controlUrl, head)
-      assert.match(answer, /^HTTP\/1\.1 401 /)
+      assert.match(await raw(controlUrl, head), /^HTTP\/1\.1 401 /)
     }))
 
   it("answers on loopback only requests for a loopback name, so that no web page reaches it", () =>
@@ -258,8 +257,7 @@ describe("TLS", () => {
       assert.match(controlUrl, /^https:\/\/127\.0\.0\.1:\d+$/)
       assert.isNotNull(ca)
       assert.strictEqual((await send(`${controlUrl}/readyz`, { ca })).status, 200)
-      const error = await send(`${controlUrl}/readyz`).catch((problem: Error) => problem)
-      assert.instanceOf(error, Error)
+      assert.instanceOf(await send(`${controlUrl}/readyz`).catch((problem: Error) => problem), Error)
       const authorization = await issue(controlUrl, { ca })
       await send(`${controlUrl}/faults`, { ca, method: "POST", body: { rules: [{ kind: "reset", times: 1 }] } })
       assert.strictEqual(server.baseUrl, "https://erp.test/!/api/v2")

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, order, server, ship } from "./support.ts"
 import type { Json, Server } from "./support.ts"
+import { assertEach } from "../support/assertions.ts"
 
 it("references follow a changed code in every record that shows it", () => {
   const { call } = server()
@@ -35,14 +36,11 @@ it("lists below a record return the packages of a shipment, at the charges of it
   const service = dataOf(call("GET", "/carrierservices?code=G"))[0]!["id"]
   call("PATCH", `/shipments/${String(shipment["id"])}`, { carrierserviceid: service })
   const packages = dataOf(call("GET", `/shipments/${String(shipment["id"])}/packages`))
-  assert.deepStrictEqual(
-    packages.map(({ weight, carriercharge }) => [weight, carriercharge]),
-    [
-      ["40.000000", "8.5000"],
-      ["40.000000", "4.2500"],
-      ["10.000000", "4.2500"]
-    ]
-  )
+  assertEach(packages, ({ weight, carriercharge }) => [weight, carriercharge], [
+    ["40.000000", "8.5000"],
+    ["40.000000", "4.2500"],
+    ["10.000000", "4.2500"]
+  ])
 })
 
 describe("stock of the reference server", () => {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "vitest"
 import type { Json } from "./support.ts"
 import { codeOf, dataOf, idsOf, metaOf, order, readAll, server } from "./support.ts"
 import { eventServer } from "./eventsSupport.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const run = ({ control }: ReturnType<typeof server>, name: string, input: Json = {}) => {
   const { status, body, text } = control("POST", `/scenarios/${name}`, input)
@@ -98,8 +99,7 @@ describe("the scenarios", () => {
     assert.strictEqual(again["name"], "kept")
     assert.strictEqual(again["lastchangedate"], kept["lastchangedate"])
     assert.isBelow(Date.parse(String(again["lastchangedate"])), Date.parse(String(changed["lastchangedate"])))
-    const other = world.call("GET", `/customers/${String(gone["id"])}`).body
-    assert.strictEqual(other["customercode"], "NEW-00001")
+    assert.strictEqual(world.call("GET", `/customers/${String(gone["id"])}`).body["customercode"], "NEW-00001")
     assert.strictEqual((ids as Array<number>)[0], gone["id"])
     // The changes since the last read name the new owner of the id only: the old value of `kept` is not among them.
     assert.sameMembers(idsOf(dataOf(world.call("GET", `/customers?${since(synced)}`))), ids as Array<number>)
@@ -154,18 +154,13 @@ describe("the scenarios", () => {
     for (let index = 0; index < 30; index++) call("POST", "/items", { sku: `S${index}`, description: "x" })
     await control("POST", "/clock", { advanceSeconds: 3 * 3600 - 1 })
     assert.deepStrictEqual(sent, [])
-    const [subscription] = dataOf(call("GET", "/webhooks"))
-    assert.isNotNull(subscription!["disableddate"])
-    const deliveries = dataOf(call("GET", "/webhooks/1/deliveries?abandoned=true&limit=250"))
-    assert.isNotEmpty(deliveries)
+    assert.isNotNull(dataOf(call("GET", "/webhooks"))[0]!["disableddate"])
+    assert.isNotEmpty(dataOf(call("GET", "/webhooks/1/deliveries?abandoned=true&limit=250")))
     await control("POST", "/clock", { advanceSeconds: 2 })
     call("PATCH", "/webhooks/1", { enabled: true })
     call("POST", "/items", { sku: "AFTER", description: "x" })
     await control("POST", "/cycle")
-    assert.deepStrictEqual(
-      sent.map(({ envelope }) => (envelope["data"] as Json)["sku"]),
-      ["AFTER"]
-    )
+    assertEach(sent, ({ envelope }) => (envelope["data"] as Json)["sku"], ["AFTER"])
   })
 })
 

@@ -11,6 +11,8 @@ import type {
 import { type Dialect, plainDialect } from "../../connectors/service-v2/reference-server/http/dialect.ts"
 import type { FaultKind } from "../../connectors/service-v2/reference-server/http/faults.ts"
 import { type Limits, plainLimits } from "../../connectors/service-v2/reference-server/Limits.ts"
+import { assertEach } from "../support/assertions.ts"
+import { valuesOf } from "../support/rows.ts"
 
 const now = "2026-03-16T09:00:00Z"
 const stopped = { now, stopped: true }
@@ -110,26 +112,20 @@ describe("a server in a test", () => {
     await server.removeRecord("salesmen", Number(record?.["id"]), 3)
     assert.lengthOf(await server.records("salesmen", 3), 0)
     const versions = await server.history("salesmen", 3)
-    assert.deepStrictEqual(
-      versions.map(({ op, record: { name } }) => [op, name]),
-      [
-        ["insert", "Ada"],
-        ["delete", "Ada"]
-      ]
-    )
+    assertEach(versions, ({ op, record: { name } }) => [op, name], [
+      ["insert", "Ada"],
+      ["delete", "Ada"]
+    ])
     const requests = await server.requests()
-    assert.deepStrictEqual(
-      requests.map(({ path, status }) => [path, status]),
-      [
-        ["/me", 200],
-        ["/me", 401],
-        ["/me", 200],
-        ["/salesmen", 429],
-        ["/salesmen", 200],
-        ["/salesmen", 503],
-        ["/salesmen", 200]
-      ]
-    )
+    assertEach(requests, ({ path, status }) => [path, status], [
+      ["/me", 200],
+      ["/me", 401],
+      ["/me", 200],
+      ["/salesmen", 429],
+      ["/salesmen", 200],
+      ["/salesmen", 503],
+      ["/salesmen", 200]
+    ])
     assert.deepStrictEqual(await server.deliver(), [])
     assert.deepStrictEqual(await server.deliveries(), [])
   })
@@ -157,10 +153,7 @@ describe("a server in a test", () => {
       await using world = await server.makeWorld({ from: "before" })
       const token = await world.token()
       assert.strictEqual((await call(world, "/salesmen", token, "POST", { name: "Lee" })).status, 201)
-      assert.deepStrictEqual(
-        (await world.records("salesmen")).map(({ name }) => name),
-        ["Ada", "Lee"]
-      )
+      assert.deepStrictEqual(valuesOf(await world.records("salesmen"), "name"), ["Ada", "Lee"])
       assert.strictEqual((await call(server, "/me", token)).status, 401)
       assert.deepStrictEqual(((await server.control("GET", "/worlds")) as { readonly worlds: object }).worlds, [
         { name: world.name, path: `/worlds/${world.name}`, baseUrl: world.baseUrl, controlUrl: world.controlUrl }

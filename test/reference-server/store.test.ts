@@ -3,6 +3,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { serverClock } from "../../connectors/service-v2/reference-server/ServerClock.ts"
 import { Store } from "../../connectors/service-v2/reference-server/store/Store.ts"
 import type { Values } from "../../connectors/service-v2/reference-server/store/Table.ts"
+import { assertEach } from "../support/assertions.ts"
 
 const make = () => {
   let now = 1_700_000_000_000_000
@@ -60,10 +61,9 @@ describe("the store of the reference server", () => {
       const { id } = world.store.put(world.customers, null, { values: { customercode: "A" } })
       world.store.put(world.customers, id, { values: { name: "second" } })
     })
-    assert.deepStrictEqual(
-      world.store.history.map(({ op, version }) => [op, version.version, version.values["name"]]),
-      [["insert", 1, "second"]]
-    )
+    assertEach(world.store.history, ({ op, version }) => [op, version.version, version.values["name"]], [
+      ["insert", 1, "second"]
+    ])
   })
 
   it("creates no version for a write that changes nothing", () => {
@@ -94,10 +94,7 @@ describe("the store of the reference server", () => {
         verbatim: true
       })
     )
-    assert.deepStrictEqual(
-      seen(world).changes.map(([id]) => id),
-      [3, 1, 2]
-    )
+    assertEach(seen(world).changes, ([id]) => id, [3, 1, 2])
   })
 
   it("records a removal as the last version, and a later record as new", () => {
@@ -105,8 +102,9 @@ describe("the store of the reference server", () => {
     world.put(7, { customercode: "A" })
     world.store.transact(() => world.store.remove(world.customers, 7))
     world.put(7, { customercode: "B" })
-    assert.deepStrictEqual(
-      world.store.history.map(({ op, version }) => [op, version.id, version.version, version.values["customercode"]]),
+    assertEach(
+      world.store.history,
+      ({ op, version }) => [op, version.id, version.version, version.values["customercode"]],
       [
         ["insert", 7, 1, "A"],
         ["delete", 7, 1, "A"],

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { parse } from "yaml"
 import { listedMetrics } from "../support/metrics.ts"
+import { assertNone } from "../support/assertions.ts"
 
 const textOf = (path: string) => readFileSync(new URL(`../../config/${path}`, import.meta.url), "utf8")
 
@@ -79,10 +80,7 @@ describe("the monitoring configuration", () => {
     assert.strictEqual(new Set(names).size, names.length)
     // The rules' own tests check for each alert that it fires or does not fire.
     const tests = textOf("prometheus/alerts.test.yml")
-    assert.deepStrictEqual(
-      names.filter((name) => !tests.includes(String(name))),
-      []
-    )
+    assertNone(names, (name) => !tests.includes(String(name)))
   })
 
   it("has a dashboard that uses only listed metrics and covers the important ones", () => {

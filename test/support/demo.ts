@@ -3,7 +3,6 @@
  * reference server; and a loader of server records that is not the product's.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../connectors/service-v2/models/index.ts"
 import { modelDatasetsOf } from "../../src/warehouse/Model.ts"
@@ -12,7 +11,7 @@ import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import * as Views from "../../src/warehouse/Views.ts"
 import type { Books, Json } from "../integration/models/figures/records.ts"
 import { server } from "../reference-server/support.ts"
-import { makeTemplate, migrated, warehouseFrom } from "./postgres.ts"
+import { makeTemplate, migrated, sql, warehouseFrom } from "./postgres.ts"
 
 /** Reads the books of a company from a response to `GET /state`, one record per line. */
 export const booksOf = (
@@ -27,7 +26,6 @@ export const booksOf = (
 
 /** Makes the warehouse's tables equal to these records. Rows of missing records become tombstones, as after a sync. */
 export const land = Effect.fnUntraced(function* (company: number, lines: ReadonlyMap<string, ReadonlyArray<string>>) {
-  const sql = yield* SqlClient.SqlClient
   for (const [resource, texts] of lines) {
     const table = tableOf(serviceV2.resources.get(resource)!)
     const columns = table.columns.map((column) => column.sql)

@@ -3,7 +3,7 @@
  * read. A small share of the companies has a problem of each kind; all others are fresh.
  */
 import { Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import { sql } from "./postgres.ts"
 
 /** The name of the company with a number, from 1. */
 export const companyName = (number: number): string => `c${String(number).padStart(5, "0")}`
@@ -79,6 +79,5 @@ const fleetStatements = (companies: number, resources: number): ReadonlyArray<st
 
 /** Fills the warehouse. A hundredth of the companies fails, is late, is paused, and has a quarantine, each. */
 export const fillFleet = Effect.fnUntraced(function* (companies: number, resources: number) {
-  const sql = yield* SqlClient.SqlClient
   for (const statement of fleetStatements(companies, resources)) yield* sql.unsafe(statement)
 })

@@ -4,5 +4,6 @@ import { Effect, type Scope } from "effect"
 
 export const liveTest = (
   title: string,
-  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, unknown>
-): void => it.live(title, () => Effect.gen(body))
+  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, unknown>,
+  timeout?: number
+): void => it.live(title, () => Effect.gen(body), timeout)

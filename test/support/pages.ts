@@ -4,12 +4,12 @@
  */
 import * as http from "node:http"
 import { Duration, Effect, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import { scripted } from "./tiny.ts"
+import { sql } from "./postgres.ts"
 
 /** A company with the fields that the pages use. */
 export const shownCompany = (name: string, number: bigint): ShownCompany => ({
@@ -121,7 +121,6 @@ export const seed = Effect.fnUntraced(function* (
   resources: ReadonlyArray<string>,
   runs: number
 ) {
-  const sql = yield* SqlClient.SqlClient
   const of = JSON.stringify(companies.map(([name, number]) => ({ name, number })))
   const from = `(select c.name, c.number, r.resource, r.position
      from jsonb_to_recordset($1::jsonb) as c(name text, number bigint),

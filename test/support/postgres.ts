@@ -128,4 +128,16 @@ export const passMinute = Effect.gen(function* () {
 
 /** Runs a statement in the warehouse of the test. */
 export const execute = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+  Effect.flatMap(SqlClient.SqlClient, (client) => client.unsafe<Row>(text, values))
+
+const tagged = <Row extends object = Record<string, unknown>>(
+  texts: TemplateStringsArray,
+  ...values: ReadonlyArray<unknown>
+) => Effect.flatMap(SqlClient.SqlClient, (client) => client<Row>(texts, ...values))
+
+/** The client of the warehouse of the test, as each effect finds it. */
+export const sql = Object.assign(tagged, {
+  unsafe: execute,
+  withTransaction: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(SqlClient.SqlClient, (client) => client.withTransaction(effect))
+})

@@ -10,59 +10,53 @@ import {
   id,
   integer,
   lastchangedate,
+  list,
   money,
   qty,
   string,
   text,
   timestamp
 } from "../../connectors/service-v2/catalogue/fields.ts"
-import { resource, type Resource } from "../../connectors/service-v2/catalogue/resource.ts"
+import { resource, type Resource, type ResourceSpec } from "../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape, Page, PageRequest, Rejected, SourceRecord } from "../../src/connector/Connector.ts"
 import * as MonotonicClock from "../../src/time/MonotonicClock.ts"
 import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
 
+/** A resource of the shop. */
+export const shopResource = (
+  path: string,
+  operations: string,
+  fields: ResourceSpec["fields"],
+  more: Partial<ResourceSpec> = {}
+): Resource => resource({ path, area: "shop", purpose: path, basis: "documented", operations, fields, ...more })
+
+/** The catalogue of a shop with these resources. */
+export const shopOf = (...resources: ReadonlyArray<Resource>): Catalogue =>
+  catalogue({
+    name: "tiny",
+    version: "1",
+    areas: [{ name: "shop", covers: "everything" }],
+    traits,
+    features: [],
+    errorCodes: [],
+    resources
+  })
+
+const numbers = [money("price"), qty("weight"), integer("rank"), boolean("flag")]
+const values = [string("name", 255), ...numbers, date("day"), timestamp("seen"), text("memo")]
+
 /** A resource with modifiedsince. */
-export const things: Resource = resource({
-  path: "things",
-  area: "shop",
-  purpose: "Things",
-  basis: "documented",
-  operations: "L R",
-  fields: [
-    id(),
-    string("name", 255),
-    money("price"),
-    qty("weight"),
-    integer("rank"),
-    boolean("flag"),
-    date("day"),
-    timestamp("seen"),
-    text("memo"),
-    cancel(),
-    lastchangedate()
-  ],
+export const things = shopResource("things", "L R", [id(), values, cancel(), lastchangedate()], { modifiedSince: true })
+
+/** The same with a list, and without a cancel flag. */
+export const gauges = shopResource("gauges", "L R", [id(), values, list("parts", [integer("no")]), lastchangedate()], {
   modifiedSince: true
 })
 
 /** A resource that must be read in full each time. */
-export const plain: Resource = resource({
-  path: "plains",
-  area: "shop",
-  purpose: "Plain records without a time of change",
-  basis: "documented",
-  operations: "L",
-  fields: [id(), string("name", 50), money("amount")]
-})
+export const plain = shopResource("plains", "L", [id(), string("name", 50), money("amount")])
 
-export const tiny: Catalogue = catalogue({
-  name: "tiny",
-  version: "1",
-  areas: [{ name: "shop", covers: "everything" }],
-  traits,
-  features: [],
-  errorCodes: [],
-  resources: [things, plain]
-})
+export const tiny = shopOf(things, plain)
 
 export type Values = Readonly<Record<string, string | null | undefined>>
 

@@ -59,6 +59,10 @@ export const until = <A, E = never, R = never>(
       : ask(what, question, isExpected, clock.sleep(Duration.millis(everyMs)), (seconds * 1000) / everyMs)
   )
 
+/** The same for a condition of this process. */
+export const untilTrue = (what: string, isTrue: () => boolean, seconds?: number): Effect.Effect<boolean> =>
+  until(what, isTrue, (answer) => answer, seconds)
+
 /** Repeats a question until the answer is as expected. The clock does not move. */
 export const settled = <A, E = never, R = never>(
   what: string,

@@ -1,59 +1,34 @@
 /** What the matcher calls equal is equal by the comparison that parses the record; the usual forms need no parsing. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import {
-  boolean,
-  date,
-  id,
-  integer,
-  list,
-  money,
-  string,
-  timestamp
-} from "../../connectors/service-v2/catalogue/fields.ts"
-import { resource } from "../../connectors/service-v2/catalogue/resource.ts"
 import { canonical, parse } from "../../src/json/Json.ts"
 import * as Compare from "../../src/verify/Compare.ts"
 import * as RowMatcher from "../../src/verify/RowMatcher.ts"
 import type { Row, WarehouseRows } from "../../src/verify/WarehouseRows.ts"
 import { tableOf } from "../../src/warehouse/Table.ts"
 import { withInferred } from "../../src/warehouse/WarehouseCatalogue.ts"
+import { gauges } from "../support/tiny.ts"
 
-const gauges = withInferred(
-  resource({
-    path: "gauges",
-    area: "shop",
-    purpose: "Gauges",
-    basis: "documented",
-    operations: "L R",
-    fields: [
-      id(),
-      string("name", 255),
-      money("price"),
-      integer("rank"),
-      boolean("flag"),
-      date("day"),
-      timestamp("seen"),
-      list("parts", [integer("no")])
-    ]
-  }),
-  [
+const table = tableOf(
+  withInferred(gauges, [
     { name: "colour", type: "text", column: "colour" },
     { name: "ratio", type: "number", column: "ratio" },
     { name: "at", type: "timestamp", column: "at" }
-  ]
+  ])
 )
-const table = tableOf(gauges)
 
 /** The usual forms: the value as the source sends it, and the text of its column. */
 const usual: Readonly<Record<string, readonly [sent: string, stored: string]>> = {
   id: ["7", "7"],
   name: ['"gauge ä"', "gauge ä"],
   price: ['"12.5000"', "12.5000"],
+  weight: ['"0.000001"', "0.000001"],
   rank: ["-3", "-3"],
   flag: ["true", "true"],
   day: ['"2026-02-28"', "2026-02-28"],
   seen: ['"2026-03-01T10:00:00.120000Z"', "2026-03-01T10:00:00.12+00:00"],
+  memo: ['"a\\tb"', "a\tb"],
+  lastchangedate: ['"2026-03-01T10:00:00Z"', "2026-03-01T10:00:00+00:00"],
   parts: ['[{"no":1,"name":"a, 12"},{"no":2,"name":null}]', '[{"no": 1, "name": "a, 12"}, {"no": 2, "name": null}]'],
   colour: ['"red"', "red"],
   ratio: ["1.50", "1.50"],

@@ -4,7 +4,6 @@
  */
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { describe, it as plainly } from "vitest"
 import { parse, stringify } from "yaml"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -16,6 +15,8 @@ import { withInferred } from "../../src/warehouse/WarehouseCatalogue.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { layerDemo } from "../support/demo.ts"
 import { suite } from "../support/suite.ts"
+import { assertNone } from "../support/assertions.ts"
+import { sql } from "../support/postgres.ts"
 
 const Config = Schema.Struct({
   severity: Schema.Literals(["error", "warn"]),
@@ -147,7 +148,6 @@ const kindOf = (name: string) => / (\w+)$/.exec(name)?.[1] ?? (name.endsWith("_e
 
 /** Names of these tests that fail, with the number of rows. */
 const failing = Effect.fnUntraced(function* (some: ReadonlyArray<Compiled> = tests) {
-  const sql = yield* SqlClient.SqlClient
   const failures = yield* Effect.forEach(
     some,
     ({ name, sql: text }) =>
@@ -223,16 +223,12 @@ describe("dbt's sources", () => {
     )
     assert.isAbove(names.length, resources.length)
     assert.strictEqual(new Set(names).size, names.length)
-    assert.deepStrictEqual(
-      names.filter((name) => name === undefined || name.length > 63),
-      []
-    )
+    assertNone(names, (name) => name === undefined || name.length > 63)
   })
 })
 
 suite("dbt's sources and a warehouse of demo data", layerDemo, (test) => {
   test("have the existing columns, and tests that find planted defects only", function* () {
-    const sql = yield* SqlClient.SqlClient
     const storedTables = yield* sql<{ place: string; columns: ReadonlyArray<string> }>`
           select n.nspname || '.' || c.relname as place,
                  array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) order by a.attnum) as columns

@@ -1,7 +1,6 @@
 /** A second source with the same engine: sync, verify, repair and push. */
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { enqueue } from "../../../src/outbox/Enqueue.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
@@ -10,18 +9,18 @@ import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { verifyResource } from "../../../src/verify/Verify.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 import { flowing } from "../../support/until.ts"
 import { entries } from "./catalogue.ts"
 import { makeLedger } from "./LedgerConnector.ts"
 import { LedgerServer } from "./LedgerServer.ts"
 import { valuesOf } from "../../support/rows.ts"
+import { assertCount, assertEach } from "../../support/assertions.ts"
 
 const table = tableOf(entries)
 
 const makeWorld = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   const server = new LedgerServer()
   const address = yield* Effect.acquireRelease(
     Effect.promise(() => server.listen()),
@@ -135,14 +134,12 @@ suite("a write to a second connector", layerWarehouse, (test) => {
       { reference: "r4", amount: "4.5000" },
       { reference: "n2", amount: "-1.0000" }
     )
-    assert.deepStrictEqual(
-      created.map(({ outcome, reason }) => outcome ?? reason),
-      ["created", "adopted", "an amount is never negative"]
-    )
-    assert.lengthOf(
-      [...server.entries.values()].filter(({ reference }) => reference === "n1"),
-      1
-    )
+    assertEach(created, ({ outcome, reason }) => outcome ?? reason, [
+      "created",
+      "adopted",
+      "an amount is never negative"
+    ])
+    assertCount([...server.entries.values()], ({ reference }) => reference === "n1", 1)
     assert.deepInclude(yield* world.verify, { status: "equal", source: 8, warehouse: 8 })
 
     const updated = yield* world.push("update", { reference: "n1", amount: "2.0000" })

@@ -7,7 +7,7 @@ import * as ConditionStore from "../../../src/alerts/ConditionStore.ts"
 import { kinds } from "../../../src/alerts/Kinds.ts"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
 import { alertsTo, emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
-import { until } from "../../support/until.ts"
+import { untilTrue } from "../../support/until.ts"
 import {
   eventsOf,
   fail,
@@ -177,11 +177,7 @@ describe("a process that ends", () => {
     yield* run("update tributary.installation set pause_reason = 'the database was restored'")
     yield* lost!.evaluate
     yield* Effect.forkScoped(lost!.send)
-    yield* until(
-      "requests of the lost process",
-      () => webhook.requests.length + slack.requests.length,
-      (count) => count === 2
-    )
+    yield* untilTrue("requests of the lost process", () => webhook.requests.length + slack.requests.length === 2)
     yield* round(processes)
     assert.lengthOf(webhook.requests, 1)
     yield* pass(31)
@@ -258,8 +254,7 @@ describe("messages", () => {
     }
     assert.deepStrictEqual(yield* statesOf("slack"), ["start failed"])
     assert.isBelow(broken.requests.length, 40)
-    const [one] = yield* MessageStore.readHistory(1)
-    assert.include(one, { route: "http", state: "sent" })
+    assert.include((yield* MessageStore.readHistory(1))[0], { route: "http", state: "sent" })
     const [failed] = yield* run<{ error: string }>(
       "select last_error as error from tributary.alert_messages where state = 'failed'"
     )

@@ -260,8 +260,7 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
       const paused = yield* Effect.flip(other.takePermit)
       assert(paused._tag === "BudgetPaused")
       assert.deepInclude(paused.by, { origin: "source", status: 503, request: "GET /orders" })
-      const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
-      assert.isTrue(row!.was)
+      assert.isTrue((yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`)[0]!.was)
       assert.isUndefined(waiting.pollUnsafe())
       // Both processes check again after five seconds of their own clocks, in any order.
       yield* TestClock.adjust("5 seconds")

@@ -13,6 +13,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { changing, things } from "../../support/tiny.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 let companies = 0n
 
@@ -137,10 +138,7 @@ suite("the change feed", layerWarehouse, (test) => {
     const rows = yield* execute<{ position: bigint; id: bigint }>(
       `select position, id from tributary.changes where company_id = 900 order by position`
     )
-    assert.deepStrictEqual(
-      rows.map(({ position, id }) => `${position - end}: ${id}`),
-      ["1: 20", "2: 21", "3: 10", "4: 11"]
-    )
+    assertEach(rows, ({ position, id }) => `${position - end}: ${id}`, ["1: 20", "2: 21", "3: 10", "4: 11"])
   })
 
   test("begins a table again that was dropped, truncated, or filled by a program without the feed", function* () {
@@ -152,8 +150,7 @@ suite("the change feed", layerWarehouse, (test) => {
     yield* execute("truncate erp.things")
     company.rows.delete(3)
     yield* company.run()
-    const afterTruncate = yield* reader.read()
-    assert.strictEqual(afterTruncate[0]!.op, "truncate")
+    assert.strictEqual((yield* reader.read())[0]!.op, "truncate")
     yield* reader.assertEqual
     assert.deepStrictEqual(new Set(reader.known.keys()), new Set([1n, 2n]))
     // An earlier release landed a version.

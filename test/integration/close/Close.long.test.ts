@@ -15,6 +15,7 @@ import { until } from "../../support/until.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import { exact, sum } from "../models/figures/records.ts"
 import { liveTest } from "../../support/live.ts"
+import { assertEach, assertNone } from "../../support/assertions.ts"
 
 const monthOf = (offset: number): string => {
   const today = new Date()
@@ -135,8 +136,7 @@ describe("tributary close", () => {
     yield* rename(1, "FIRST")
     // What the gap before the subscription may hide is read now.
     yield* run("sync --full")
-    const missing = yield* run(`close --compare ${month}`, 1)
-    assert.include(missing.stderr, `${month} of company north is not closed`)
+    assert.include((yield* run(`close --compare ${month}`, 1)).stderr, `${month} of company north is not closed`)
     assert.include((yield* run(`close ${thisMonth}`, 1)).stderr, "close it after that, or look at a draft")
     assert.include((yield* run("close 2026-13", 1)).stderr, "expected a month")
     const draft = yield* run(`close ${thisMonth} --draft`, 4)
@@ -289,10 +289,7 @@ describe("tributary close", () => {
       )
       killed.child.kill("SIGKILL")
       yield* Effect.promise(() => killed.done)
-      assert.deepStrictEqual(
-        readdirSync(file("closes")).filter((name) => !name.startsWith(".")),
-        []
-      )
+      assertNone(readdirSync(file("closes")), (name) => !name.startsWith("."))
       yield* run(`close ${month}`)
       const pages = readFileSync(file(closeFile.replace("json", "pdf")))
       rmSync(file(closeFile.replace("json", "pdf")))
@@ -321,10 +318,7 @@ invariants:
         readonly failures: ReadonlyArray<{ company: string }>
       }
       const { closes } = JSON.parse(several.stdout) as Report
-      assert.deepStrictEqual(
-        closes.map(({ company }) => company.name),
-        ["north"]
-      )
+      assertEach(closes, ({ company }) => company.name, ["north"])
       assert.match(closes[0]!.findings.join(), /^the invariant broken cannot be evaluated: .*division by zero/)
 
       // The figures of one company cannot be computed; the other one is closed.

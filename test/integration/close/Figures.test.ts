@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
@@ -12,7 +11,7 @@ import * as Snapshot from "../../../src/close/Snapshot.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeCompany } from "../../support/feeding.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -74,7 +73,6 @@ suite("the figures of a table", layerWarehouse, (test) => {
     const company = makeCompany(5n)
     for (let id = 1; id <= 9; id++) company.put(id, `name ${id}`, `${id}.2500`)
     yield* company.sync()
-    const sql = yield* SqlClient.SqlClient
     const set = (id: number, values: string) =>
       sql.unsafe(`update erp.things set ${values} where _company_id = 5 and id = ${id}`)
     yield* set(1, `"name" = E'quote " backslash \\\\ tab \t \u0001 \u007f ä 😀 / <', "memo" = '', "flag" = false`)
@@ -90,8 +88,7 @@ suite("the figures of a table", layerWarehouse, (test) => {
     )
     assert.lengthOf(records, 9)
     const { client } = yield* Snapshot.open(5n)
-    const { table } = yield* read(client, 5n)
-    assert.strictEqual(table.digest, digestOf(records.map(({ record }) => record)))
+    assert.strictEqual((yield* read(client, 5n)).table.digest, digestOf(records.map(({ record }) => record)))
   })
 
   test("do not depend on the settings of the session", function* () {

@@ -1,10 +1,9 @@
 /** The text of a JSON object without `jsonb`, beside what Postgres prints from `jsonb`. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as JsonText from "../../../src/close/JsonText.ts"
 import { literal } from "../../../src/warehouse/Identifier.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 const kinds: Readonly<Record<JsonText.Member["kind"], ReadonlyArray<string>>> = {
@@ -33,7 +32,6 @@ const objectOf = (members: ReadonlyArray<JsonText.Member>): string =>
 
 suite("the text of a JSON object", layerSql, (test) => {
   const same = Effect.fnUntraced(function* (members: ReadonlyArray<JsonText.Member>) {
-    const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql.unsafe<{ own: string; postgres: string }>(
       `select ${JsonText.objectText(members)} as own, jsonb_strip_nulls(${objectOf(members)})::text as postgres`
     )
@@ -64,7 +62,6 @@ suite("the text of a JSON object", layerSql, (test) => {
       value: `${at}`,
       kind: "plain"
     }))
-    const text = yield* same(members)
-    assert.lengthOf(Object.keys(JSON.parse(text) as object), names.length + others.length)
+    assert.lengthOf(Object.keys(JSON.parse(yield* same(members)) as object), names.length + others.length)
   })
 })

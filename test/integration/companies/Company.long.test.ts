@@ -2,13 +2,15 @@
  * Companies of the warehouse, with the real commands, a running `serve` and the reference server: each change takes
  * effect within seconds and disturbs no other company.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { encrypt } from "../../../src/subscriptions/SecretCipher.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld, type World } from "../../support/world.ts"
+import { valuesOf } from "../../support/rows.ts"
+import { liveTest } from "../../support/live.ts"
 
 const key = "a key of the test, with more than thirty-two characters"
 const resource = "customers"
@@ -83,121 +85,112 @@ const applied = (world: World) =>
   )
 
 describe("a company of the warehouse", () => {
-  it.live(
+  liveTest(
     "is added, paused, resumed and removed while serve runs, and another company is not disturbed",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const { world, run, serve } = yield* makeInstallation(true)
-          const running = yield* serve
-          yield* until("north is synced", rowsOf(world, 1), (rows) => rows > 0)
-          assert.strictEqual(yield* rowsOf(world, 2), 0)
+    function* () {
+      const { world, run, serve } = yield* makeInstallation(true)
+      const running = yield* serve
+      yield* until("north is synced", rowsOf(world, 1), (rows) => rows > 0)
+      assert.strictEqual(yield* rowsOf(world, 2), 0)
 
-          succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
-          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
-          const [stored] = yield* world.query<{ token: string | null; sealed: string }>(
-            "select token, encode(sealed_token, 'escape') as sealed from tributary.company_settings"
-          )
-          assert.isNull(stored!.token)
-          assert.notInclude(stored!.sealed, "tok")
+      succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
+      yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
+      const [stored] = yield* world.query<{ token: string | null; sealed: string }>(
+        "select token, encode(sealed_token, 'escape') as sealed from tributary.company_settings"
+      )
+      assert.isNull(stored!.token)
+      assert.notInclude(stored!.sealed, "tok")
 
-          succeed(yield* run(["company", "pause", "south"]))
-          yield* applied(world)
-          const paused = yield* runsDone(world, 2)
-          const north = yield* runsDone(world, 1)
-          yield* until("north goes on", runsDone(world, 1), (id) => id > north)
-          assert.strictEqual(yield* runsDone(world, 2), paused)
+      succeed(yield* run(["company", "pause", "south"]))
+      yield* applied(world)
+      const paused = yield* runsDone(world, 2)
+      const north = yield* runsDone(world, 1)
+      yield* until("north goes on", runsDone(world, 1), (id) => id > north)
+      assert.strictEqual(yield* runsDone(world, 2), paused)
 
-          const named = yield* run(["sync", "--company", "south"])
-          assert.strictEqual(named.code, 2)
-          assert.include(named.stderr, "company south is paused since")
-          assert.include(named.stderr, "tributary company resume south")
-          const all = succeed(yield* run(["sync", "--json"]))
-          assert.deepStrictEqual(
-            (JSON.parse(all.stdout) as { companies: Array<{ name: string }> }).companies.map(({ name }) => name),
-            ["north"]
-          )
+      const named = yield* run(["sync", "--company", "south"])
+      assert.strictEqual(named.code, 2)
+      assert.include(named.stderr, "company south is paused since")
+      assert.include(named.stderr, "tributary company resume south")
+      const all = succeed(yield* run(["sync", "--json"]))
+      assert.deepStrictEqual(
+        valuesOf((JSON.parse(all.stdout) as { companies: Array<{ name: string }> }).companies, "name"),
+        ["north"]
+      )
 
-          succeed(yield* run(["company", "resume", "south"]))
-          yield* until("south goes on", runsDone(world, 2), (id) => id > paused)
+      succeed(yield* run(["company", "resume", "south"]))
+      yield* until("south goes on", runsDone(world, 2), (id) => id > paused)
 
-          const unconfirmed = yield* run(["company", "remove", "south", "--erase"])
-          assert.strictEqual(unconfirmed.code, 1, unconfirmed.stderr)
-          assert.include(unconfirmed.stderr, "--yes")
-          const kept = yield* rowsOf(world, 1)
-          const receipt = succeed(yield* run(["company", "remove", "south", "--erase", "--yes", "--json"]))
-          const { rows } = JSON.parse(receipt.stdout) as { rows: Record<string, number> }
-          assert.isAbove(rows[`erp.${resource}`]!, 0)
-          assert.strictEqual(yield* rowsOf(world, 2), 0)
-          assert.strictEqual(yield* rowsOf(world, 1), kept)
-          assert.strictEqual(yield* countOf(world, "tributary.checkpoints where company_id = 2"), 0)
-          assert.strictEqual(yield* countOf(world, "tributary.company_receipts where company = 'south'"), 2)
-          const after = yield* runsDone(world, 1)
-          yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after)
-          assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)
-          assert.notInclude(running.errors, "company north:")
-        })
-      ),
-    { timeout: 180_000 }
+      const unconfirmed = yield* run(["company", "remove", "south", "--erase"])
+      assert.strictEqual(unconfirmed.code, 1, unconfirmed.stderr)
+      assert.include(unconfirmed.stderr, "--yes")
+      const kept = yield* rowsOf(world, 1)
+      const receipt = succeed(yield* run(["company", "remove", "south", "--erase", "--yes", "--json"]))
+      assert.isAbove((JSON.parse(receipt.stdout) as { rows: Record<string, number> }).rows[`erp.${resource}`]!, 0)
+      assert.strictEqual(yield* rowsOf(world, 2), 0)
+      assert.strictEqual(yield* rowsOf(world, 1), kept)
+      assert.strictEqual(yield* countOf(world, "tributary.checkpoints where company_id = 2"), 0)
+      assert.strictEqual(yield* countOf(world, "tributary.company_receipts where company = 'south'"), 2)
+      const after = yield* runsDone(world, 1)
+      yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after)
+      assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)
+      assert.notInclude(running.errors, "company north:")
+    }
   )
 
-  it.live(
+  liveTest(
     "works without a configuration file; a new token is used without a restart, and deliveries are accepted",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const { world, run, serve, second } = yield* makeInstallation(false)
-          let number = 0
-          const running = yield* serve
-          const { listening } = JSON.parse(running.text) as { listening: string }
-          succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
-          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
+    function* () {
+      const { world, run, serve, second } = yield* makeInstallation(false)
+      let number = 0
+      const running = yield* serve
+      const { listening } = JSON.parse(running.text) as { listening: string }
+      succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
+      yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0)
 
-          // A signing secret as tributary webhooks stores it, under the token of the company.
-          const sealed = encrypt("south", Redacted.make(second), Redacted.make(signingSecret), new Uint8Array(28))
-          yield* world.query(
-            `insert into tributary.webhook_secrets (company, subscription_id, sealed, state)
-             values ('south', '1', decode('${Buffer.from(sealed).toString("hex")}', 'hex'), 'current')`
-          )
-          const deliver = Effect.promise(async () => {
-            const body = bodyOf(`event-${(number += 1)}`)
-            const { status } = await fetch(`${listening}/hooks/south`, {
-              method: "POST",
-              body,
-              headers: {
-                [deliveryReader.signatureHeader]: signatureOf(signingSecret, Math.floor(Date.now() / 1000), body)
-              }
-            })
-            return status
-          })
-          yield* until("a delivery is accepted", deliver, (status) => status === 204)
-
-          const other = yield* Effect.promise(() => world.reference.token(2))
-          succeed(yield* run(["company", "rotate-token", "south", "--token-env", "OTHER"], { OTHER: other }))
-          yield* applied(world)
-          yield* world.control("POST", "/tokens/revoke", { token: second })
-          const before = yield* runsDone(world, 2)
-          yield* until("south is synced with the new token", runsDone(world, 2), (id) => id > before)
-          assert.strictEqual(yield* deliver, 204)
-
-          // Another program inserts a company; its token is sealed by the process.
-          yield* world.query(
-            `insert into tributary.company_settings (company, url, resources, token)
-             select 'inserted', url, array['${resource}'], '${yield* Effect.promise(() => world.reference.token(1))}'
-               from tributary.company_settings`
-          )
-          yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0)
-          assert.strictEqual(yield* countOf(world, "tributary.company_settings where token is not null"), 0)
-
-          const wrong = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: `${key} but another` })
-          assert.strictEqual(wrong.code, 2)
-          assert.include(wrong.stderr, "TRIBUTARY_COMPANIES_KEY does not open its token")
-          const missing = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" })
-          assert.strictEqual(missing.code, 2)
-          assert.include(missing.stderr, "TRIBUTARY_COMPANIES_KEY is not set")
-          succeed(yield* run(["status"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" }))
+      // A signing secret as tributary webhooks stores it, under the token of the company.
+      const sealed = encrypt("south", Redacted.make(second), Redacted.make(signingSecret), new Uint8Array(28))
+      yield* world.query(
+        `insert into tributary.webhook_secrets (company, subscription_id, sealed, state)
+       values ('south', '1', decode('${Buffer.from(sealed).toString("hex")}', 'hex'), 'current')`
+      )
+      const deliver = Effect.promise(async () => {
+        const body = bodyOf(`event-${(number += 1)}`)
+        const { status } = await fetch(`${listening}/hooks/south`, {
+          method: "POST",
+          body,
+          headers: {
+            [deliveryReader.signatureHeader]: signatureOf(signingSecret, Math.floor(Date.now() / 1000), body)
+          }
         })
-      ),
-    { timeout: 180_000 }
+        return status
+      })
+      yield* until("a delivery is accepted", deliver, (status) => status === 204)
+
+      const other = yield* Effect.promise(() => world.reference.token(2))
+      succeed(yield* run(["company", "rotate-token", "south", "--token-env", "OTHER"], { OTHER: other }))
+      yield* applied(world)
+      yield* world.control("POST", "/tokens/revoke", { token: second })
+      const before = yield* runsDone(world, 2)
+      yield* until("south is synced with the new token", runsDone(world, 2), (id) => id > before)
+      assert.strictEqual(yield* deliver, 204)
+
+      // Another program inserts a company; its token is sealed by the process.
+      yield* world.query(
+        `insert into tributary.company_settings (company, url, resources, token)
+       select 'inserted', url, array['${resource}'], '${yield* Effect.promise(() => world.reference.token(1))}'
+         from tributary.company_settings`
+      )
+      yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0)
+      assert.strictEqual(yield* countOf(world, "tributary.company_settings where token is not null"), 0)
+
+      const wrong = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: `${key} but another` })
+      assert.strictEqual(wrong.code, 2)
+      assert.include(wrong.stderr, "TRIBUTARY_COMPANIES_KEY does not open its token")
+      const missing = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" })
+      assert.strictEqual(missing.code, 2)
+      assert.include(missing.stderr, "TRIBUTARY_COMPANIES_KEY is not set")
+      succeed(yield* run(["status"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" }))
+    }
   )
 })

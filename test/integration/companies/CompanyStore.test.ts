@@ -1,11 +1,10 @@
 /** Rows of companies: sealed tokens, the revision, and the removal of every row of one company. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
 import * as StoredCompanies from "../../../src/companies/StoredCompanies.ts"
-import { execute, layerWarehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
 const test = testWith(layerWarehouse)
@@ -41,7 +40,6 @@ describe("the companies of the warehouse", () => {
   })
 
   test("raise the revision with each change, also of another program, and with none that is rolled back", function* () {
-    const sql = yield* SqlClient.SqlClient
     const revisions = [yield* CompanyStore.readRevision]
     const record = Effect.map(CompanyStore.readRevision, (revision) => revisions.push(revision))
     yield* CompanyStore.add(key, south, token)
@@ -63,8 +61,7 @@ describe("the companies of the warehouse", () => {
     )
     assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
     yield* StoredCompanies.read(settings)
-    const [row] = yield* execute<{ token: string | null }>("select token from tributary.company_settings")
-    assert.isNull(row!.token)
+    assert.isNull((yield* execute<{ token: string | null }>("select token from tributary.company_settings"))[0]!.token)
     assert.deepStrictEqual(tokensOf(yield* StoredCompanies.readOnly(settings)), { east: "plain" })
   })
 

@@ -25,7 +25,9 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
-import { flowing, until } from "../../support/until.ts"
+import { flowing, until, untilTrue } from "../../support/until.ts"
+import { assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const test = testWith(layerWarehouse)
 
@@ -264,10 +266,7 @@ describe("the rows of a company that serve writes", () => {
     const changes = yield* inTarget<{ position: bigint; id: bigint }>(
       'select "position", id from tributary.changes_after(0, 1000, 2)'
     )
-    assert.deepStrictEqual(
-      changes.map(({ id }) => id),
-      [1n]
-    )
+    assert.deepStrictEqual(valuesOf(changes, "id"), [1n])
     assert.isTrue(changes[0]!.position > 0n)
   })
 
@@ -305,9 +304,9 @@ describe("the rows of a company that moves", () => {
           where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and atttypid = 'bigint'::regtype and attnum > 0
             and attidentity = '' and attname ~ '(_id|generation)$' and attname not in ('company_id', 'record_id')`
     )
-    assert.deepStrictEqual(
-      columns.map(({ column }) => column).filter((column) => CompanyRows.references[column] === undefined),
-      []
+    assertNone(
+      columns.map(({ column }) => column),
+      (column) => CompanyRows.references[column] === undefined
     )
 
     const move = yield* begin
@@ -334,7 +333,7 @@ describe("the rows of a company that moves", () => {
          union all select _run_id + 1 from erp_history.customers__superseded where _company_id = 2`
     )
     assert.deepStrictEqual(
-      found.map(({ id }) => id),
+      valuesOf(found, "id"),
       found.map(() => runs!.last)
     )
     assert.deepStrictEqual(
@@ -378,8 +377,7 @@ describe("the rows of a company that moves", () => {
     assert.strictEqual(Redacted.value(CompanyStore.tokenOf(otherKey, stored!)!), "token-of-south")
     assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
     assert.deepStrictEqual(yield* CompanyStore.read, [])
-    const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
-    assert.strictEqual(left.size, 0)
+    assert.strictEqual((yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)).size, 0)
   })
 
   test("stay where another program adds one during the copy, and are copied again where it changes one", function* () {
@@ -392,8 +390,7 @@ describe("the rows of a company that moves", () => {
     assert.include(error.message, "changed rows of the company while they were copied (tributary.outbox)")
     assert.deepStrictEqual(yield* inTarget("select company from tributary.company_settings"), [])
     const update = execute("update tributary.tasks set paused_by = 'a person' where company = 'south'")
-    const receipt = yield* giveWhile(target, Move.give(move, target), update)
-    assert.strictEqual(receipt.rows["tributary.outbox"], 2)
+    assert.strictEqual((yield* giveWhile(target, Move.give(move, target), update)).rows["tributary.outbox"], 2)
     assert.isFalse(yield* CompanyStore.resume("south"))
     yield* Move.complete(south2, move.row.moveId!, target)
     const tasks = yield* inTarget("select paused_by as by from tributary.tasks where company = 'south'")
@@ -414,11 +411,7 @@ describe("the rows of a company that moves", () => {
     const resumed: Array<boolean> = []
     const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))
     yield* giveWhile(target, Move.give(yield* begin, target), Effect.andThen(Effect.forkDetach(resume), lockAwaited))
-    yield* until(
-      "it is answered",
-      () => resumed.length,
-      (answers) => answers === 1
-    )
+    yield* untilTrue("it is answered", () => resumed.length === 1)
     assert.deepStrictEqual(resumed, [false])
     // No further attempt may delete the copy, which is the only one now.
     assert.include((yield* Effect.flip(begin)).message, "has moved meanwhile")

@@ -12,8 +12,9 @@ import * as Transport from "../../../src/delivery/Transport.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { dataOf, definitionOf, makeCompany, makeReceiver, type Received } from "../../support/feeding.ts"
 import { clockIs, execute, layerWarehouse, stopClock } from "../../support/postgres.ts"
-import { flowing, until } from "../../support/until.ts"
+import { flowing, untilTrue } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { assertCount, assertEach } from "../../support/assertions.ts"
 
 const key = Redacted.make("0123456789abcdef0123456789abcdef")
 const keys: EndpointSecrets.Keys = { key, file: new Map() }
@@ -147,10 +148,7 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     }
     assert.deepStrictEqual(sequence(receiver.accepted, 2), [1, 2, 3])
     assert.deepStrictEqual(sequence(receiver.accepted, 1), [])
-    assert.lengthOf(
-      receiver.received.filter((one) => dataOf(one)[0]!.id === 1),
-      1
-    )
+    assertCount(receiver.received, (one) => dataOf(one)[0]!.id === 1, 1)
     assert.strictEqual((yield* endpoint.status).waiting, 3n)
     isBad = false
     yield* endpoint.rounds
@@ -168,11 +166,7 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     // The last answer is lost, so that the round does not end.
     receiver.answer = (one) => (isWaiting && dataOf(one)[0]!.id === 8 ? new Promise(() => {}) : { status: 200 })
     const round = yield* Effect.forkChild(endpoint.round)
-    yield* until(
-      "eight messages",
-      () => receiver.received.length,
-      (count) => count === 8
-    )
+    yield* untilTrue("eight messages", () => receiver.received.length === 8)
     yield* Fiber.interrupt(round)
     isWaiting = false
     yield* endpoint.roundsAnew
@@ -193,17 +187,12 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
       })
     yield* ChangeFeed.order
     const late = yield* Effect.forkChild(Effect.exit(Round.run(earlier, Round.initial)))
-    yield* until(
-      "a message",
-      () => receiver.received.length,
-      (count) => count === 1
-    )
+    yield* untilTrue("a message", () => receiver.received.length === 1)
     const stale = release
     receiver.answer = () => ({ status: 200 })
     yield* endpoint.roundsAnew
     stale()
-    const exit = yield* Fiber.join(late)
-    assert.strictEqual(exit._tag, "Failure")
+    assert.strictEqual((yield* Fiber.join(late))._tag, "Failure")
     assert.instanceOf(yield* Effect.flip(Round.run(earlier, Round.initial)), SenderStore.LeaseLost)
     const { waiting, delivered } = yield* endpoint.status
     assert.deepStrictEqual([waiting, delivered], [0n, 1n])
@@ -230,22 +219,16 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     yield* source.sync(true)
     yield* endpoint.rounds
     yield* none.rounds
-    assert.deepStrictEqual(
-      receiver.accepted.map(({ id, op, company: name }) => [id, op, name]),
-      [
-        [2, "update", `c${source.companyId}`],
-        [1, "delete", `c${source.companyId}`]
-      ]
-    )
+    assertEach(receiver.accepted, ({ id, op, company: name }) => [id, op, name], [
+      [2, "update", `c${source.companyId}`],
+      [1, "delete", `c${source.companyId}`]
+    ])
   })
 
   test("sends batches, and isolates a record that is rejected", function* () {
     const { source, receiver, endpoint, deliver, roundsAt } = yield* makeStand({ batchMax: 50 })
     yield* deliver("a", ...upTo(120))
-    assert.deepStrictEqual(
-      receiver.received.map((one) => dataOf(one).length),
-      [50, 50, 20]
-    )
+    assertEach(receiver.received, (one) => dataOf(one).length, [50, 50, 20])
     assert.include(receiver.received[0]!.body, `"type":"changes"`)
     receiver.answer = (one) => ({ status: dataOf(one).some(({ id }) => id === 7) ? 422 : 200 })
     for (let id = 1; id <= 120; id += 1) source.put(id, "b")
@@ -270,19 +253,11 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     receiver.answer = () => ({ status: isBad ? 503 : 200 })
     yield* endpoint.rounds
     // The truncate has failed, and everything of the resource waits for it.
-    const { waiting } = yield* endpoint.status
-    assert.strictEqual(waiting, 3n)
-    const log = yield* EndpointStore.readLog(endpoint.name, 10)
-    assert.lengthOf(
-      log.filter(({ result }) => result === "obsolete"),
-      1
-    )
+    assert.strictEqual((yield* endpoint.status).waiting, 3n)
+    assertCount(yield* EndpointStore.readLog(endpoint.name, 10), ({ result }) => result === "obsolete", 1)
     isBad = false
     yield* roundsAt(30)
-    assert.deepStrictEqual(
-      receiver.accepted.map(({ op, id }) => `${op} ${id}`),
-      ["insert 2", "truncate null", "insert 1", "insert 2"]
-    )
+    assertEach(receiver.accepted, ({ op, id }) => `${op} ${id}`, ["insert 2", "truncate null", "insert 1", "insert 2"])
   })
 
   test("keeps a dead letter of an endpoint that works otherwise, and replays it in order", function* () {

@@ -7,7 +7,7 @@ import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
 import * as Sender from "../../../src/delivery/Sender.ts"
 import { dataOf, definitionOf, makeCompany, makeReceiver } from "../../support/feeding.ts"
 import { execute, layerWarehouse, stopClock } from "../../support/postgres.ts"
-import { until } from "../../support/until.ts"
+import { until, untilTrue } from "../../support/until.ts"
 import { testWith } from "../../support/suite.ts"
 
 const test = testWith(layerWarehouse)
@@ -25,11 +25,7 @@ const start = (processId: string, file: EndpointSecrets.Keys["file"] = new Map()
 
 /** Waits until so many changes were accepted. */
 const acceptedBy = (receiver: { readonly accepted: ReadonlyArray<{ readonly change: string }> }, count: number) =>
-  until(
-    `${count} changes`,
-    () => new Set(receiver.accepted.map(({ change }) => change)).size,
-    (accepted) => accepted >= count
-  )
+  untilTrue(`${count} changes`, () => new Set(receiver.accepted.map(({ change }) => change)).size >= count)
 
 const stored = until("the stored position", Effect.orDie(EndpointStore.list), ([row]) => row!.lag === 0n)
 

@@ -1,14 +1,15 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { store } from "../../support/storing.ts"
 import { flowing, settled, turn, until } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { assertCount } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 let companies = 0
 /** A new company for each test, so that tests share a database and no row. */
@@ -28,7 +29,6 @@ const event = (company: string, eventId: string, more: Partial<InboxWriter.NewEv
 })
 
 const countOf = Effect.fnUntraced(function* (company: string) {
-  const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly count: bigint }>`
     select count(*) as count from tributary.inbox where company = ${company}`
   return Number(row!.count)
@@ -55,7 +55,6 @@ const put = (inbox: Pick<InboxWriter.InboxWriter, "put">, one: InboxWriter.NewEv
 suite("InboxWriter", warehouse, (test) => {
   describe("storing", () => {
     test("stores every field of an event byte for byte", function* () {
-      const sql = yield* SqlClient.SqlClient
       const inbox = yield* InboxWriter.make()
       const company = newCompany()
       const body = Uint8Array.from({ length: 300 }, (_, index) => index % 256)
@@ -66,7 +65,7 @@ suite("InboxWriter", warehouse, (test) => {
       )
       const nothing = { resource: null, recordId: null, stamp: null, occurredAt: null, body: new Uint8Array() }
       assert.strictEqual(yield* put(inbox, event(company, "NULL", nothing)), "stored")
-      const rows = yield* sql<Record<string, unknown>>`
+      const rows = yield* sql`
           select event_id, event_type, resource, record_id, record_modified_at as stamp, occurred_at::text, sent_at::text, body, state, attempts,
                  next_attempt_at <= tributary.now() as is_due
             from tributary.inbox where company = ${company} order by id`
@@ -109,16 +108,12 @@ suite("InboxWriter", warehouse, (test) => {
       const outcomes = yield* flowing(
         Effect.forEach(offered, (one) => store(one.inbox, one.event), { concurrency: "unbounded" })
       )
-      assert.lengthOf(
-        outcomes.filter((one) => one === "stored"),
-        40
-      )
+      assertCount(outcomes, (one) => one === "stored", 40)
       assert.strictEqual(yield* put(inbox, event(company, "evt_0")), "known")
       assert.strictEqual((yield* countOf(company)) + (yield* countOf(second)), 40)
     })
 
     test("stores all waiting events in one statement and keeps their order", function* () {
-      const sql = yield* SqlClient.SqlClient
       const inbox = yield* InboxWriter.make({ writers: 1 })
       const company = newCompany()
       yield* flowing(inbox.probe)
@@ -128,10 +123,7 @@ suite("InboxWriter", warehouse, (test) => {
       assert.isAtMost(inbox.stats().batches - before, 2)
       const rows = yield* sql<{ readonly event_id: string }>`
           select event_id from tributary.inbox where company = ${company} order by id`
-      assert.deepStrictEqual(
-        rows.map((row) => row.event_id),
-        ids
-      )
+      assert.deepStrictEqual(valuesOf(rows, "event_id"), ids)
     })
 
     test("opens the latch for a new event and not for a known one", function* () {
@@ -168,7 +160,6 @@ suite("InboxWriter", warehouse, (test) => {
     })
 
     test("commits durably when the database has synchronous_commit off", function* () {
-      const sql = yield* SqlClient.SqlClient
       const [{ name } = { name: "" }] = yield* sql<{ readonly name: string }>`select current_database() as name`
       const company = newCompany()
       yield* sql.unsafe(`create table public.seen (setting text)`)
@@ -348,7 +339,6 @@ suite("InboxWriter with a faulty warehouse", warehouse, (test) => {
 
   test("waits for a table lock until answerTimeout, and stores a retried event once", function* () {
     const { company, put, recovered } = yield* connected({ answerTimeout: Duration.millis(400) })
-    const sql = yield* SqlClient.SqlClient
     yield* sql.withTransaction(
       Effect.gen(function* () {
         yield* sql`lock table tributary.inbox in access exclusive mode`

@@ -13,6 +13,8 @@ import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { until } from "../../support/until.ts"
 import { makeStand, many, one, placed, stand, states } from "./working.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 suite("the inbox worker", stand, (test) => {
   test("resolves all events of a record with one read, and loads no value from their bodies", function* () {
@@ -24,10 +26,7 @@ suite("the inbox worker", stand, (test) => {
     assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0, stopped: null })
     assert.deepStrictEqual((yield* requests).sort(), ["/salesmen/1", "/salesmen/2"])
     const stored = yield* rows("salesmen")
-    assert.deepStrictEqual(
-      stored.map(({ name, origin }) => `${name} ${origin}`),
-      ["as the source has it webhook", "other webhook"]
-    )
+    assertEach(stored, ({ name, origin }) => `${name} ${origin}`, ["as the source has it webhook", "other webhook"])
     const events = yield* inbox
     const [run] = yield* sql<{ id: bigint; status: string; lane: string; records: bigint }>`
           select id, status, lane, records from tributary.runs where id = ${events[0]!.run_id}`
@@ -73,8 +72,7 @@ suite("the inbox worker", stand, (test) => {
     const stored = yield* put("salesmen", many(10, 89))
     for (const record of stored) yield* accept("salesmen.created", record)
     yield* requests
-    const worked = yield* drain
-    assert.strictEqual(worked.done, 80)
+    assert.strictEqual((yield* drain).done, 80)
     const paths = yield* requests
     assert.lengthOf(paths, 1)
     assert.match(paths[0]!, /^\/salesmen\?.*modifiedsince=/)
@@ -162,10 +160,7 @@ suite("the inbox worker", stand, (test) => {
     const worked = yield* drain
     assert.deepStrictEqual([worked.done, worked.postponed], [2, 0])
     assert.lengthOf(yield* requests, 1)
-    assert.deepStrictEqual(
-      (yield* rows("orderdeposits")).map(({ name }) => name),
-      ["a", "n2", "n3"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* rows("orderdeposits"), "name"), ["a", "n2", "n3"])
     // An event of a record that the source does not show yet waits.
     yield* accept("orderdeposits.created", { id: 4 })
     assert.deepStrictEqual(
@@ -283,18 +278,12 @@ suite("the inbox worker", stand, (test) => {
     yield* accept("salesmen.updated", one(2, "x"))
     yield* handle("salesmen.created", one(9, "x"), { ageSeconds: 400 })
     const events = (yield* inbox).slice(1)
-    assert.deepStrictEqual(
-      events.map(({ state, reason }) => [state, reason]),
-      [
-        ["pending", "the source does not show the record yet"],
-        ["done", "the source does not have the record"],
-        ["done", "the source does not have the record"]
-      ]
-    )
-    assert.deepStrictEqual(
-      (yield* rows("salesmen")).map(({ deleted }) => deleted),
-      [false, true, false]
-    )
+    assertEach(events, ({ state, reason }) => [state, reason], [
+      ["pending", "the source does not show the record yet"],
+      ["done", "the source does not have the record"],
+      ["done", "the source does not have the record"]
+    ])
+    assert.deepStrictEqual(valuesOf(yield* rows("salesmen"), "deleted"), [false, true, false])
     yield* sql`update tributary.inbox set received_at = received_at - interval '400 seconds', next_attempt_at = tributary.now() where state = 'pending'`
     yield* drain
     assert.isTrue((yield* rows("salesmen"))[0]!.deleted)
@@ -312,10 +301,7 @@ suite("the inbox worker", stand, (test) => {
     yield* until("the inbox", inbox, (events) => events[2]!.state === "done")
     yield* Fiber.interrupt(worker)
     yield* noFaults
-    assert.deepStrictEqual(
-      (yield* inbox).map(({ state, attempts }) => `${state} ${attempts}`),
-      ["pending 0", "done 0", "done 0"]
-    )
+    assertEach(yield* inbox, ({ state, attempts }) => `${state} ${attempts}`, ["pending 0", "done 0", "done 0"])
   })
 
   test("makes a dead letter of an event that always fails, and processes the others", function* () {
@@ -356,10 +342,7 @@ suite("the inbox worker", stand, (test) => {
     const away = yield* drain
     yield* noFaults
     assert.include(away.stopped!, "503")
-    assert.deepStrictEqual(
-      (yield* inbox).map(({ state, attempts }) => `${state} ${attempts}`),
-      ["pending 0", "pending 0"]
-    )
+    assertEach(yield* inbox, ({ state, attempts }) => `${state} ${attempts}`, ["pending 0", "pending 0"])
     yield* makeDue
     assert.strictEqual((yield* drain).done, 2)
     assert.lengthOf(yield* rows("salesmen"), 2)
@@ -492,7 +475,6 @@ suite("the inbox worker", stand, (test) => {
     const reads = (yield* requests).length
     assert.isTrue(reads >= 40 && reads < 60, `${reads} reads`)
     assert.deepStrictEqual([(yield* rows("salesmen")).length, (yield* rows("vendors")).length], [20, 20])
-    const failed = yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`
-    assert.lengthOf(failed, 0)
+    assert.lengthOf(yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`, 0)
   })
 })

@@ -17,6 +17,8 @@ import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerSource, makeCompany } from "../../support/source.ts"
 import { testOf } from "../../support/suite.ts"
 import { until } from "../../support/until.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const path = "salesmen"
 const table = tableOf(serviceV2.resources.get(path)!)
@@ -102,10 +104,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
       assert.deepStrictEqual([state, attempts], ["pending", 1])
       assert.match(reason!, /GET \/salesmen\/\d: no whole answer within 300 ms/)
     }
-    assert.deepStrictEqual(
-      (yield* runs).map(({ status }) => status),
-      ["abandoned", "done"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* runs, "status"), ["abandoned", "done"])
   })
 
   test("releases the records it has not started when another resource waits", function* () {
@@ -142,10 +141,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
     const outcome = yield* read({ stuckAfter: Duration.millis(100), readTimeout: Duration.millis(1_200) })
     assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
     assert.isAtLeast(outcome.durationMs, 1_300)
-    assert.deepStrictEqual(
-      (yield* inbox).map(({ state, attempts }) => `${state} ${attempts}`),
-      ["done 0"]
-    )
+    assertEach(yield* inbox, ({ state, attempts }) => `${state} ${attempts}`, ["done 0"])
     assert.lengthOf(yield* runs, 1)
   })
 
@@ -180,10 +176,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
             from generate_series(1, 400) n`
     assert.lengthOf(yield* take, 0)
     yield* accept(8)
-    assert.deepStrictEqual(
-      (yield* take).map(({ recordId }) => recordId),
-      ["8"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* take, "recordId"), ["8"])
     yield* accept(7)
     const events = yield* take
     assert.deepStrictEqual([events.length, events.at(-1)!.recordId], [102, "7"])
@@ -209,17 +202,11 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
     const { accept, take } = yield* makeStand(0)
     const mebibyte = 1024 * 1024
     for (const [at, size] of [5, 5, 5].entries()) yield* accept(at + 1, { bytes: size * mebibyte })
-    assert.deepStrictEqual(
-      (yield* take).map(({ recordId }) => recordId),
-      ["1", "2"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* take, "recordId"), ["1", "2"])
     const other = yield* makeStand(0)
     yield* other.accept(1, { bytes: 9 * mebibyte })
     yield* other.accept(2)
-    assert.deepStrictEqual(
-      (yield* other.take).map(({ recordId }) => recordId),
-      ["1"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* other.take, "recordId"), ["1"])
   })
 
   test("skips an event only if the row's timestamp is newer in every digit", function* () {

@@ -220,8 +220,7 @@ suite("the webhook HTTP server", warehouse, (test) => {
         // Without the header the compressed body is an ordinary body, and it is not an event.
         assert.strictEqual((yield* send(listener.url, body)).status, 400)
         for (const encoding of ["gzip", "GZIP", "deflate", "br", "gzip, gzip", "identity, gzip"]) {
-          const { status } = yield* send(listener.url, body, { "content-encoding": encoding })
-          assert.strictEqual(status, 415, encoding)
+          assert.strictEqual((yield* send(listener.url, body, { "content-encoding": encoding })).status, 415, encoding)
         }
       }
       const transferred = yield* statuses([

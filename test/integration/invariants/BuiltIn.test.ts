@@ -12,6 +12,8 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { demoServer, land, layerDemo } from "../../support/demo.ts"
 import { changed, current, run, scanned, states } from "./landings.ts"
 import { suite } from "../../support/suite.ts"
+import { assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const invariants = readInvariants()
 const resources = [...new Set(invariants.flatMap((one) => one.resources))].sort()
@@ -107,11 +109,7 @@ const mistakes: globalThis.Record<string, () => { readonly names: string; readon
 
 suite("the built-in invariants", layerDemo, (test, it) => {
   test("hold for the demo data, name the record that breaks one, and end with its repair", function* () {
-    assert.deepStrictEqual(
-      invariants.map(({ name }) => name),
-      Object.keys(mistakes).sort(),
-      "each rule has a mistake"
-    )
+    assert.deepStrictEqual(valuesOf(invariants, "name"), Object.keys(mistakes).sort(), "each rule has a mistake")
     yield* changed(companies, resources)
     assert.strictEqual(yield* sync, invariants.length * companies.length)
     assert.deepStrictEqual(yield* current, [])
@@ -133,10 +131,7 @@ suite("the built-in invariants", layerDemo, (test, it) => {
     const ended = yield* run<{ invariant: string; detail: string }>(
       "select invariant, detail from tributary.violations order by invariant"
     )
-    assert.deepStrictEqual(
-      ended.map(({ invariant }) => invariant),
-      Object.keys(mistakes).sort()
-    )
+    assert.deepStrictEqual(valuesOf(ended, "invariant"), Object.keys(mistakes).sort())
     assert.match(ended[1]!.detail, /^order \d+ has the total [\d.]+, but its \d+ deposits add up to 99999999/)
   })
 
@@ -147,11 +142,7 @@ suite("the built-in invariants", layerDemo, (test, it) => {
       for (const { name, comment, resources: read } of invariants) {
         const named = [...comment.matchAll(/\b[A-Z]+-\d{2}\b/g)].map(([id]) => id)
         assert.isAbove(named.length, 2, name)
-        assert.deepStrictEqual(
-          named.filter((id) => !facts.has(id)),
-          [],
-          name
-        )
+        assertNone(named, (id) => !facts.has(id), name)
         for (const part of ["Counts: ", "Names: "]) assert.include(comment, part, name)
         for (const resource of read) assert.isTrue(serviceV2.resources.has(resource), `${name}: ${resource}`)
       }

@@ -3,6 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { evaluate, prepare, ruleOf, test } from "./evaluating.ts"
 import { changed, run, scanned, states } from "./landings.ts"
+import { assertNone } from "../../support/assertions.ts"
 
 describe("a statement for many companies that reaches its time limit", () => {
   /** Sixty companies with a record each, and a rule that takes time for each record. */
@@ -27,11 +28,7 @@ describe("a statement for many companies that reaches its time limit", () => {
     const rule = slow("each", "case when id = 1 then 0.05 else 0 end")
     for (const round of [1, 2]) {
       assert.strictEqual(yield* evaluate([rule], { timeout: Duration.seconds(1) }), 60)
-      assert.deepStrictEqual(
-        (yield* states).filter((line) => !line.endsWith("holds")),
-        [],
-        `round ${round}`
-      )
+      assertNone(yield* states, (line) => !line.endsWith("holds"), `round ${round}`)
       yield* changed(
         Array.from({ length: 60 }, (_one, index) => index + 1),
         ["things"]

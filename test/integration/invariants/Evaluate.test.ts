@@ -8,6 +8,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { databaseUrl } from "../../support/postgres.ts"
 import { evaluate, pass, prepare, priced, ruleOf, test } from "./evaluating.ts"
 import { changed, current, run, scanned, states } from "./landings.ts"
+import { assertCount } from "../../support/assertions.ts"
 
 /** A second later, the resource is read to its end again, with this change. */
 const scan = (sql: string | null = null) =>
@@ -240,10 +241,7 @@ describe("a rule that misbehaves", () => {
       "select _company_id as company_id, 'things' as resource, id, 'x' as detail from {{things}} where 1 / price < 0"
     )
     assert.strictEqual(yield* evaluate([divided]), 60)
-    assert.lengthOf(
-      (yield* states).filter((line) => line.includes("failed")),
-      50
-    )
+    assertCount(yield* states, (line) => line.includes("failed"), 50)
     yield* pass(130)
     assert.strictEqual(yield* evaluate([divided], { isNow: false }), 50)
     assert.deepStrictEqual(

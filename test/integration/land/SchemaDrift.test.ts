@@ -17,6 +17,8 @@ import { scripted, things, tiny } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
 import { at, list, run } from "../sync/syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 /** A catalogue with one resource of this name, so that tests share a database and no table. */
 const catalogueOf = (path: string) => {
@@ -101,19 +103,16 @@ suite("schema drift", warehouse, (test) => {
     assert.deepStrictEqual(fieldsIn(again, "noted"), ["x_count"])
     assert.strictEqual(yield* land(resource, ['{"id":1,"x_flag":false}']), "")
     const register = yield* registerOf("noted")
-    assert.deepStrictEqual(
-      register.map(({ field, times, sample_types }) => `${field} ${times} ${sample_types.join("/")}`),
-      [
-        "x_amount 1 decimal",
-        "x_at 1 timestamp",
-        "x_code 1 text",
-        "x_count 1 number",
-        "x_flag 4 boolean/integer/null",
-        "x_more 1 nested",
-        "x_rate 1 number",
-        "x_when 1 date"
-      ]
-    )
+    assertEach(register, ({ field, times, sample_types }) => `${field} ${times} ${sample_types.join("/")}`, [
+      "x_amount 1 decimal",
+      "x_at 1 timestamp",
+      "x_code 1 text",
+      "x_count 1 number",
+      "x_flag 4 boolean/integer/null",
+      "x_more 1 nested",
+      "x_rate 1 number",
+      "x_when 1 date"
+    ])
   })
 
   test("runs no statement while there is no new field, and writes the counts at the end", function* () {
@@ -144,10 +143,7 @@ suite("schema drift", warehouse, (test) => {
     assert.lengthOf(statements, 2)
     yield* drift.note([], true)
     assert.lengthOf(statements, 2)
-    assert.deepStrictEqual(
-      (yield* registerOf("counted")).map(({ times }) => times),
-      [7n]
-    )
+    assert.deepStrictEqual(valuesOf(yield* registerOf("counted"), "times"), [7n])
   })
 
   test("promotion adds columns that contain every value exactly, and creates no row version", function* () {
@@ -236,13 +232,10 @@ suite("schema drift", warehouse, (test) => {
       { size: null, born: null, _extra: { size: 100 } }
     ])
     assert.include((yield* recordsOf(resource))[1], '"size": "XL"')
-    assert.deepStrictEqual(
-      (yield* registerOf("misfit")).map(({ field, type_mismatches }) => [field, type_mismatches]),
-      [
-        ["born", 1n],
-        ["size", 2n]
-      ]
-    )
+    assertEach(yield* registerOf("misfit"), ({ field, type_mismatches }) => [field, type_mismatches], [
+      ["born", 1n],
+      ["size", 2n]
+    ])
     // A field of the catalogue has a known type. A value of another type makes the record invalid.
     const text = '[{"id":9,"price":"dear"}]'
     const { rejected } = Decode.make(resource).list(text, 0)
@@ -337,10 +330,7 @@ suite("schema drift", warehouse, (test) => {
   test("promotion creates no column while all values are null, and uses the last of two members of a name", function* () {
     const { base, resource } = catalogueOf("twice")
     yield* land(resource, ['{"id":1,"dup":null}'])
-    assert.deepStrictEqual(
-      (yield* ColumnPromotion.candidates([resource])).map(({ field, type }) => [field, type]),
-      [["dup", null]]
-    )
+    assertEach(yield* ColumnPromotion.candidates([resource]), ({ field, type }) => [field, type], [["dup", null]])
     assert.deepStrictEqual((yield* adoptAll(base, "twice")).promotions, [])
     yield* land(resource, ['{"id":7,"dup":1,"id":8,"dup":2}'])
     yield* adoptAll(base, "twice")
@@ -377,8 +367,7 @@ suite("schema drift", warehouse, (test) => {
     yield* execute(`create function public.raise_it() returns trigger language plpgsql as
                  $$ begin raise exception 'no updates on fridays'; end $$`)
     yield* execute("create trigger t before update on erp.raising for each row execute function public.raise_it()")
-    const conflict = yield* Effect.flip(adoptAll(base, "raising"))
-    assert.include(conflict.message, "no updates on fridays (P0001)")
+    assert.include((yield* Effect.flip(adoptAll(base, "raising"))).message, "no updates on fridays (P0001)")
     assert.strictEqual((yield* WarehouseCatalogue.load(base)).resources.get("raising"), resource)
     assert.deepStrictEqual(yield* execute("select _extra from erp.raising"), [{ _extra: { x: 1 } }])
     yield* execute("drop trigger t on erp.raising")

@@ -10,6 +10,7 @@ import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
 import { hostile, instructions } from "./hostile.ts"
 import { changed, questions } from "./questions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const password = "dashboard-password-that-is-secret"
 const companiesKey = "0123456789abcdef0123456789abcdef"
@@ -182,10 +183,7 @@ describe("an assistant", () => {
         "erp.orders",
         "erp.vendors"
       ])
-      assert.deepEqual(
-        (answer!["open_gaps"] as ReadonlyArray<{ resource: string }>).map(({ resource }) => resource),
-        ["orders"]
-      )
+      assert.deepEqual(valuesOf(answer!["open_gaps"] as ReadonlyArray<{ resource: string }>, "resource"), ["orders"])
       assert.include(JSON.stringify(answer!["sql"]), "open_order_lines")
     }))
 
@@ -296,8 +294,7 @@ describe("an assistant", () => {
     assert.include(away.text, "warehouse_unreachable")
     assert.notInclude(away.text, "hunter2secret")
     assert.notInclude(away.text, "127.0.0.1")
-    const nothing = await asked({ DATABASE_URL: "" }, "freshness", {})
-    assert.include(nothing.text, "no_warehouse")
+    assert.include((await asked({ DATABASE_URL: "" }, "freshness", {})).text, "no_warehouse")
   })
 })
 

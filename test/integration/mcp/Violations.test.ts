@@ -10,6 +10,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 import { run } from "../invariants/landings.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const test = testWith(layerWarehouse)
 
@@ -71,10 +72,10 @@ describe("the tool violations", () => {
         "warning mild 1 things 1 too hot 2026-11-02T00:00:00.000Z"
       ]
     )
-    assert.deepStrictEqual(
-      data.invariants.map((one) => `${one.name} ${one.open} ${one.unconfirmed} ${one.failed} ${one.error}`),
-      ["strict 1 0 1 division by zero", "mild 2 1 0 null"]
-    )
+    assertEach(data.invariants, (one) => `${one.name} ${one.open} ${one.unconfirmed} ${one.failed} ${one.error}`, [
+      "strict 1 0 1 division by zero",
+      "mild 2 1 0 null"
+    ])
     assert.deepStrictEqual(remarks, ["Some rules were not evaluated for every company: failed and waiting say which."])
     assert.include(JSON.stringify(sql), "tributary.violations")
   })

@@ -22,6 +22,7 @@ import { settingsDefault } from "../../support/pushSettings.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
 import { answers, type Given } from "./answers.ts"
 import { type Json, plain } from "./figures.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const textOf = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8")
 const page = textOf("docs/how-to/questions.md")
@@ -156,10 +157,7 @@ const readAt = Effect.fnUntraced(function* (text: string, moment: string) {
 test("the README has three of the questions", () => {
   const asked = [...textOf("README.md").matchAll(/^npx tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
   const known = questions.map(({ sql }) => oneLine(sql))
-  assert.deepStrictEqual(
-    asked.map((sql) => known.includes(sql)),
-    [true, true, true]
-  )
+  assertEach(asked, (sql) => known.includes(sql), [true, true, true])
 })
 
 layer(Layer.merge(layerCatalogue, layerClients), { excludeTestServices: true, timeout: "120 seconds" })(

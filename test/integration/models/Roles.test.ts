@@ -18,7 +18,7 @@ import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { layerCatalogue } from "../../support/demo.ts"
 import { databaseUrl, execute } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
-import { until } from "../../support/until.ts"
+import { untilTrue } from "../../support/until.ts"
 import { datasets } from "../warehouse/readers.ts"
 import { makeDemo } from "./moments.ts"
 import { suite } from "../../support/suite.ts"
@@ -96,11 +96,7 @@ suite("the database roles", layerCatalogue, (test) => {
           Effect.never
         )
       yield* Layer.build(ClusterOwnership.make(yield* Database).layer(keeper))
-      yield* until(
-        "the loader owns every bucket",
-        () => owned.size,
-        (size) => size === bucketCount
-      )
+      yield* untilTrue("the loader owns every bucket", () => owned.size === bucketCount)
     }).pipe(Effect.scoped, Effect.provide(as(names.loader)))
 
     // The grants cover tables that the owner creates later.

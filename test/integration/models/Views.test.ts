@@ -13,6 +13,7 @@ import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { resourcesOf } from "./compare.ts"
 import { suite } from "../../support/suite.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 /** A view over `shelves` with these columns. */
 const model = (columns: ReadonlyArray<readonly [name: string, type: string, sql: string]>, name = "stock") =>
@@ -78,8 +79,7 @@ suite("the model views", layerWarehouse, (test) => {
     assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
     const sql = yield* SqlClient.SqlClient
     for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
-    const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
-    assert.strictEqual(elsewhere.length, 0)
+    assert.strictEqual((yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`).length, 0)
   })
 
   test("that do not exist name the resources that they need to the query that reads them", function* () {
@@ -142,8 +142,7 @@ suite("the model views", layerWarehouse, (test) => {
     yield* Views.apply([model([company])], datasets)
     yield* sql.unsafe(`create view ${datasets.current}.mine as select * from ${view}`)
     const grown = model([company, named])
-    const { steps } = yield* Views.planFor([grown], datasets)
-    assert.match(steps[0]!.statements[0]!, /^create or replace view/)
+    assert.match((yield* Views.planFor([grown], datasets)).steps[0]!.statements[0]!, /^create or replace view/)
     assert.deepStrictEqual((yield* Views.apply([grown], datasets)).refused, [])
     assert.deepStrictEqual(yield* columnsOf(view), [
       { name: "company_id", comment: "the company_id" },
@@ -164,19 +163,13 @@ suite("the model views", layerWarehouse, (test) => {
     assert.strictEqual(refused.refused.length, 1)
     assert.include(refused.refused[0]!.reason, `${datasets.current}.mine depends on it`)
     assert.include(refused.refused[0]!.remedy, "tributary schema apply")
-    assert.deepStrictEqual(
-      (yield* columnsOf(view)).map(({ name }) => name),
-      ["company_id", "book_id"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* columnsOf(view), "name"), ["company_id", "book_id"])
     assert.strictEqual((yield* columnsOf(`${datasets.models}.calm`)).length, 2)
     yield* sql.unsafe(`drop view ${datasets.current}.mine`)
     const done = yield* Views.apply(changed, datasets)
     assert.deepStrictEqual(done.refused, [])
     assert.isFalse(done.done.some((statement) => /cascade/i.test(statement)))
-    assert.deepStrictEqual(
-      (yield* columnsOf(view)).map(({ name }) => name),
-      ["company_id", "price"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* columnsOf(view), "name"), ["company_id", "price"])
     const granted = yield* sql.unsafe<{ grantee: string }>(
       `select g.grantee::regrole::text as grantee from pg_class c, aclexplode(c.relacl) g
           where c.oid = '${view}'::regclass and g.privilege_type = 'SELECT' and g.grantee <> c.relowner order by 1`
@@ -198,10 +191,7 @@ suite("the model views", layerWarehouse, (test) => {
     const reason = (name: string) => report.refused.find((one) => one.name === name)!.reason
     assert.include(reason("broken"), "nosuchcolumn")
     assert.include(reason("stock"), "not one of Tributary's views")
-    assert.deepStrictEqual(
-      (yield* columnsOf(view)).map(({ name }) => name),
-      ["mine"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* columnsOf(view), "name"), ["mine"])
     yield* sql.unsafe(`select company_id from ${datasets.models}.good`)
   })
 
@@ -211,20 +201,14 @@ suite("the model views", layerWarehouse, (test) => {
       [Views.apply([model([company])], datasets), Views.apply([model([company])], datasets)],
       { concurrency: 2 }
     )
-    assert.deepStrictEqual(
-      reports.map(({ refused }) => refused),
-      [[], []]
-    )
+    assert.deepStrictEqual(valuesOf(reports, "refused"), [[], []])
     assert.strictEqual(reports.filter(({ done }) => done.length > 0).length, 1)
     yield* Effect.scoped(
       Effect.gen(function* () {
         const reader = yield* (yield* Database).connect
         yield* Effect.promise(() => reader.query(`begin; select * from ${view}`))
         const report = yield* Views.apply([model([company, book]), model([company], "other")], datasets)
-        assert.deepStrictEqual(
-          report.refused.map(({ name }) => name),
-          ["stock", "other"]
-        )
+        assert.deepStrictEqual(valuesOf(report.refused, "name"), ["stock", "other"])
         assert.include(report.refused[0]!.remedy, "the next run tries again")
       })
     )

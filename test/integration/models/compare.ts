@@ -1,8 +1,8 @@
 /** A comparison of every row of every view with {@link figures} in both directions. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { asOfModelsDataset, type Model } from "../../../src/warehouse/Model.ts"
 import { type Books, figures, plain, type Row } from "./figures.ts"
+import { sql } from "../../support/postgres.ts"
 
 /** A value of a view in the form of the figures. */
 const canonical = (type: string, value: string | null): string | null => (type === "numeric" ? plain(value) : value)
@@ -17,7 +17,6 @@ const isAsOf = (dataset: string): boolean => dataset === asOfModelsDataset
 
 /** The rows of a view for one company, with this setting of tributary.as_of. */
 const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, company: number, setting: string) {
-  const sql = yield* SqlClient.SqlClient
   const columns = model.columns.map(({ name, type }) => shownAs(name, type)).join(", ")
   const rows = yield* sql.withTransaction(
     Effect.gen(function* () {
@@ -59,7 +58,6 @@ export const check = Effect.fnUntraced(function* (
 ) {
   const wrong: Array<string> = []
   const rows: Record<string, number> = {}
-  const sql = yield* SqlClient.SqlClient
   const [{ today } = { today: "" }] = yield* sql<{ today: string }>`select current_date::text as today`
   for (const model of models) {
     const day = model.hasDay || isAsOf(dataset) ? asOf : today

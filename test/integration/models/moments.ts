@@ -4,7 +4,6 @@
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
@@ -17,7 +16,7 @@ import { scripted } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
 import { check, resourcesOf } from "./compare.ts"
 import type { Json } from "./figures.ts"
-import { passMinute } from "../../support/postgres.ts"
+import { passMinute, sql } from "../../support/postgres.ts"
 
 const models = readModels()
 export const resources = resourcesOf(models)
@@ -76,7 +75,6 @@ export const makeDemo = (seed: number, offset = seed * 10) => {
   const synced = Effect.fnUntraced(function* (title: string, by: "owner" | "loader" = "owner") {
     const pass = by === "owner" ? Effect.asVoid(passMinute) : Effect.void
     yield* pass
-    const sql = yield* SqlClient.SqlClient
     const companies = companyNumbers.map((company) => {
       const changed = resources.filter((path) => {
         const [place, lines] = [`${company} ${path}`, linesOf(company, path).join()]

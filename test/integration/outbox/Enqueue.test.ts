@@ -13,6 +13,7 @@ import { ndJsonStream, resourceOf } from "../../outbox/support.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const person = (externalid: string, name = externalid) => ({ externalid, name })
 const ndjson = (records: ReadonlyArray<object>) => records.map((record) => `${JSON.stringify(record)}\n`).join("")
@@ -126,14 +127,11 @@ suite("enqueue", warehouse, (test) => {
       { ...other, pushId: null },
       { pushId: null, given: 2, enqueued: 1, known: 1, resumed: false }
     )
-    assert.deepStrictEqual(
-      (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"]]),
-      [
-        ["A", first.pushId, 1, "done"],
-        ["B", first.pushId, 2, "pending"],
-        ["C", other.pushId, 1, "pending"]
-      ]
-    )
+    assertEach(yield* rows, (row) => [row["externalid"], row["push_id"], row["line"], row["state"]], [
+      ["A", first.pushId, 1, "done"],
+      ["B", first.pushId, 2, "pending"],
+      ["C", other.pushId, 1, "pending"]
+    ])
     yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
     yield* sql`update tributary.outbox set state = 'done' where company = ${company}`
     const fresh = yield* give(records)
@@ -148,13 +146,10 @@ suite("enqueue", warehouse, (test) => {
     const { give, pushes } = yield* world("emptied")
     yield* give([person("A")])
     yield* give([person("A"), person("B")])
-    assert.deepStrictEqual(
-      (yield* pushes).map((push) => [push["records"], push["known"], push["finished"]]),
-      [
-        [1, 0, true],
-        [2, 0, false]
-      ]
-    )
+    assertEach(yield* pushes, (push) => [push["records"], push["known"], push["finished"]], [
+      [1, 0, true],
+      [2, 0, false]
+    ])
   })
 
   test("replaces the values of unsent records, and rejects other values for sent ones", function* () {
@@ -173,16 +168,13 @@ suite("enqueue", warehouse, (test) => {
       knownOpen: { sending: 0, rejected: 1, different: 0, pushes: [first.pushId] },
       resumed: false
     })
-    assert.deepStrictEqual(
-      (yield* rows).map((row) => [row["externalid"], row["push_id"], row["line"], row["state"], row["record"]]),
-      [
-        ["waits", second.pushId, 1, "pending", '{"name":"1","externalid":"waits"}'],
-        ["refused", second.pushId, 2, "pending", '{"name":"2","externalid":"refused"}'],
-        ["kept", first.pushId, 3, "rejected", '{"name":"kept","externalid":"kept"}'],
-        ["done", first.pushId, 4, "done", '{"name":"done","externalid":"done"}'],
-        ["sent", first.pushId, 5, "in_flight", '{"name":"sent","externalid":"sent"}']
-      ]
-    )
+    assertEach(yield* rows, (row) => [row["externalid"], row["push_id"], row["line"], row["state"], row["record"]], [
+      ["waits", second.pushId, 1, "pending", '{"name":"1","externalid":"waits"}'],
+      ["refused", second.pushId, 2, "pending", '{"name":"2","externalid":"refused"}'],
+      ["kept", first.pushId, 3, "rejected", '{"name":"kept","externalid":"kept"}'],
+      ["done", first.pushId, 4, "done", '{"name":"done","externalid":"done"}'],
+      ["sent", first.pushId, 5, "in_flight", '{"name":"sent","externalid":"sent"}']
+    ])
     const cleared = yield* sql`
           select from tributary.outbox where company = ${company} and externalid = 'refused'
             and code is null and attempts = 0 and absence_confirmed_at is null`
@@ -239,14 +231,11 @@ suite("enqueue", warehouse, (test) => {
     ]
     const first = yield* give(changes, "update")
     assert.deepStrictEqual(yield* give(changes, "update"), { ...first, resumed: true })
-    assert.deepStrictEqual(
-      (yield* rows).map((row) => [row["externalid"], row["record_id"], row["record"], row["line"]]),
-      [
-        [null, "4", '{"name":"A"}', 1],
-        ["B", null, '{"name":"B"}', 2],
-        [null, "4", '{"name":"C"}', 3]
-      ]
-    )
+    assertEach(yield* rows, (row) => [row["externalid"], row["record_id"], row["record"], row["line"]], [
+      [null, "4", '{"name":"A"}', 1],
+      ["B", null, '{"name":"B"}', 2],
+      [null, "4", '{"name":"C"}', 3]
+    ])
     // The record to update is part of the content that identifies a push.
     const others = yield* give([{ id: 5, name: "A" }, ...changes.slice(1)], "update")
     assert.deepStrictEqual([others.resumed, others.enqueued], [false, 3])
@@ -309,10 +298,7 @@ suite("enqueue", warehouse, (test) => {
     yield* lock("A")
     yield* query(client, "commit", "commit")
     assert.strictEqual((yield* Fiber.join(run)).enqueued, 2)
-    assert.deepStrictEqual(
-      (yield* rows).map((row) => row["record"]),
-      ['{"name":"1","externalid":"A"}', '{"name":"2","externalid":"B"}']
-    )
+    assertEach(yield* rows, (row) => row["record"], ['{"name":"1","externalid":"A"}', '{"name":"2","externalid":"B"}'])
   })
 
   test("stores nothing when its input fails midway", function* () {

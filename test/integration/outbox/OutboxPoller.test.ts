@@ -37,8 +37,7 @@ suite("the outbox poller", stand, (test) => {
     yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 120")
     yield* insert("salesmen", people(30, 120))
     yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 150")
-    const calls = yield* one.calls
-    assert.isAtMost(calls.filter(({ operation }) => operation === "batch").length, 2)
+    assert.isAtMost((yield* one.calls).filter(({ operation }) => operation === "batch").length, 2)
     yield* one.noFaults
     yield* becomes("areas done 1, planets rejected 1, salesmen done 150")
     assert.isUndefined(keeper.pollUnsafe())

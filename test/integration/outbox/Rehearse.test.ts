@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import * as Rehearse from "../../../src/outbox/Rehearse.ts"
 import { makeStand, people, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 suite("a rehearsal", stand, (test) => {
   test("looks up only the externalids that a record may have, cancelled and differently spelled ones too", function* () {
@@ -32,9 +33,6 @@ suite("a rehearsal", stand, (test) => {
     assert.sameMembers([...new Set(lookups)], ["p-0", "p-1", "p-2"])
     const { outcomes, rejected } = rehearsal.report()
     assert.deepStrictEqual(outcomes, { adopted: 1, created: others.length })
-    assert.deepStrictEqual(
-      rejected.map(({ line }) => line),
-      [2, 3]
-    )
+    assert.deepStrictEqual(valuesOf(rejected, "line"), [2, 3])
   })
 })

@@ -9,6 +9,8 @@ import { ServerFault, SourceError } from "../../../src/connector/SourceError.ts"
 import type { WriteResult } from "../../../src/connector/WriteResult.ts"
 import { everyoneOnce, makeStand, type OutboxRow, people, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach, assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const tally = (rows: ReadonlyArray<OutboxRow>) => {
   const counts: Record<string, number> = {}
@@ -111,8 +113,7 @@ suite("creates from the outbox", stand, (test) => {
       yield* one.pushAll(people(500))
       assert.deepStrictEqual(tally(yield* one.rows), { adopted: 450, created: 50 })
       // Five pages of the scan that finds the possible duplicates, and five of the list that confirms them.
-      const reads = yield* one.reads
-      assert.isAtMost(reads.length, 12)
+      assert.isAtMost((yield* one.reads).length, 12)
       yield* one.hasRecords(500)
     })
 
@@ -255,12 +256,10 @@ suite("creates from the outbox", stand, (test) => {
       const failing = failingForOneKey(one.company.connector, true)
       yield* one.insert(people(200))
       const before = (yield* one.reads).length
-      const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
-      assert.strictEqual(pushed.status, "done")
+      assert.strictEqual((yield* one.push({}, { company: { ...one.company, connector: failing } })).status, "done")
       assert.deepStrictEqual(tally(yield* one.rows), { created: 200 })
       // 20 pages of the scan that proves that the records are new, and a few of the list.
-      const reads = (yield* one.reads).slice(before)
-      assert.isAtMost(reads.length, 24)
+      assert.isAtMost((yield* one.reads).slice(before).length, 24)
       yield* one.hasRecords(2_200)
     })
 
@@ -274,10 +273,11 @@ suite("creates from the outbox", stand, (test) => {
       assert.strictEqual(pushed.status, "done")
       assert.deepStrictEqual(tally(yield* one.rows), { created: 2 })
       const calls = yield* one.calls
-      assert.deepStrictEqual(
-        calls.map(({ operation, state, failures }) => `${operation} ${state} ${failures}`),
-        ["batch abandoned 3", "create completed 0", "create completed 0"]
-      )
+      assertEach(calls, ({ operation, state, failures }) => `${operation} ${state} ${failures}`, [
+        "batch abandoned 3",
+        "create completed 0",
+        "create completed 0"
+      ])
       assert.strictEqual((yield* one.sourceRecords).length, 2)
     })
   })
@@ -314,10 +314,7 @@ suite("creates from the outbox", stand, (test) => {
     )
     const finished = yield* sql<{ done: boolean }>`
           select finished_at is not null as done from tributary.pushes where company = ${name} order by id`
-    assert.deepStrictEqual(
-      finished.map(({ done }) => done),
-      [false, true]
-    )
+    assert.deepStrictEqual(valuesOf(finished, "done"), [false, true])
     assert.strictEqual((yield* one.sourceRecords)[0]?.["phone1"], "2")
   })
 
@@ -344,10 +341,7 @@ suite("creates from the outbox", stand, (test) => {
     const pushed = yield* one.push()
     assert.strictEqual(pushed.status, "done")
     assert.strictEqual(pushed.counts.created, 30)
-    assert.deepStrictEqual(
-      [...recordCounts(yield* one.sourceRecords).values()].filter((times) => times !== 1),
-      []
-    )
+    assertNone([...recordCounts(yield* one.sourceRecords).values()], (times) => times !== 1)
     assert.strictEqual((yield* one.calls).length, 1)
     assert.deepStrictEqual((yield* one.isEqual).differences, [])
   })

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeStand, people, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 suite("updates and cancels from the outbox", stand, (test) => {
   test("send only fields that differ, and leave equal records unchanged", function* () {
@@ -20,10 +21,7 @@ suite("updates and cancels from the outbox", stand, (test) => {
     const pushed = yield* one.push()
     assert.strictEqual(pushed.failure, null)
     const rows = yield* one.rows
-    assert.deepStrictEqual(
-      rows.map(({ outcome, code }) => outcome ?? code),
-      ["updated", "updated", "unchanged", "not_found"]
-    )
+    assertEach(rows, ({ outcome, code }) => outcome ?? code, ["updated", "updated", "unchanged", "not_found"])
     assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 0 })
     // Before an update its record is read once, also where it is known by its externalid alone.
     yield* one.insert([{ externalid: "p-0", phone1: "456" }], "update")
@@ -31,14 +29,11 @@ suite("updates and cancels from the outbox", stand, (test) => {
     assert.strictEqual((yield* one.push()).failure, null)
     assert.deepStrictEqual((yield* one.reads).slice(reads.length), [`/salesmen/${String(before[0]!["id"])}`])
     const now = yield* one.sourceRecords
-    assert.deepStrictEqual(
-      now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
-      [
-        ["456", "1.500"],
-        [null, "2.000"],
-        [null, "1.500"]
-      ]
-    )
+    assertEach(now, ({ phone1, commissionrate }) => [phone1, commissionrate], [
+      ["456", "1.500"],
+      [null, "2.000"],
+      [null, "1.500"]
+    ])
     assert.deepStrictEqual((yield* one.isEqual).differences, [])
   })
 
@@ -80,13 +75,10 @@ suite("updates and cancels from the outbox", stand, (test) => {
       ]
     )
     const now = yield* one.sourceRecords
-    assert.deepStrictEqual(
-      now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
-      [
-        ["theirs", "2.000"],
-        [null, "7.000"]
-      ]
-    )
+    assertEach(now, ({ phone1, commissionrate }) => [phone1, commissionrate], [
+      ["theirs", "2.000"],
+      [null, "7.000"]
+    ])
     assert.strictEqual((yield* one.calls).filter(({ state }) => state === "rejected").length, 2)
     assert.deepStrictEqual((yield* one.isEqual).differences, [])
   })

@@ -6,6 +6,8 @@ import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import { everyoneOnce, makeStand, people, type Stand, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 /** Pushes until this number of calls has reached the point, and dies there. */
 const dieAt = Effect.fnUntraced(function* (one: Stand, calls: number, point: "before" | "after") {
@@ -45,10 +47,9 @@ suite("resuming a push", stand, (test) => {
       }
       yield* dieAt({ ...one, company: { ...one.company, connector: observed } }, 1, "after")
       assert.deepStrictEqual(during, [0], "the push still ran")
-      assert.deepStrictEqual(
-        (yield* unresolved).map(({ resource, requests, push }) => [resource, requests, push]),
-        [["salesmen", 1, null]]
-      )
+      assertEach(yield* unresolved, ({ resource, requests, push }) => [resource, requests, push], [
+        ["salesmen", 1, null]
+      ])
       yield* one.sql`insert into tributary.processes (process_id, companies) values (${one.name}, ${[one.name]})`
       yield* one.sql`insert into tributary.tasks (company, resource, kind) values (${one.name}, 'salesmen', 'sync')`
       assert.deepStrictEqual(yield* unresolved, [])
@@ -108,10 +109,7 @@ suite("resuming a push", stand, (test) => {
     const one = yield* makeStand()
     yield* one.insert(people(700))
     const both = yield* Effect.all([one.push(), one.push()], { concurrency: "unbounded" })
-    assert.deepStrictEqual(
-      both.map(({ status }) => status),
-      ["done", "done"]
-    )
+    assert.deepStrictEqual(valuesOf(both, "status"), ["done", "done"])
     assert.strictEqual(both[0].calls.sent + both[1].calls.sent, 3)
     yield* everyoneOnce(one, 700)
   })

@@ -96,8 +96,7 @@ export type Stand = Effect.Success<ReturnType<typeof makeStand>>
 
 /** Asserts that every row was created exactly once, and that the warehouse is equal to the source. */
 export const everyoneOnce = Effect.fnUntraced(function* (one: Stand, count: number) {
-  const rows = yield* one.rows
-  assert.isTrue(rows.every(({ outcome }) => outcome === "created"))
+  assert.isTrue((yield* one.rows).every(({ outcome }) => outcome === "created"))
   const records = yield* one.sourceRecords
   assert.strictEqual(records.length, count)
   assert.strictEqual(new Set(records.map(({ externalid }) => externalid)).size, count)

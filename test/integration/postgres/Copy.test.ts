@@ -1,19 +1,18 @@
 import { assert, it as test } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import type pg from "pg"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { copyIn, copyOut, escapeCopyText } from "../../../src/postgres/Copy.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, sql } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const copyStatement = "copy t (id, name) from stdin"
 
 /** An empty table `t`, a dedicated connection that fills it, and the pool to read it. */
 const table = Effect.gen(function* () {
-  const sql = yield* SqlClient
   yield* sql`drop table if exists t`
   yield* sql`create table t (id bigint primary key, name text)`
   const database = yield* Database
@@ -85,16 +84,14 @@ suite("copyIn", layerSql, (test) => {
     yield* Effect.flip(query(client, "fail", "select 1/0"))
     assert.strictEqual((yield* Effect.flip(load(rows(10)))).code, "25P02")
     yield* query(client, "rollback", "rollback")
-    const syntax = yield* Effect.flip(copyIn(client, "copy what whatever from stdin", rows(10)))
-    assert.strictEqual(syntax.code, "42601")
+    assert.strictEqual((yield* Effect.flip(copyIn(client, "copy what whatever from stdin", rows(10)))).code, "42601")
     for (const statement of [
       "select 1",
       "copy t from '/tmp/file'",
       "copy t from stdin; select 1",
       "copy t to stdout"
     ]) {
-      const error = yield* Effect.flip(copyIn(client, statement, rows(10)))
-      assert.include(error.message, "COPY ... FROM STDIN")
+      assert.include((yield* Effect.flip(copyIn(client, statement, rows(10)))).message, "COPY ... FROM STDIN")
     }
     yield* assertUsable(client)
   })
@@ -194,11 +191,7 @@ suite("copyIn", layerSql, (test) => {
     const { load, sql } = yield* table
     const values = ["", "\\N", "\\.", "a\tb", "a\r\nb", "\\\\", "\\t", "𝄞", "\u0001", "end\\", "\n", " \t "]
     yield* load([values.map((value, id) => `${id}\t${escapeCopyText(value)}\n`).join("")])
-    const rowsRead = yield* sql<{ name: string }>`select name from t order by id`
-    assert.deepStrictEqual(
-      rowsRead.map((row) => row.name),
-      values
-    )
+    assert.deepStrictEqual(valuesOf(yield* sql<{ name: string }>`select name from t order by id`, "name"), values)
   })
 })
 

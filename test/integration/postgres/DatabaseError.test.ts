@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import { DatabaseError } from "../../../src/postgres/Database.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
 const testSql = testWith(layerSql)
@@ -16,8 +15,7 @@ describe("DatabaseError", () => {
   const permanent =
     "22P02 22003 22001 23505 23503 23502 42P01 42601 42501 28P01 3D000 57014 ENOTFOUND EACCES ERR_TLS_CERT_ALTNAME_INVALID DEPTH_ZERO_SELF_SIGNED_CERT"
   it.each(retryable.split(" "))("classifies %s as retryable", (code) => {
-    const error = from(coded(code))
-    assert.deepInclude(error, { operation: "test", code, isRetryable: true, message: "as the server says" })
+    assert.deepInclude(from(coded(code)), { operation: "test", code, isRetryable: true, message: "as the server says" })
   })
   it.each(permanent.split(" "))("classifies %s as permanent", (code) => {
     assert.deepInclude(from(coded(code)), { code, isRetryable: false })
@@ -58,7 +56,6 @@ describe("DatabaseError", () => {
 
 describe("DatabaseError of the SqlClient", () => {
   testSql("has the code and message of the server", function* () {
-    const sql = yield* SqlClient
     const missing = from(yield* Effect.flip(sql`select * from nowhere`))
     assert.deepInclude(missing, { code: "42P01", isRetryable: false, message: 'relation "nowhere" does not exist' })
     yield* sql`create table once (id int primary key)`
@@ -72,7 +69,6 @@ describe("DatabaseError of the SqlClient", () => {
   })
 
   testSql("shows no parameter that could not be sent", function* () {
-    const sql = yield* SqlClient
     const secret = "hunter2-hunter2"
     const error = from(yield* Effect.flip(sql`select ${secret}::int8 + ${{ secret }}::int8`))
     assert.notInclude(error.message, secret)

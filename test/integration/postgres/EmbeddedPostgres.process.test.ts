@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { ask, emptyRoot, eventually, isAlive, serverPid, temporaryRoot, user } from "./embedded.ts"
 import { liveTest } from "../../support/live.ts"
+import { assertCount } from "../../support/assertions.ts"
 
 describe("embedded Postgres", () => {
   liveTest("is started once by concurrent processes and stopped by the last", function* () {
@@ -14,10 +15,7 @@ describe("embedded Postgres", () => {
       { concurrency: "unbounded" }
     )
     assert.lengthOf(new Set(users.map(({ entered }) => entered.pid)), 1)
-    assert.lengthOf(
-      users.filter(({ entered }) => !entered.adopted),
-      1
-    )
+    assertCount(users, ({ entered }) => !entered.adopted, 1)
     // The one that started it leaves first.
     for (const { leave } of users.toSorted((a, b) => Number(a.entered.adopted) - Number(b.entered.adopted))) {
       assert.isTrue(isAlive(users[0]!.entered.pid))

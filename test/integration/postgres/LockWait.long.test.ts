@@ -10,6 +10,7 @@ import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, DatabaseError } from "../../../src/postgres/Database.ts"
 import { folderDefault, migrate } from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
   test.pipe(Effect.scoped, Effect.provide(layerSql))
@@ -100,10 +101,7 @@ describe.concurrent("a migration behind an open transaction", () => {
         )
         while (lines.length === 0) yield* Effect.sleep(10)
         yield* end(reader.client)
-        assert.deepStrictEqual(
-          (yield* Fiber.join(fiber)).map(({ file }) => file),
-          ["9999_more.sql"]
-        )
+        assert.deepStrictEqual(valuesOf(yield* Fiber.join(fiber), "file"), ["9999_more.sql"])
         isOver = true
         for (const ms of yield* Fiber.join(others)) assert.isBelow(ms, boundMs)
         assert.include(lines[0], `session ${reader.pid} (nightly dump, user `)

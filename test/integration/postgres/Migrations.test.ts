@@ -47,8 +47,7 @@ describe("migrate", () => {
   testSql("makes nothing in a database without control plane for a command that reads", function* () {
     const sql = yield* SqlClient
     const folder = yield* folderOf({ "0001_first.sql": first })
-    const error = yield* Effect.flip(ensure({ folder, mustExist: true }))
-    assert.include(error.message, "no warehouse in this database")
+    assert.include((yield* Effect.flip(ensure({ folder, mustExist: true }))).message, "no warehouse in this database")
     assert.deepStrictEqual(yield* sql`select nspname from pg_namespace where nspname in ('tributary', 'control')`, [])
     yield* ensure({ folder })
     writeFileSync(join(folder, "0002_second.sql"), second)
@@ -69,8 +68,7 @@ describe("migrate", () => {
       })
     )
     writeFileSync(join(folder, "0002_second.sql"), `${second} -- changed`)
-    const error = yield* Effect.flip(ensure({ folder }))
-    assert.instanceOf(error, MigrationError)
+    assert.instanceOf(yield* Effect.flip(ensure({ folder })), MigrationError)
   })
 
   testSql("applies files with many statements in order, once, and records them", function* () {
@@ -192,8 +190,7 @@ describe("migrate", () => {
 
   testSql("reports a lost connection as a retryable database error", function* () {
     const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
-    const error = yield* Effect.flip(migrate({ folder }))
-    assert.deepInclude(error, { _tag: "DatabaseError", isRetryable: true })
+    assert.deepInclude(yield* Effect.flip(migrate({ folder })), { _tag: "DatabaseError", isRetryable: true })
   })
 })
 

@@ -3,16 +3,14 @@
  */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
-import { freshDatabase } from "../../support/postgres.ts"
+import { freshDatabase, sql } from "../../support/postgres.ts"
 import { liveTest } from "../../support/live.ts"
 
 /** The result of connecting as the program does. */
 const connecting = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
     const { locks, landings, budget } = yield* Database
     const [row] = yield* sql<{ one: number }>`select 1 as one`
     const isLocked = yield* Effect.scoped(locks.tryLock("a lock"))

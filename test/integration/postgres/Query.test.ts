@@ -1,9 +1,8 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import type { Generated } from "kysely"
 import { k, run } from "../../../src/postgres/Query.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
 interface Tables {
@@ -16,7 +15,6 @@ interface Tables {
 const build = k<Tables>()
 
 testWith(layerSql)("a Kysely query runs with typed rows and errors, in the transaction around it", function* () {
-  const sql = yield* SqlClient
   const all = run(build.selectFrom("tributary.checkpoints").selectAll())
   assert.strictEqual((yield* Effect.flip(all)).reason._tag, "SqlSyntaxError")
   yield* sql`create schema tributary`

@@ -1,11 +1,10 @@
 /** Advisory locks of a process that are acquired and released together, and prepared statements across changes of a table. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { queryNamed } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
-import { layerSql, otherProcess } from "../../support/postgres.ts"
+import { layerSql, otherProcess, sql } from "../../support/postgres.ts"
 import { turn } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -32,14 +31,12 @@ suite("the locks of a process", layerSql, (test) => {
       const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(acquireAll(one), Effect.never)))
       for (let pause = 0; pause < pauses; pause += 1) yield* turn
       yield* Fiber.interrupt(fiber)
-      const free = yield* Effect.scoped(acquireAll(other))
-      assert.isTrue(free.every(Boolean), `after ${pauses} turns`)
+      assert.isTrue((yield* Effect.scoped(acquireAll(other))).every(Boolean), `after ${pauses} turns`)
       assert.isFalse(names.some((name) => one.locks.has(name)))
     }
   })
 
   test("a statement that a session has prepared fails in a retryable way after its result has changed", function* () {
-    const sql = yield* SqlClient.SqlClient
     const { connect } = yield* Database
     yield* sql.unsafe("create table public.changing (value int4)")
     const client = yield* connect

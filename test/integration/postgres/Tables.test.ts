@@ -1,9 +1,9 @@
 /** A check that `src/postgres/Tables.ts` matches the migrated database. `npm run docs` writes that file. */
-import { assert, describe } from "@effect/vitest"
-import { SqlClient } from "effect/sql/SqlClient"
+import { describe } from "@effect/vitest"
 import { assertGenerated } from "../../docs/generated.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
+import { assertNone } from "../../support/assertions.ts"
 
 const head = `/* oxlint-disable max-lines -- generated */
 /**
@@ -55,7 +55,6 @@ const textOf = (columns: ReadonlyArray<Column>): string => {
 
 describe("the generated types in src/postgres/Tables.ts", () => {
   testWith(layerWarehouse)("match the migrated database", function* () {
-    const sql = yield* SqlClient
     const columns = yield* sql.unsafe<Column>(
       `select c.relname as table, a.attname as name, format_type(a.atttypid, null) as type,
                 not a.attnotnull as "isNullable", a.atthasdef or a.attidentity <> '' as "hasDefault",
@@ -68,10 +67,7 @@ describe("the generated types in src/postgres/Tables.ts", () => {
             and not starts_with(c.relname, 'cluster_')
           order by c.relname, a.attnum`
     )
-    assert.deepStrictEqual(
-      columns.filter(({ type }) => !(type in typeOf)),
-      []
-    )
+    assertNone(columns, ({ type }) => !(type in typeOf))
     assertGenerated("src/postgres/Tables.ts", () => textOf(columns))
   })
 })

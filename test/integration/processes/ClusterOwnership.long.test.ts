@@ -6,7 +6,6 @@ import * as RunnerStorage from "effect/cluster/RunnerStorage"
 import * as ShardId from "effect/cluster/ShardId"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as BucketLocks from "../../../src/processes/BucketLocks.ts"
 import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
 import { bucketCount } from "../../../src/processes/Ownership.ts"
@@ -14,8 +13,8 @@ import { Database } from "../../../src/postgres/Database.ts"
 import { ownershipContract } from "../../processes/ownershipContract.ts"
 import { makeGate } from "../../support/gate.ts"
 import { testOf } from "../../support/suite.ts"
-import { databaseUrl, layerWarehouse, otherProcess, processAt } from "../../support/postgres.ts"
-import { until } from "../../support/until.ts"
+import { databaseUrl, layerWarehouse, otherProcess, processAt, sql } from "../../support/postgres.ts"
+import { until, untilTrue } from "../../support/until.ts"
 
 /** A process that owns buckets until the end of the scope. */
 const join = (database: Database["Service"], keeper: (bucket: number) => Effect.Effect<never> = () => Effect.never) =>
@@ -30,7 +29,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
   })
 
   test("gives each process an identity of its own, and a process that starts again its former one", function* () {
-    const sql = yield* SqlClient.SqlClient
     const areRegistered = (...expected: ReadonlyArray<string>) =>
       until(
         `${expected.join(" and ")} are registered`,
@@ -64,12 +62,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
         () => Effect.sync(() => owned.delete(bucket))
       )
     )
-    const owns = (count: number) =>
-      until(
-        `the process owns ${count} buckets`,
-        () => owned.size,
-        (size) => size === count
-      )
+    const owns = (count: number) => untilTrue(`the process owns ${count} buckets`, () => owned.size === count)
     yield* owns(bucketCount)
     yield* gate.shut
     yield* owns(0)
@@ -90,7 +83,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
   })
 
   test("excludes processes of earlier releases, which use the engine's own storage", function* () {
-    const sql = yield* SqlClient.SqlClient
     const storage = SqlRunnerStorage.layerStorage({ prefix: "tributary.cluster" }).pipe(
       Layer.provide(ShardingConfig.layer({ shardsPerGroup: bucketCount }))
     )
@@ -125,11 +117,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
       )
     yield* joinAs("here")
     yield* Effect.provideContext(joinAs("there"), other)
-    yield* until(
-      "both own every bucket",
-      () => [owned.here, owned.there],
-      (counts) => counts.every((count) => count === bucketCount)
-    )
+    yield* untilTrue("both own every bucket", () => [owned.here, owned.there].every((count) => count === bucketCount))
     assert.deepStrictEqual(owned, { here: bucketCount, there: bucketCount })
   })
 })

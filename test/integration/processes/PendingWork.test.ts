@@ -1,11 +1,10 @@
 /** The watch that wakes the workers of companies with due events, refetch requests, or rows in the outbox. */
 import { assert } from "@effect/vitest"
 import { Effect, Latch } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { flowing, until } from "../../support/until.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows) =>
@@ -16,7 +15,6 @@ const found = Effect.map(Statement.run(PendingWork.pendingWorkStatement), (rows)
 
 suite("the watch for pending work", layerWarehouse, (test) => {
   test("finds due events, refetch requests and inserted rows, and nothing else", function* () {
-    const sql = yield* SqlClient.SqlClient
     const event = (company: string, resource: string | null, state: string, dueIn: string) =>
       sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, resolved_at, body, state)
             values (${company}, gen_random_uuid()::text, 'x', ${resource}, tributary.now(), tributary.now() + ${dueIn}::interval,
@@ -53,7 +51,6 @@ suite("the watch for pending work", layerWarehouse, (test) => {
   })
 
   test("wakes the workers of these companies again and again while there is work", function* () {
-    const sql = yield* SqlClient.SqlClient
     const [busy, idle] = [Latch.makeUnsafe(false), Latch.makeUnsafe(false)]
     yield* Effect.forkScoped(
       PendingWork.watch({

@@ -7,10 +7,10 @@ import * as SigningSecrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
-import { causes, customers, events, lastingCauses, settled, warehouse, withSubscriptions } from "./healing.ts"
+import { causes, customers, events, gapOf, lastingCauses, settled, warehouse, withSubscriptions } from "./healing.ts"
 import * as TestClock from "effect/testing/TestClock"
 import { suite } from "../../support/suite.ts"
-import { until } from "../../support/until.ts"
+import { untilTrue } from "../../support/until.ts"
 
 suite("reconcile in rare cases", warehouse, (test) => {
   test("detects a pause between two checks made by a command", function* () {
@@ -20,8 +20,7 @@ suite("reconcile in rare cases", warehouse, (test) => {
     yield* Effect.provide(Subscribe.pause(company, desired, id), secrets)
     customer("BETWEEN")
     yield* Effect.provide(Subscribe.resume(company, desired, id), secrets)
-    const checked = yield* check
-    assert.deepStrictEqual(causes(checked.closed), ["customers paused", "items paused"])
+    assert.deepStrictEqual(causes((yield* check).closed), ["customers paused", "items paused"])
     assert.isTrue(yield* equal("customers"))
     assert.strictEqual((yield* check).opened, 0)
   })
@@ -30,8 +29,7 @@ suite("reconcile in rare cases", warehouse, (test) => {
     const { check, customer, equal, gaps, call, id } = yield* settled()
     assert.strictEqual(call("DELETE", `/webhooks/${id}`).status, 200)
     customer("UNHEARD")
-    const checked = yield* check
-    assert.match(checked.notes.join(), /tributary webhooks ensure/)
+    assert.match((yield* check).notes.join(), /tributary webhooks ensure/)
     assert.deepStrictEqual(lastingCauses(yield* gaps), ["customers missing", "items missing"])
     subscribe(call, events)
     const again = yield* check
@@ -93,17 +91,7 @@ suite("reconcile in rare cases", warehouse, (test) => {
   test("closes a gap only with a complete live run that began after the gap", function* () {
     const { gaps, sql, name, companyId, sync } = yield* settled()
     const { runId } = yield* sync("customers")
-    yield* DeliveryGaps.open(name, [
-      {
-        subscriptionId: null,
-        resource: "customers",
-        cause: "acknowledged_not_stored" as const,
-        detail: "made up",
-        beganAt: null,
-        lasts: false,
-        events: []
-      }
-    ])
+    yield* DeliveryGaps.open(name, [gapOf("customers")])
     assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(name, companyId, 0), [])
     const claims = (columns: string) =>
       sql.unsafe(`update tributary.runs set started_at = tributary.now(), ${columns} where id = $1`, [runId])
@@ -124,19 +112,9 @@ suite("reconcile in rare cases", warehouse, (test) => {
 
   test("leaves a first load to the sync, and closes gaps of resources no longer synced", function* () {
     const { check, gaps, sql, name, companyId, requests, company, sync } = yield* settled()
-    const one = {
-      subscriptionId: null,
-      cause: "acknowledged_not_stored" as const,
-      detail: "made up",
-      beganAt: null,
-      lasts: false
-    }
     yield* sql`update tributary.checkpoints set cursor_read_at = null, full_scan_at = null
           where company_id = ${companyId} and resource = 'items'`
-    yield* DeliveryGaps.open(name, [
-      { ...one, resource: "items", events: [] },
-      { ...one, resource: "elsewhere", events: [] }
-    ])
+    yield* DeliveryGaps.open(name, [gapOf("items"), gapOf("elsewhere")])
     const before = requests.length
     yield* check
     assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /items")))
@@ -158,11 +136,7 @@ suite("reconcile in rare cases", warehouse, (test) => {
       })
     }))
     const fiber = yield* Effect.forkChild(Reconcile.run(failing, { url: receiver, checkInterval: Duration.millis(5) }))
-    yield* until(
-      "three checks",
-      () => listCalls,
-      (calls) => calls >= 3
-    )
+    yield* untilTrue("three checks", () => listCalls >= 3)
     yield* Fiber.interrupt(fiber)
     const after = listCalls
     yield* TestClock.adjust(60_000)

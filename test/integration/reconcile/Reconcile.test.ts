@@ -6,6 +6,8 @@ import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { causes, customers, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 suite("reconcile", warehouse, (test) => {
   test("makes three requests and no change when no event is missing", function* () {
@@ -14,10 +16,11 @@ suite("reconcile", warehouse, (test) => {
     yield* cycles(1)
     yield* advance(60)
     const { result, requests } = yield* requestsOf(check)
-    assert.deepStrictEqual(
-      requests.map((request) => request.split("?")[0]),
-      ["GET /me", "GET /webhooks", `GET /webhooks/${id}/deliveries`]
-    )
+    assertEach(requests, (request) => request.split("?")[0], [
+      "GET /me",
+      "GET /webhooks",
+      `GET /webhooks/${id}/deliveries`
+    ])
     assert.deepStrictEqual(result, {
       _tag: "Checked",
       subscriptions: 1,
@@ -59,10 +62,7 @@ suite("reconcile", warehouse, (test) => {
     yield* cycles(1)
     yield* sql`delete from tributary.inbox where company = ${name}`
     yield* sql`update tributary.subscriptions set log_cursor_at = '2999-01-01T00:00:00Z' where company = ${name}`
-    assert.deepStrictEqual(
-      (yield* check).closed.map(({ cause }) => cause),
-      ["acknowledged_not_stored"]
-    )
+    assert.deepStrictEqual(valuesOf((yield* check).closed, "cause"), ["acknowledged_not_stored"])
     assert.strictEqual((yield* check).opened, 0)
   })
 
@@ -90,8 +90,7 @@ suite("reconcile", warehouse, (test) => {
     assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
     customer("DROPPED")
 
-    const away = yield* check
-    assert.deepStrictEqual(away.reenabled, [])
+    assert.deepStrictEqual((yield* check).reenabled, [])
     const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
     assert.deepStrictEqual(
       [first!.resource, first!.lasts, first!.reason],

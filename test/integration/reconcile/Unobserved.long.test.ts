@@ -15,6 +15,7 @@ import {
   customers,
   endlessLog,
   events,
+  gapOf,
   lastingCauses,
   settled,
   warehouse,
@@ -22,7 +23,7 @@ import {
   world
 } from "./healing.ts"
 import { suite } from "../../support/suite.ts"
-import { flowing, until } from "../../support/until.ts"
+import { flowing, until, untilTrue } from "../../support/until.ts"
 
 const reads = (requests: ReadonlyArray<string>, resource: string) =>
   requests.filter((request) => request.startsWith(`GET /${resource}`))
@@ -109,8 +110,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     receives()
     call("PATCH", `/webhooks/${id}`, { enabled: true })
     yield* advance(60)
-    const checked = yield* check
-    assert.deepStrictEqual(causes(checked.closed), ["customers disabled", "items disabled"])
+    assert.deepStrictEqual(causes((yield* check).closed), ["customers disabled", "items disabled"])
     assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
     assert.strictEqual((yield* check).opened, 0)
   })
@@ -137,8 +137,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
       } else {
         yield* advance(3_700)
       }
-      const checked = yield* check
-      assert.deepStrictEqual(causes(checked.closed), ["customers dropped", "items dropped"])
+      assert.deepStrictEqual(causes((yield* check).closed), ["customers dropped", "items dropped"])
       assert.isTrue((yield* equal("items")) && (yield* equal("customers")))
       yield* advance(3_700)
       assert.strictEqual((yield* check).opened, 0)
@@ -211,8 +210,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     assert.isTrue(yield* equal("customers"))
     assert.match((yield* gaps)[0]!.reason!, /one more scan closes it/)
     yield* advance(200)
-    const early = yield* requestsOf(check)
-    assert.isEmpty(reads(early.requests, "customers"))
+    assert.isEmpty(reads((yield* requestsOf(check)).requests, "customers"))
     yield* advance(101)
     // Another run reads the resource after the overlap.
     yield* sync("customers")
@@ -224,27 +222,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
 
   test("continues checks and other reads while the read of one resource hangs", function* () {
     const { company, name, sql } = yield* settled()
-    yield* DeliveryGaps.open(name, [
-      {
-        subscriptionId: null,
-        resource: "customers",
-        cause: "acknowledged_not_stored",
-        detail: "",
-        beganAt: null,
-        lasts: false,
-        events: []
-      },
-      {
-        subscriptionId: null,
-        resource: "items",
-        cause: "acknowledged_not_stored",
-        detail: "",
-        beganAt: null,
-        lasts: false,
-        events: [],
-        requiresFullScan: true
-      }
-    ])
+    yield* DeliveryGaps.open(name, [gapOf("customers"), gapOf("items", { requiresFullScan: true })])
     const reading = yield* Deferred.make<void>()
     let looks = 0
     const slow = withSubscriptions(company, (inner) => ({
@@ -266,11 +244,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     )
     yield* Deferred.await(reading)
     const before = looks
-    yield* until(
-      "further checks",
-      () => looks,
-      (now) => now >= before + 3
-    )
+    yield* untilTrue("further checks", () => looks >= before + 3)
     // Another process does not read the resource as well.
     const other = yield* flowing(Reconcile.reconcile(company, { url: receiver }))
     assert.isTrue(other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
@@ -284,14 +258,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
 
   test("keeps the backoff of a growing gap, and limits the share of full scans", function* () {
     const { name, companyId, sql, sync } = yield* settled()
-    const gap = {
-      subscriptionId: "1",
-      resource: "items",
-      cause: "abandoned" as const,
-      detail: "",
-      beganAt: null,
-      lasts: false
-    }
+    const gap = gapOf("items", { subscriptionId: "1", cause: "abandoned" })
     yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
     for (let tries = 0; tries < 3; tries += 1) {
       yield* sql`update tributary.delivery_gaps set next_attempt_at = tributary.now() where company = ${name}`
@@ -313,8 +280,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null)
     assert.isTrue(waitMs > 55_000 && waitMs <= 60_000, String(waitMs))
     yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
-    const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
-    assert.isAbove(dearer, 15 * 60_000)
+    assert.isAbove(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10), 15 * 60_000)
     // A run was active when the machine stopped for a week.
     yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
           values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`

@@ -3,14 +3,9 @@
  * client, the real inbox, a real Postgres.
  */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Layer, Redacted } from "effect"
-import * as HttpClient from "effect/http/HttpClient"
-import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import * as SqlClient from "effect/sql/SqlClient"
+import { Duration, Effect, Layer } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
 import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
@@ -22,8 +17,9 @@ import type { Company } from "../../../src/sync/Company.ts"
 import type * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import { clientOf, networkOf } from "../../client/ServerHttp.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { store as storeEvent } from "../../support/storing.ts"
 import { flowing } from "../../support/until.ts"
 
@@ -35,7 +31,6 @@ export const events = [...customers, "items.created", "items.updated"]
 
 /** Makes the warehouse's clock movable, like the server's. */
 const movable = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   yield* sql`create table public.ahead (by interval not null)`
   yield* sql`insert into public.ahead values ('0')`
   yield* sql.unsafe(`create or replace function tributary.now() returns timestamptz language sql volatile as
@@ -68,7 +63,6 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const tables = new Map(
     (options.resources ?? ["customers", "items"]).map((path) => [path, tableOf(serviceV2.resources.get(path)!)])
   )
-  const sql = yield* SqlClient.SqlClient
   const inbox = yield* InboxWriter.make()
   const server = eventServer()
   const companyNumber = (companies += 1)
@@ -77,31 +71,13 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const token = server.token({ company: companyNumber })
   const call = server.caller(token)
   const requests: Array<string> = []
-  const http = HttpClient.make((request, url) =>
-    Effect.gen(function* () {
-      const path = url.pathname + url.search
-      requests.push(`${request.method} ${path.replace("/!/api/v2", "")}`)
-      const { body } = request
-      const answer = server.served.handle({
-        method: request.method,
-        url: path,
-        headers: { ...request.headers },
-        body: body._tag === "Uint8Array" ? Buffer.from(body.body) : null
-      })
-      const {
-        status,
-        headers,
-        body: text
-      } = answer.pending === undefined ? answer : yield* Effect.promise(() => answer.pending!)
-      return HttpClientResponse.fromWeb(request, new Response(text, { status, headers }))
+  const { http } = networkOf(server.served, (path, method) =>
+    Effect.sync(() => {
+      requests.push(`${method} ${path}`)
+      return null
     })
   )
-  const connector = yield* ServiceClient.make({
-    baseUrl: "http://127.0.0.1/!/api/v2",
-    token: Redacted.make(token),
-    catalogue: serviceV2,
-    retry: { attemptsMax: 1 }
-  }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.layerUnlimited))
+  const connector = yield* clientOf(http, token, { retry: { attemptsMax: 1 } })
 
   const store = (body: Uint8Array): Promise<Reply> => {
     const event = deliveryReader.read(body)
@@ -218,6 +194,18 @@ export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) 
   yield* newWorld.check
   assert.deepStrictEqual(yield* newWorld.gaps, [])
   return newWorld
+})
+
+/** A gap of a resource, as a check finds it. */
+export const gapOf = (resource: string, more: Partial<DeliveryGaps.NewGap> = {}): DeliveryGaps.NewGap => ({
+  subscriptionId: null,
+  resource,
+  cause: "acknowledged_not_stored",
+  detail: "",
+  beganAt: null,
+  lasts: false,
+  events: [],
+  ...more
 })
 
 /** `customers paused` for each gap. */

@@ -1,19 +1,18 @@
 /** Retention of the history. */
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
 import { things } from "../../support/tiny.ts"
 import { warehouseWith } from "../sync/syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { sql } from "../../support/postgres.ts"
 
 const table = tableOf(things)
 const warehouse = warehouseWith([table])
 
 suite("retention of the history", warehouse, (test) => {
   test("deletes versions replaced before the limit, never the current one, and nothing without a limit", function* () {
-    const sql = yield* SqlClient.SqlClient
     // 6,000 records with three earlier versions each, more than a batch. The versions were replaced 300, 200 and 10
     // days ago.
     yield* sql.unsafe(

@@ -1,14 +1,12 @@
 /** Retention of the inbox. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 suite("retention of the inbox", warehouse, (test) => {
   test("deletes old processed events and excess dead letters, and no pending event", function* () {
-    const sql = yield* SqlClient.SqlClient
     const company = "main"
     yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at, received_at)
         select ${company}, state || days || '-' || n, 'x', tributary.now(), '', state,

@@ -4,6 +4,8 @@ import { Duration, Effect } from "effect"
 import * as Retention from "../../../src/retention/Retention.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { testOf } from "../../support/suite.ts"
+import { assertEach, assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const retentionPeriod = Duration.days(30)
 const settings = {
@@ -70,11 +72,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
     const left = new Set(yield* ids("select id from tributary.runs order by id"))
     assert.strictEqual(left.size, 100_000 - gone)
     assert.isAbove(gone, 79_000)
-    assert.deepStrictEqual(
-      before.filter((id) => !left.has(id)),
-      [],
-      "young runs and active runs stay"
-    )
+    assertNone(before, (id) => !left.has(id), "young runs and active runs stay")
     const old = yield* ids(
       "select id from tributary.runs where finished_at < tributary.now() - interval '30 days' and resource = 'a' and company_id = 1"
     )
@@ -131,10 +129,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
     const left = yield* execute<{ push: string; rows: number }>(
       `select coalesce(push_id::text, 'none') as push, count(*)::float8 as rows from tributary.outbox group by 1 order by 1`
     )
-    assert.deepStrictEqual(
-      left.map(({ push, rows }) => `${push}: ${rows}`),
-      ["2: 10000", "3: 10000", "4: 10000", "5: 1", "none: 12"]
-    )
+    assertEach(left, ({ push, rows }) => `${push}: ${rows}`, ["2: 10000", "3: 10000", "4: 10000", "5: 1", "none: 12"])
     assert.deepStrictEqual(yield* ids("select id from tributary.pushes order by id"), [2, 3, 4, 5])
     assert.deepStrictEqual(
       yield* ids(
@@ -166,9 +161,6 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
     const left = yield* execute<{ what: string }>(
       "select resource || ' ' || kind as what from tributary.tasks order by 1"
     )
-    assert.deepStrictEqual(
-      left.map(({ what }) => what),
-      ["a sync", "b backfill", "c backfill"]
-    )
+    assert.deepStrictEqual(valuesOf(left, "what"), ["a sync", "b backfill", "c backfill"])
   })
 })

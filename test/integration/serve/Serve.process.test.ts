@@ -13,6 +13,7 @@ import { makeGate } from "../../support/gate.ts"
 import { firstLine, untilSeen } from "../../support/reference.ts"
 import { makeWorld } from "../../support/world.ts"
 import { liveTest } from "../../support/live.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 interface Attempt {
   readonly eventid: string
@@ -151,11 +152,7 @@ describe("tributary serve", () => {
     yield* run(["webhooks", "ensure"])
 
     const one = yield* order
-    const attempts = yield* cycle
-    assert.deepStrictEqual(
-      attempts.map(({ eventtype, responsecode }) => [eventtype, responsecode]),
-      [["orders.created", 204]]
-    )
+    assertEach(yield* cycle, ({ eventtype, responsecode }) => [eventtype, responsecode], [["orders.created", 204]])
     yield* arrives(one)
     assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
     assert.strictEqual((yield* ask("GET", "/readyz")).status, 200)

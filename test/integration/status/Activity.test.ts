@@ -1,16 +1,14 @@
 /** The hours of the charts: which rows are read, and by which index, in a warehouse with the hours of a month. */
 import { assert } from "@effect/vitest"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as Activity from "../../../src/status/Activity.ts"
 import * as Processes from "../../../src/status/Processes.ts"
 import * as RunDetails from "../../../src/status/RunDetails.ts"
 import * as RunHours from "../../../src/status/RunHours.ts"
-import { layerPages, pagesNow } from "../../support/postgres.ts"
+import { layerPages, pagesNow, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 suite("the activity by hour", layerPages, (test) => {
   test("reads only the hours of the day by the index, and no hour of the future", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* sql`insert into tributary.activity (resolution, at, company, resource, runs)
         select 'hour', date_trunc('hour', tributary.now(), 'UTC') - hour * interval '1 hour', 'north', 'r' || number, 1
           from generate_series(-2, 743) hour, generate_series(1, 30) number`

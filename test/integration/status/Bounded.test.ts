@@ -1,13 +1,12 @@
 /** Questions of the pages and of the metrics that read a bounded number of rows, whatever the tables remember. */
 import { assert, describe } from "@effect/vitest"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as Attention from "../../../src/status/Attention.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
 import * as OpenNumbers from "../../../src/status/OpenNumbers.ts"
 import * as Processes from "../../../src/status/Processes.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
 const stored = 6_000
@@ -52,7 +51,6 @@ describe("bounded questions", () => {
   const test = testWith(layerWarehouse)
 
   test("read few rows of tables with many", function* () {
-    const sql = yield* SqlClient.SqlClient
     for (const statement of rows) yield* sql.unsafe(statement)
     const failing = JSON.stringify([{ company: "north", id: "1", resource: "broken" }])
     const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>, rowsMax: number]> = [
@@ -75,7 +73,6 @@ describe("bounded questions", () => {
   })
 
   test("find when a resource began to fail", function* () {
-    const sql = yield* SqlClient.SqlClient
     const runs = [
       ["never", "full", "failed"],
       ["since", "incremental", "failed"],

@@ -50,7 +50,6 @@ suite("the metrics of many companies", layerWarehouse, (test) => {
   })
 
   test("label every company while there are few", function* () {
-    const few = yield* yield* SyncMetrics.make(() => companies.slice(0, 100))
-    assert.strictEqual(companiesIn(few).size, 100)
+    assert.strictEqual(companiesIn(yield* yield* SyncMetrics.make(() => companies.slice(0, 100))).size, 100)
   })
 })

@@ -1,9 +1,8 @@
 /** The view `tributary.freshness`. */
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const minutes = (count: number) => `tributary.now() - interval '${count} minutes'`
 
@@ -24,21 +23,17 @@ const statements = [
 
 suite("the view tributary.freshness", layerWarehouse, (test) => {
   test("counts from the start of the last run that read and landed everything", function* () {
-    const sql = yield* SqlClient
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement))
     const rows = yield* sql<{ company: string; resource: string; minutes: number | null; late: boolean }>`
         select company, resource, floor(extract(epoch from age) / 60)::int as minutes, is_late as late
           from tributary.freshness order by company, resource`
-    assert.deepStrictEqual(
-      rows.map((row) => Object.values(row)),
-      [
-        ["north", "blocked", null, false],
-        ["north", "command", 60, false],
-        ["north", "fresh", 5, false],
-        ["north", "late", 30, true],
-        ["north", "never", null, true],
-        ["unknown", "fresh", null, true]
-      ]
-    )
+    assertEach(rows, (row) => Object.values(row), [
+      ["north", "blocked", null, false],
+      ["north", "command", 60, false],
+      ["north", "fresh", 5, false],
+      ["north", "late", 30, true],
+      ["north", "never", null, true],
+      ["unknown", "fresh", null, true]
+    ])
   })
 })

@@ -1,12 +1,12 @@
 /** Which process owns which companies, as the tables state it. */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as OwnedBuckets from "../../../src/processes/OwnedBuckets.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
 import * as Heartbeats from "../../../src/processes/Processes.ts"
 import * as Processes from "../../../src/status/Processes.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -21,7 +21,6 @@ const owners = Effect.map(Effect.orDie(Processes.read(companies)), ({ processes,
 
 suite("the status of processes", layerWarehouse, (test) => {
   test("shows the owner of each company, while it is alive", function* () {
-    const sql = yield* SqlClient.SqlClient
     const context = yield* Effect.context<SqlClient.SqlClient>()
     const shows = (expected: object) =>
       until(

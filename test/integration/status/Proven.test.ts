@@ -1,6 +1,5 @@
 /** Interfaces show which freshness events prove: status, the page of a resource, metrics. */
 import { assert } from "@effect/vitest"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import { readResources } from "../../../src/cli/status/Resources.ts"
 import { reportLines } from "../../../src/cli/status/Format.ts"
@@ -10,12 +9,12 @@ import * as Resources from "../../../src/status/Resources.ts"
 import * as Schedule from "../../../src/status/Schedule.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { shownCompany } from "../../support/pages.ts"
-import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+import { clockIs, layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 suite("a freshness that events prove", layerWarehouse, (test) => {
   test("is shown as such wherever freshness is", function* () {
-    const sql = yield* SqlClient.SqlClient
     // The time of both clocks.
     const now = new Date("1970-01-01T12:00:00Z")
     yield* sql.unsafe(clockIs(`timestamptz ''${now.toISOString()}''`))
@@ -46,10 +45,7 @@ suite("a freshness that events prove", layerWarehouse, (test) => {
     assert.notMatch(JSON.stringify(Format.nextRun(b!, now)), /deferred/)
 
     const resources = yield* readResources(datasetsDefault, [7n])
-    assert.deepStrictEqual(
-      resources.map(({ resource, isProven }) => `${resource} ${isProven}`),
-      ["a true", "b false"]
-    )
+    assertEach(resources, ({ resource, isProven }) => `${resource} ${isProven}`, ["a true", "b false"])
     const schedule = yield* Schedule.readOf(["north"])
     const lines = reportLines({
       resources,
@@ -69,12 +65,9 @@ suite("a freshness that events prove", layerWarehouse, (test) => {
 
     const metrics = yield* readResourceMetrics(["north"])
     const proven = metrics.find(({ name }) => name === "tributary_freshness_proven")
-    assert.deepStrictEqual(
-      proven?.samples.map(({ labels, value }) => [labels?.["resource"], value]),
-      [
-        ["a", 1],
-        ["b", 0]
-      ]
-    )
+    assertEach(proven!.samples, ({ labels, value }) => [labels?.["resource"], value], [
+      ["a", 1],
+      ["b", 0]
+    ])
   })
 })

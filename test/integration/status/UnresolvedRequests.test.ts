@@ -8,6 +8,7 @@ import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
 import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
+import { assertCount, assertEach } from "../../support/assertions.ts"
 
 /** An open request of a push, or of a row that was inserted by SQL. */
 const open = (company: string, resource: string, push: number | null) =>
@@ -87,22 +88,16 @@ describe("a push request without an outcome", () => {
     assert.lengthOf(yield* steps, 1)
 
     const all = yield* UnresolvedRequests.read(null)
-    assert.deepStrictEqual(
-      unresolvedLines(all).map((line) => line.replace(/since \S+:/, "since T:")),
-      [
-        "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
-        `    what to do: ${continued}`
-      ]
-    )
+    assertEach(unresolvedLines(all), (line) => line.replace(/since \S+:/, "since T:"), [
+      "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
+      `    what to do: ${continued}`
+    ])
     const fleet = yield* readFleet(["north"], null)
     const text = fleetLines(fleet).join("\n")
     assert.include(text, `    what to do: ${continued}`)
     assert.notInclude(text, " more;")
     const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
-    assert.lengthOf(
-      many.filter((line) => line.includes(continued)),
-      20
-    )
+    assertCount(many, (line) => line.includes(continued), 20)
     assert.include(many, "  such requests of 2 more resources; --json shows all")
     yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
     assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")

@@ -4,17 +4,17 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as SigningSecrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, refusal, stand, warehouse } from "./subscribing.ts"
 import { suite } from "../../support/suite.ts"
 import { flowing } from "../../support/until.ts"
+import { assertCount, assertEach } from "../../support/assertions.ts"
+import { sql } from "../../support/postgres.ts"
 
 /** Returns an effect that restores the current secrets of a company. */
 const backUp = Effect.fnUntraced(function* (company: string) {
-  const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ subscription: string; sealed: string; state: string }>`
     select subscription_id as subscription, encode(sealed, 'base64') as sealed, state
       from tributary.webhook_secrets where company = ${company}`
@@ -107,11 +107,7 @@ suite("a subscription", warehouse, (test) => {
     const { id } = (yield* at.ensure()).subscription
     const second = String(at.call("POST", "/webhooks", { url: at.url, events: at.desired.events }).body["id"])
     at.state.instead = (request) => (request.startsWith("DELETE") ? refusal(405, "method_not_allowed") : undefined)
-    const first = yield* at.ensure()
-    assert.deepStrictEqual(
-      first.deeds.map((deed) => [deed.did, deed.id]),
-      [["paused", second]]
-    )
+    assertEach((yield* at.ensure()).deeds, (deed) => [deed.did, deed.id], [["paused", second]])
     at.requests.length = 0
     assert.deepStrictEqual((yield* at.ensure()).deeds, [])
     assert.isFalse(at.requests.some((request) => request.startsWith("PATCH")))
@@ -130,10 +126,7 @@ suite("a subscription", warehouse, (test) => {
     assert.include(moved.deeds[0]!.detail, at.url)
     assert.deepStrictEqual(yield* at.deliver(), [true])
     // Events that fired before may have gone to the old address.
-    assert.deepStrictEqual(
-      moved.seen.map((row) => [row.id, row.state, row.unhealthyReason, row.url]),
-      [[id, "active", "missing", url]]
-    )
+    assertEach(moved.seen, (row) => [row.id, row.state, row.unhealthyReason, row.url], [[id, "active", "missing", url]])
     // The same address in another spelling than the source's.
     const spelt = yield* at.ensure({ url: url.replace("https://new", "HTTPS://NEW").replace(".com/", ".com:443/") })
     assert.deepStrictEqual([spelt.deeds, spelt.subscription.id], [[], id])
@@ -233,13 +226,7 @@ suite("a subscription", warehouse, (test) => {
     const filter = { delivered: false, limit: 100 }
     const { attempts, isWhole } = yield* Subscriptions.deliveries(at.company, at.desired, null, filter)
     assert.isTrue(isWhole)
-    assert.deepStrictEqual(
-      attempts.map((one) => `${one.attempts} ${one.abandoned}`),
-      ["1 false", "3 true"]
-    )
-    assert.lengthOf(
-      at.requests.filter((request) => request.endsWith("/deliveries")),
-      2
-    )
+    assertEach(attempts, (one) => `${one.attempts} ${one.abandoned}`, ["1 false", "3 true"])
+    assertCount(at.requests, (request) => request.endsWith("/deliveries"), 2)
   })
 })

@@ -4,7 +4,6 @@
  */
 import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
@@ -13,6 +12,9 @@ import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, stand, type Trouble, warehouse } from "./subscribing.ts"
 import { flowing } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach, assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
+import { sql } from "../../support/postgres.ts"
 
 suite("a subscription", warehouse, (test) => {
   test("is created once with a working secret, and a second ensure changes nothing", function* () {
@@ -81,13 +83,10 @@ suite("a subscription", warehouse, (test) => {
     yield* at.secrets.forget(at.name, first)
     const again = yield* at.ensure()
     assert.strictEqual(again.subscription.id, third)
-    assert.deepStrictEqual(
-      again.deeds.map((deed) => [deed.did, deed.id]),
-      [
-        ["cancelled", first],
-        ["cancelled", second]
-      ]
-    )
+    assertEach(again.deeds, (deed) => [deed.did, deed.id], [
+      ["cancelled", first],
+      ["cancelled", second]
+    ])
     assert.deepStrictEqual(
       at
         .listed()
@@ -119,10 +118,7 @@ suite("a subscription", warehouse, (test) => {
     assert.isTrue(ensured.warnings.some((text) => text.includes("orders.created") && text.includes(`${area}:read`)))
     const again = yield* at.ensure({ events })
     assert.deepStrictEqual([again.deeds, again.refused], [[], ensured.refused])
-    assert.deepStrictEqual(
-      again.seen.map(({ unhealthyReason, missingEvents }) => [unhealthyReason, missingEvents]),
-      [[null, []]]
-    )
+    assertEach(again.seen, ({ unhealthyReason, missingEvents }) => [unhealthyReason, missingEvents], [[null, []]])
     assert.strictEqual(yield* kindOf(at.ensure({ events: ["nothings.created"] })), "events")
   })
 
@@ -143,7 +139,6 @@ suite("a subscription", warehouse, (test) => {
     assert.deepStrictEqual(yield* lost.deliver(), [true])
 
     const full = yield* stand()
-    const sql = yield* SqlClient.SqlClient
     yield* sql.unsafe(
       `create function public.refuse() returns trigger language plpgsql as
              'begin if new.company = ''${full.name}'' then raise exception ''disk full''; end if; return new; end'`
@@ -163,8 +158,7 @@ suite("a subscription", warehouse, (test) => {
     at.call("POST", "/webhooks", { url: at.url, events: at.desired.events })
     assert.deepStrictEqual((yield* at.ensure()).deeds, [])
     assert.deepStrictEqual(yield* at.rows, [])
-    const [listing] = yield* at.act(Subscriptions.list(at.company, at.desired))
-    assert.strictEqual(listing?.secret, "configured")
+    assert.strictEqual((yield* at.act(Subscriptions.list(at.company, at.desired)))[0]?.secret, "configured")
   })
 
   test("is created again after the token was replaced, without the old secret", function* () {
@@ -180,10 +174,7 @@ suite("a subscription", warehouse, (test) => {
     ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
     assert.deepStrictEqual(did(ensured), ["created"])
     assert.lengthOf(secrets.keyring.of(at.name), 1)
-    assert.deepStrictEqual(
-      ensured.seen.map(({ state }) => state),
-      ["deleted", "active"]
-    )
+    assert.deepStrictEqual(valuesOf(ensured.seen, "state"), ["deleted", "active"])
   })
   test("accepts every delivery during a rotation, with both signatures or the new one only", function* () {
     const rotating = Effect.fnUntraced(function* (rotationHours: number) {
@@ -210,10 +201,7 @@ suite("a subscription", warehouse, (test) => {
       yield* Deferred.succeed(done, undefined)
       yield* Fiber.join(delivering)
       assert.isAbove(at.attempts.length, 6)
-      assert.deepStrictEqual(
-        at.attempts.filter(({ accepted }) => !accepted),
-        []
-      )
+      assertNone(at.attempts, ({ accepted }) => !accepted)
       if (rotationHours > 0) assert.isTrue(at.attempts.some(({ signatures }) => signatures === 2))
       assert.deepStrictEqual(yield* at.statesFor, ["previous 25", "previous 25", "current null"])
     })
@@ -257,7 +245,6 @@ suite("a subscription", warehouse, (test) => {
   test("accepts old secrets for a limited time and in a limited number", function* () {
     const at = yield* stand()
     const { id } = (yield* at.ensure()).subscription
-    const sql = yield* SqlClient.SqlClient
     for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.desired, id))
     assert.lengthOf(at.secrets.keyring.of(at.name), 4)
     const [oldest] = yield* at.rows
@@ -275,7 +262,6 @@ suite("a subscription", warehouse, (test) => {
 
   test("reads its secrets once for concurrent requests, again if needed, and within a limit", function* () {
     const at = yield* stand()
-    const sql = yield* SqlClient.SqlClient
     yield* at.ensure()
     const keyring = at.keyring()
     yield* flowing(keyring.refresh)
@@ -288,8 +274,7 @@ suite("a subscription", warehouse, (test) => {
     )
     yield* Effect.yieldNow
     yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
-    const answers = yield* flowing(Fiber.join(waiting))
-    assert.strictEqual(answers.filter((changed) => changed).length, 64)
+    assert.strictEqual((yield* flowing(Fiber.join(waiting))).filter((changed) => changed).length, 64)
     assert.lengthOf(keyring.of(at.name), 2)
     assert.deepStrictEqual(keyring.of("unknown"), [])
     // The secrets cannot be read, so the known ones stay in use.
@@ -344,10 +329,7 @@ suite("a subscription", warehouse, (test) => {
 
     assert.isTrue((yield* at.act(Subscriptions.remove(at.company, at.desired, id))).cancelled)
     assert.deepStrictEqual(yield* at.rows, [])
-    assert.deepStrictEqual(
-      (yield* at.seen).map(({ state }) => state),
-      ["deleted"]
-    )
+    assert.deepStrictEqual(valuesOf(yield* at.seen, "state"), ["deleted"])
     assert.strictEqual(yield* kindOf(at.act(Subscriptions.pause(at.company, at.desired, id))), "unknown")
   })
 
@@ -363,8 +345,7 @@ suite("a subscription", warehouse, (test) => {
       Effect.map(Subscriptions.deliveries(at.company, at.desired, null, { ...filter, limit }), ({ attempts }) =>
         attempts.map((one) => `${one.attempts}${one.delivered ? "+" : one.abandoned ? "x" : "?"}`)
       )
-    const all = yield* log({})
-    assert.deepStrictEqual(all, ["1+", "1+", "1+", "2+", "3x", "1+"])
+    assert.deepStrictEqual(yield* log({}), ["1+", "1+", "1+", "2+", "3x", "1+"])
     assert.deepStrictEqual(yield* log({ abandoned: true }), ["3x"])
     assert.deepStrictEqual(yield* log({ delivered: true }), ["1+", "1+", "1+", "2+", "1+"])
     assert.deepStrictEqual(yield* log({ delivered: false }), ["3x"])

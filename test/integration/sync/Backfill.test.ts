@@ -28,6 +28,7 @@ import {
   newSource
 } from "./syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const everything = { since: null, until: null }
 
@@ -85,8 +86,9 @@ suite("a backfill", warehouse, (test) => {
     assert.deepStrictEqual([second, fourth], ["live 2", "live 4"])
     const versions = yield* history(companyId)
     assert.isTrue(versions.every(({ isOrdered }) => isOrdered))
-    assert.deepStrictEqual(
-      versions.filter(({ id }) => id === 4).map(({ name, open }) => [name, open]),
+    assertEach(
+      versions.filter(({ id }) => id === 4),
+      ({ name, open }) => [name, open],
       [
         ["n4", false],
         ["live 4", true]

@@ -1,11 +1,9 @@
-import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { assert } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Fiber, Latch } from "effect"
 import * as TestClock from "effect/testing/TestClock"
-import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { id, integer, lastchangedate, ref, string } from "../../../connectors/service-v2/catalogue/fields.ts"
-import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
+import { exact } from "../../../connectors/service-v2/catalogue/resource.ts"
 import { Forbidden, Unreachable } from "../../../src/connector/SourceError.ts"
 import type { ConnectorShape, Identity, FetchedRecord } from "../../../src/connector/Connector.ts"
 import { scan } from "../../../src/extract/Scan.ts"
@@ -16,7 +14,7 @@ import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { execute } from "../../support/postgres.ts"
-import { failing, pages, plain, record, scripted, things } from "../../support/tiny.ts"
+import { failing, pages, plain, record, scripted, shopOf, shopResource, things } from "../../support/tiny.ts"
 import { flowing, settled } from "../../support/until.ts"
 import {
   at,
@@ -39,35 +37,13 @@ import {
 } from "./syncing.ts"
 import { suite } from "../../support/suite.ts"
 
-const bills = resource({
-  path: "bills",
-  area: "shop",
-  purpose: "Parents",
-  basis: "documented",
-  operations: "L R",
-  fields: [id(), string("name", 50), lastchangedate()],
-  modifiedSince: true
-})
-const parts = resource({
-  path: "parts",
-  area: "shop",
-  purpose: "Children of bills",
-  basis: "documented",
-  operations: "L",
-  fields: [id(), ref("billid", "bills"), integer("rank")],
+const bills = shopResource("bills", "L R", [id(), string("name", 50), lastchangedate()], { modifiedSince: true })
+const parts = shopResource("parts", "L", [id(), ref("billid", "bills"), integer("rank")], {
   filters: exact("billid"),
   parent: { resource: "bills", field: "billid" }
 })
-// `catalogue` checks the requirements of a parent.
-catalogue({
-  name: "family",
-  version: "1",
-  areas: [{ name: "shop", covers: "everything" }],
-  traits,
-  features: [],
-  errorCodes: [],
-  resources: [bills, parts]
-})
+// It checks the requirements of a parent.
+shopOf(bills, parts)
 
 const warehouse = warehouseWith([tables.things, tables.plain, tableOf(bills), tableOf(parts)])
 
@@ -322,8 +298,7 @@ suite("the sync engine", warehouse, (test, it) => {
     // A replica that lags behind responds, with an earlier synced_through. It lacks the row of minute 15, and one that
     // became visible within the overlap of 5 minutes after its stamp. The missing row of minute 1 is deleted.
     source.script = list(minutes(10), thing(1, "one", 60))
-    const behind = yield* run(source, companyId, { full: true })
-    assert.strictEqual(behind.totals.deleted, 1)
+    assert.strictEqual((yield* run(source, companyId, { full: true })).totals.deleted, 1)
     assert.deepStrictEqual(yield* valuesOf(companyId), ["one", "two", "visible late"])
     assert.match((yield* checkpoint(companyId)).full_scan_reason!, /2 rows are newer than the last full scan/)
     // A replica that is up to date confirms the deletion.

@@ -2,7 +2,7 @@
 import { assert, describe, it as test } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { id, integer, lastchangedate, ref } from "../../../connectors/service-v2/catalogue/fields.ts"
-import { exact, resource, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
+import { exact, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden } from "../../../src/connector/SourceError.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -10,7 +10,16 @@ import { plan, type PlannedResource, type PlanOptions, totalsOf } from "../../..
 import { exponentialSearch } from "../../../src/sync/IdSearch.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { execute } from "../../support/postgres.ts"
-import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
+import {
+  failing,
+  pages,
+  plain,
+  record,
+  scripted,
+  type ScriptedSource,
+  shopResource,
+  things
+} from "../../support/tiny.ts"
 import {
   at,
   company,
@@ -28,24 +37,12 @@ import {
 import { suite } from "../../support/suite.ts"
 
 /** A resource without single requests. Its list can be filtered by the order of a line. */
-const lines: Resource = resource({
-  path: "lines",
-  area: "shop",
-  purpose: "Lines of orders",
-  basis: "documented",
-  operations: "L",
-  fields: [id(), ref("orderid", "orders"), integer("rank"), lastchangedate()],
+const lines = shopResource("lines", "L", [id(), ref("orderid", "orders"), integer("rank"), lastchangedate()], {
   filters: exact("rank", "orderid"),
   modifiedSince: true
 })
 
-const kids: Resource = resource({
-  path: "kids",
-  area: "shop",
-  purpose: "Children of things",
-  basis: "documented",
-  operations: "L",
-  fields: [id(), ref("thingid", "things")],
+const kids = shopResource("kids", "L", [id(), ref("thingid", "things")], {
   filters: exact("thingid"),
   parent: { resource: "things", field: "thingid" }
 })
@@ -204,8 +201,7 @@ suite("a plan", warehouse, (test) => {
       assert.deepInclude(yield* resourcePlanOf(source, things, options), expected)
     assert.strictEqual(source.requests.length, requestCount)
     // The source can give a better estimate of a range.
-    const better = yield* resourcePlanOf(source, things, { backfill: range })
-    assert.deepInclude(better, { records: 1, certainty: "exact" })
+    assert.deepInclude(yield* resourcePlanOf(source, things, { backfill: range }), { records: 1, certainty: "exact" })
     assert.deepStrictEqual(yield* everything, before)
     yield* execute("update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = $1", [
       companyId
@@ -272,8 +268,7 @@ suite("a plan", warehouse, (test) => {
       )
     })
     assert.isNotNull((yield* resourcePlanOf(refusing, plain)).skipped)
-    const named = yield* resourcePlanOf(refusing, plain, { named: true })
-    assert.strictEqual(named.failure?.disposition, "blocked")
+    assert.strictEqual((yield* resourcePlanOf(refusing, plain, { named: true })).failure?.disposition, "blocked")
   })
 
   test("fails without a probe when the company number is unknown", function* () {

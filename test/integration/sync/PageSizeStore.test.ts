@@ -1,10 +1,9 @@
 /** The page sizes of sources in the warehouse: kept for the next process, and not needed for a sync. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { PageSizes } from "../../../src/connector/PageSizes.ts"
 import * as PageSizeStore from "../../../src/sync/PageSizeStore.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 const size = { accepted: 250, refused: 1_000, triedAt: Date.UTC(2026, 0, 1) }
@@ -40,7 +39,6 @@ suite("the page sizes of a source", layerWarehouse, (test) => {
   })
 
   test("do not fail a sync while the warehouse refuses them", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* sql`alter table tributary.page_sizes rename to away`
     yield* asProcess(
       Effect.gen(function* () {

@@ -140,8 +140,7 @@ suite("a run that finds nothing", warehouse, (test, it) => {
       "update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = $1",
       [companyId]
     )
-    const outcome = yield* run(yield* disturbed(source, null, takeover), companyId)
-    assert.strictEqual(outcome.failure?.kind, "FenceLost")
+    assert.strictEqual((yield* run(yield* disturbed(source, null, takeover), companyId)).failure?.kind, "FenceLost")
     assert.strictEqual((yield* checkpoint(companyId)).cursor, at(10))
     assert.isTrue((yield* quietRuns(companyId)).every((runs) => runs === 0))
   })

@@ -1,13 +1,13 @@
 /** RunStore, for runs whose processes end without closing them. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { Lane } from "../../../src/land/Checkpoint.ts"
 import { noTotals, type Outcome } from "../../../src/sync/Outcome.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import { things } from "../../support/tiny.ts"
 import { openSession, warehouse } from "./syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { sql } from "../../support/postgres.ts"
 
 /** An open run. Closing its scope releases the lock, like the death of its process. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
@@ -33,7 +33,6 @@ const done = (companyId: bigint, runId: bigint): Outcome => ({
 })
 
 const readRuns = Effect.fnUntraced(function* (companyId: bigint) {
-  const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ id: bigint; status: string; error_kind: string | null; is_ended: boolean }>`
     select id, status, error_kind, finished_at is not null as is_ended from tributary.runs
      where company_id = ${companyId} order by id`

@@ -23,6 +23,7 @@ import { failing, plain, record, scripted } from "../../support/tiny.ts"
 import { until } from "../../support/until.ts"
 import { makeWorker } from "../tasks/working.ts"
 import { company, valuesOf, warehouseWith } from "./syncing.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const paths = ["areas", "jobs", "salesmen", "vendors", "zones"]
 const resources = paths.map((path) => ({ ...plain, path }))
@@ -142,10 +143,7 @@ suite("the scope of a refusal", warehouseWith([...tables.values()]), (test) => {
         states(company),
         (tasks) => tasks.length === paths.length && tasks.every(({ status }) => status !== null)
       )
-      assert.deepStrictEqual(
-        ended.map(({ resource, status, kind }) => [resource, status, kind]),
-        expected
-      )
+      assertEach(ended, ({ resource, status, kind }) => [resource, status, kind], expected)
     }
     // A refused identity stops the company at the first refusal.
     one.refusals.set("identity", revoked).set("vendors", revoked)

@@ -30,6 +30,7 @@ import {
   synced
 } from "./syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 suite("a run", warehouse, (test, it) => {
   test("lands a full scan, and then the changes since the earliest position of its pages", function* () {
@@ -221,10 +222,7 @@ suite("a run", warehouse, (test, it) => {
     const second = yield* run(source, companyId)
     assert.deepStrictEqual([second.status, second.resumed, second.totals.records], ["done", true, 3])
     // The rest of the scan, then the changes since its start.
-    assert.deepStrictEqual(
-      source.requests.map(({ since, token }) => token ?? since),
-      ["p2", "p3", at(11 - 300)]
-    )
+    assertEach(source.requests, ({ since, token }) => token ?? since, ["p2", "p3", at(11 - 300)])
     assert.strictEqual((yield* checkpoint(companyId)).cursor, at(11))
     assert.deepStrictEqual(yield* valuesOf(companyId), ["n1 later", "n2", "n3", "n4"])
   })
@@ -236,10 +234,7 @@ suite("a run", warehouse, (test, it) => {
       const broken = failingAt("p1", all, failing(error))
       const source = scripted(companyId, (request) => (source.requests.length === 2 ? broken : all)(request))
       assert.strictEqual((yield* run(source, companyId)).status, "done")
-      assert.deepStrictEqual(
-        source.requests.map(({ token }) => token),
-        [null, "p1", null, "p1"]
-      )
+      assertEach(source.requests, ({ token }) => token, [null, "p1", null, "p1"])
       assert.deepStrictEqual(yield* valuesOf(companyId), ["one", "two"])
       source.script = broken
       assert.strictEqual((yield* run(source, companyId, { full: true })).failure?.kind, error._tag)
@@ -345,8 +340,7 @@ suite("a run", warehouse, (test, it) => {
       lane: "live"
     })
     const silence = lock.run("look at the limit", "show idle_in_transaction_session_timeout")
-    const { rows } = yield* lock.transaction(silence)
-    assert.deepStrictEqual(rows, [{ idle_in_transaction_session_timeout: "1min" }])
+    assert.deepStrictEqual((yield* lock.transaction(silence)).rows, [{ idle_in_transaction_session_timeout: "1min" }])
   })
 
   test("lands no row of a batch whose checkpoint cannot be updated", function* () {
@@ -370,8 +364,7 @@ suite("a run", warehouse, (test, it) => {
     const { companyId, source } = newSource(pages(...all))
     // As if the lock was lost with its connection while the process was suspended.
     const loss = execute("update tributary.checkpoints set fence = fence + 1 where company_id = $1", [companyId])
-    const outcome = yield* run(yield* disturbed(source, null, loss), companyId)
-    assert.strictEqual(outcome.failure?.kind, "FenceLost")
+    assert.strictEqual((yield* run(yield* disturbed(source, null, loss), companyId)).failure?.kind, "FenceLost")
     assert.lengthOf(yield* live(companyId), 0)
     assert.isNull((yield* checkpoint(companyId)).cursor)
     // Pages were read ahead only up to the memory limit.
@@ -389,8 +382,7 @@ suite("a run", warehouse, (test, it) => {
       ),
       ([killed]) => killed!.n > 0
     )
-    const outcome = yield* flowing(run(yield* disturbed(source, "p3", cut, "before"), companyId))
-    assert.strictEqual(outcome.status, "done")
+    assert.strictEqual((yield* flowing(run(yield* disturbed(source, "p3", cut, "before"), companyId))).status, "done")
     assert.lengthOf(yield* live(companyId), 6)
   })
 

@@ -8,6 +8,7 @@ import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import { seed, shownCompany } from "../../support/pages.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const test = testWith(layerWarehouse)
 const names = ["north", "south", "west"]
@@ -98,10 +99,11 @@ describe("the states of companies", () => {
     const any = CompanyStates.anyCompany
     const first = yield* CompanyStates.list(names, any, null, 2)
     const rest = yield* CompanyStates.list(names, any, CompanyStates.placeOf(first.at(-1)!, "worst"), 2)
-    assert.deepStrictEqual(
-      [...first, ...rest].map(({ company, state }) => `${company} ${state}`),
-      ["north failing", "west late", "south never-synced"]
-    )
+    assertEach([...first, ...rest], ({ company, state }) => `${company} ${state}`, [
+      "north failing",
+      "west late",
+      "south never-synced"
+    ])
     const { byState, uncounted, companies } = yield* CompanyStates.readSummary(["south", "unknown"])
     assert.deepInclude(
       { ...byState, uncounted, companies },

@@ -1,10 +1,9 @@
 /** The deferral of polls while events prove freshness: when it begins, and that it ends as soon as the proof does. */
 import { assert } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as EventProofs from "../../../src/tasks/EventProofs.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 let companies = 0
@@ -13,7 +12,6 @@ const interval = Duration.days(10_000)
 
 /** A company with a proven resource that was polled ten minutes ago, and is about to be polled again. */
 const proven = Effect.fnUntraced(function* () {
-  const sql = yield* SqlClient.SqlClient
   const number = (companies += 1)
   const company = `company${number}`
   const run = (text: string) => sql.unsafe(text, [company])

@@ -19,6 +19,7 @@ import { flowing, until } from "../../support/until.ts"
 import { run, serverFault, warehouseWith } from "../sync/syncing.ts"
 import { hourly, makeWorker, off } from "./working.ts"
 import { suite } from "../../support/suite.ts"
+import { assertCount } from "../../support/assertions.ts"
 
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
 const warehouse = warehouseWith([...tables.values()])
@@ -149,8 +150,7 @@ suite("the task worker", warehouse, (test) => {
     yield* second.own(moved.company)
     yield* Effect.forkScoped(second.run)
     for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
-    const ids = yield* TaskQueue.companyIds
-    assert.strictEqual(ids.get(kept.name), kept.companyId)
+    assert.strictEqual((yield* TaskQueue.companyIds).get(kept.name), kept.companyId)
     const task = yield* taskOf(kept.name, "things")
     assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
   })
@@ -162,10 +162,7 @@ suite("the task worker", warehouse, (test) => {
     yield* Effect.forkScoped(runTasks([{ company }]))
     assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
     yield* becomes(name, "plains", "done")
-    assert.lengthOf(
-      source.requests.slice(requestCount).filter(({ resource }) => resource === "things"),
-      0
-    )
+    assertCount(source.requests.slice(requestCount), ({ resource }) => resource === "things", 0)
     // A request needs a run that begins after it.
     yield* request(name, "things", true)
     yield* runsAgain(name, "things", outcome.runId)
@@ -255,8 +252,7 @@ suite("the task worker", warehouse, (test) => {
         assert.strictEqual(exit._tag, "Failure", "its session has ended, and its open transaction is rolled back")
       })
     )
-    const runs = yield* runsOf(one.companyId)
-    assert.strictEqual(runs.find(({ resource }) => resource === "things")!.status, "done")
+    assert.strictEqual((yield* runsOf(one.companyId)).find(({ resource }) => resource === "things")!.status, "done")
   })
 
   test("promotes unknown fields to columns, and fills them in later runs", function* () {

@@ -5,6 +5,8 @@ import * as Activity from "../../../src/status/Activity.ts"
 import * as WriteActivity from "../../../src/tasks/WriteActivity.ts"
 import { clockIs, execute, layerWarehouse } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 /** Sets the clock to so many minutes after midnight of 2026-03-01 UTC. */
 const setClock = (minutes: number) =>
@@ -239,8 +241,7 @@ suite("the activity", layerWarehouse, (test) => {
     yield* writeAt(246)
     assert.deepStrictEqual(yield* rowsBy("hour"), [...expected.slice(0, 4), "4: 16"])
     assert.deepStrictEqual(yield* rowsBy("day"), ["0: 16"])
-    const [all] = yield* Activity.readDay(["north"]).pipe(Effect.map((hours) => hours.slice(-1)))
-    assert.strictEqual(all!.rows, 16)
+    assert.strictEqual((yield* Activity.readDay(["north"]).pipe(Effect.map((hours) => hours.slice(-1))))[0]!.rows, 16)
   })
 
   test("keeps the highest age where a quiet run shares a row later, or a proof begins", function* () {
@@ -311,10 +312,7 @@ suite("the activity", layerWarehouse, (test) => {
     )
     yield* writeAt(601)
     const hours = yield* Activity.readHours(["north"])
-    assert.deepStrictEqual(
-      hours.map(({ runs }) => runs),
-      [...Array.from({ length: 10 }, () => 12), 1]
-    )
+    assert.deepStrictEqual(valuesOf(hours, "runs"), [...Array.from({ length: 10 }, () => 12), 1])
     assert.strictEqual(
       hours.reduce((sum, { requests }) => sum + requests, 0),
       122
@@ -340,10 +338,7 @@ suite("the activity", layerWarehouse, (test) => {
     )
     assert.deepStrictEqual(last, { late: 96 })
     yield* writeAt(60 * 24 * 50)
-    assert.deepStrictEqual(
-      (yield* counts).map(({ rows }) => rows),
-      [51, 31 * 24 + 1, 1_441]
-    )
+    assert.deepStrictEqual(valuesOf(yield* counts, "rows"), [51, 31 * 24 + 1, 1_441])
     yield* execute("delete from tributary.checkpoints")
     yield* writeAt(60 * 24 * 740)
     const [oldest] = yield* execute(
@@ -378,10 +373,11 @@ suite("the activity", layerWarehouse, (test) => {
     yield* empty
     yield* add(900, 2)
     yield* write
-    assert.deepStrictEqual(
-      (yield* grains).map(({ companies, rows, runs }) => `${companies} ${rows} ${runs}`),
-      ["900 900 1800", "900 900 1800", "0 1 1800"]
-    )
+    assertEach(yield* grains, ({ companies, rows, runs }) => `${companies} ${rows} ${runs}`, [
+      "900 900 1800",
+      "900 900 1800",
+      "0 1 1800"
+    ])
     yield* empty
     yield* add(1_001, 1)
     yield* execute(
@@ -389,9 +385,10 @@ suite("the activity", layerWarehouse, (test) => {
     )
     yield* write
     assert.isEmpty(yield* execute("select from tributary.activity where rows is not null"))
-    assert.deepStrictEqual(
-      (yield* grains).map(({ companies, rows, runs }) => `${companies} ${rows} ${runs}`),
-      ["0 1 1001", "0 1 1001", "0 1 1001"]
-    )
+    assertEach(yield* grains, ({ companies, rows, runs }) => `${companies} ${rows} ${runs}`, [
+      "0 1 1001",
+      "0 1 1001",
+      "0 1 1001"
+    ])
   })
 })

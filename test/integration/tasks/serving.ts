@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { firstLine, untilSeen } from "../../support/reference.ts"
 import { makeWorld } from "../../support/world.ts"
+import { assertNone } from "../../support/assertions.ts"
 
 const resource = "invoicelines"
 
@@ -68,10 +69,7 @@ requests: { timeout_seconds: 3600 }
       `select count(*)::int as count from erp.${resource}`
     )
     assert.isAbove(count, 100)
-    assert.deepStrictEqual(
-      (yield* runs).filter(({ status }) => status === "running"),
-      []
-    )
+    assertNone(yield* runs, ({ status }) => status === "running")
   })
   const ask = world.query(
     `update tributary.tasks set requested_at = tributary.now(), requested_by = 'test', full_requested = true

@@ -2,29 +2,13 @@
  * Verify against a real Postgres: it reports every altered value, reports only equal rows as equal, and tolerates a
  * source that changes meanwhile.
  */
-import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { catalogue } from "../../../src/catalogue/Catalogue.ts"
-import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
+import { exact } from "../../../connectors/service-v2/catalogue/resource.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden, PageDrift, PageTokenRefused, ServerFault } from "../../../src/connector/SourceError.ts"
-import {
-  boolean,
-  date,
-  externalid,
-  id,
-  integer,
-  lastchangedate,
-  list,
-  money,
-  qty,
-  ref,
-  string,
-  text,
-  timestamp
-} from "../../../connectors/service-v2/catalogue/fields.ts"
+import { externalid, id, ref, string } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { withInferred } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
@@ -36,48 +20,13 @@ import { verifyResource, type VerifyOptions } from "../../../src/verify/Verify.t
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { differingIds, load, memorySource, type MemorySource } from "./support.ts"
 import { suite } from "../../support/suite.ts"
+import { gauges, shopOf, shopResource } from "../../support/tiny.ts"
 
-/** A resource with single requests and timestamps. */
-const gauges = resource({
-  path: "gauges",
-  area: "shop",
-  purpose: "Gauges",
-  basis: "documented",
-  operations: "L R",
-  fields: [
-    id(),
-    string("name", 255),
-    money("price"),
-    qty("weight"),
-    integer("rank"),
-    boolean("flag"),
-    date("day"),
-    timestamp("seen"),
-    text("memo"),
-    list("parts", [integer("no")]),
-    lastchangedate()
-  ],
-  modifiedSince: true
-})
 /** A resource with a list and one filter, without timestamps. */
-const labels = resource({
-  path: "labels",
-  area: "shop",
-  purpose: "Labels",
-  basis: "documented",
-  operations: "L",
-  fields: [id(), ref("gaugeid", "gauges"), string("name", 50), externalid()],
+const labels = shopResource("labels", "L", [id(), ref("gaugeid", "gauges"), string("name", 50), externalid()], {
   filters: [exact("gaugeid")]
 })
-const shop = catalogue({
-  name: "shop",
-  version: "1",
-  areas: [{ name: "shop", covers: "everything" }],
-  traits,
-  features: [],
-  errorCodes: [],
-  resources: [gauges, labels]
-})
+const shop = shopOf(gauges, labels)
 const inferredGauges = withInferred(gauges, [
   { name: "colour code", type: "text", column: "colour_code_1" },
   { name: "ratio", type: "number", column: "ratio" },
@@ -287,11 +236,9 @@ suite("verify", warehouse, (test) => {
   test("compares every copy of a repeated record, and reports records without a number", function* () {
     const pair = yield* equalPair(gaugesUpTo(6))
     pair.source.records.set("again", gauge(2))
-    const same = yield* verify(pair)
-    assert.deepInclude(same, { status: "equal", source: 6, repeated: 1 })
+    assert.deepInclude(yield* verify(pair), { status: "equal", source: 6, repeated: 1 })
     pair.source.records.set("again", gauge(2).replace("gauge 2", "another"))
-    const report = yield* verify(pair)
-    assert.deepStrictEqual(briefly(report), ["2 different name"])
+    assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different name"])
     const small = yield* compare(pair.table, pair.companyId, pair.source.records.values())
     assert.deepStrictEqual(small.differences, [{ id: "2", kind: "different", fields: ["name"] }])
     for (const odd of [`{"id":null}`, `{"name":"x"}`, `{"id":9223372036854775808}`, `[]`, `{"id":1.5}`]) {
@@ -524,8 +471,7 @@ suite("verify", warehouse, (test) => {
   test("reports every record as missing when the table does not exist", function* () {
     const pair = yield* equalPair(gaugesUpTo(3))
     const table = tableOf(gauges, { ...datasetsDefault, current: "nowhere", history: "nowhere_history" })
-    const report = yield* verify({ ...pair, table })
-    assert.deepInclude(report, { status: "unequal", missing: 3, warehouse: 0, source: 3 })
+    assert.deepInclude(yield* verify({ ...pair, table }), { status: "unequal", missing: 3, warehouse: 0, source: 3 })
   })
 })
 
@@ -559,8 +505,7 @@ suite("verify --sample", warehouse, (test) => {
     const pair = yield* equalPair(gaugesUpTo(rows))
     yield* alter(pair, `"rank" = 1`, "id % 20 = 0")
     const first = yield* verify(pair, { sample: size, seed: 5 })
-    const again = yield* verify(pair, { sample: size, seed: 5 })
-    assert.deepStrictEqual(again, first)
+    assert.deepStrictEqual(yield* verify(pair, { sample: size, seed: 5 }), first)
     assert.deepInclude(first.sample!, { seed: 5, rows: size })
     assert.closeTo(first.sample!.chance, chanceOfFinding(size, rows, 2), 1e-12)
     assert.isBelow(first.requests, 60)
@@ -609,15 +554,13 @@ suite("verify --sample", warehouse, (test) => {
     assert.strictEqual(missing.missing, missing.findings.length)
     // A row with a wrong filter value is in no group at the source. Only the full list shows its place.
     yield* alter(pair, "gaugeid = 77", "id = 1")
-    const moved = yield* verify(pair, { sample: 60, seed: 3 })
-    assert.include(briefly(moved), "1 different gaugeid")
+    assert.include(briefly(yield* verify(pair, { sample: 60, seed: 3 })), "1 different gaugeid")
   })
 
   test("compares all rows when no sample can be drawn", function* () {
     const pair = yield* equalPair([], tables.labels)
     pair.source.records.set("1", label(1, 1))
-    const report = yield* verify(pair, { sample: 5 })
-    assert.deepInclude(report, { status: "unequal", missing: 1, sample: null })
+    assert.deepInclude(yield* verify(pair, { sample: 5 }), { status: "unequal", missing: 1, sample: null })
     const unfiltered = yield* equalPair([`{"id":1,"gaugeid":null,"name":"x","externalid":null}`], tables.labels)
     const whole = yield* verify(unfiltered, { sample: 5 })
     assert.deepInclude(whole, { status: "equal", sample: null })

@@ -3,7 +3,6 @@
  * verify.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as Decode from "../../../connectors/service-v2/client/Decode.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -11,6 +10,7 @@ import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { SourceError, type SourceReason } from "../../../src/connector/SourceError.ts"
 import { identifier } from "../../../src/warehouse/Identifier.ts"
 import type { Table } from "../../../src/warehouse/Table.ts"
+import { sql } from "../../support/postgres.ts"
 
 export interface MemorySource {
   readonly connector: ConnectorShape
@@ -80,7 +80,6 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
 
 /** Writes the expected rows of these records to the warehouse. Postgres itself parses the JSON. */
 export const load = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
-  const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => identifier(name)).join(", ")
   const knownFields = ["custom_fields", ...table.columns.map(({ field }) => field)]
     .map((name) => `'${name}'`)
@@ -101,7 +100,6 @@ const arrayText = (texts: ReadonlyArray<string>): string =>
 
 /** Ids at which the rows of a company and the records differ, by plain SQL: `except` in both directions. */
 export const differingIds = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
-  const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => `r.${identifier(name)}::text`).join(", ")
   const knownFields = ["custom_fields", ...table.columns.map(({ field }) => field)]
     .map((name) => `'${name}'`)

@@ -13,6 +13,7 @@ import { execute, layerWarehouse, passMinute } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { companyReader, namesModel, readAsOf } from "./readers.ts"
 import { suite, testWith } from "../../support/suite.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const failure = (asOf: string, mode = "") =>
   Effect.map(Effect.flip(readAsOf(asOf, "select * from erp_asof.things", { mode })), DatabaseError.from("read"))
@@ -113,11 +114,7 @@ describe("a query as of a moment", () => {
         new Date(second * 1_000).toISOString(),
         `select _version from erp_asof.things where _company_id = ${companyId}`
       )
-      assert.deepStrictEqual(
-        rows.map(({ _version }) => _version),
-        expected,
-        `${second}`
-      )
+      assert.deepStrictEqual(valuesOf(rows, "_version"), expected, `${second}`)
     }
   })
 
@@ -155,11 +152,7 @@ describe("a query as of a moment", () => {
         position,
         `select id || ' ' || _version as row from erp_asof.things where _company_id = ${companyId} order by id`
       )
-      assert.deepStrictEqual(
-        rows.map(({ row }) => row),
-        expected,
-        position
-      )
+      assert.deepStrictEqual(valuesOf(rows, "row"), expected, position)
     }
   })
 

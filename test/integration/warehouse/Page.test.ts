@@ -4,14 +4,13 @@
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { secretTables } from "../../../src/warehouse/Grants.ts"
 import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
 import { assertGenerated, code, tableText } from "../../docs/generated.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 const resources = [...serviceV2.resources.values()]
@@ -99,7 +98,6 @@ const models = () =>
 const hidden = Object.entries(secretTables).flatMap(([name, shown]) => (shown.length === 0 ? [name] : []))
 
 const control = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   const found = yield* sql.unsafe<{ readonly name: string; readonly comment: string }>(
     `select c.relname as name, obj_description(c.oid, 'pg_class') as comment from pg_class c
       where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')

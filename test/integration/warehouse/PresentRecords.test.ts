@@ -1,12 +1,11 @@
 /** A query as of a moment answers as of the moment, or is refused: it never reads the present records. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { read } from "../../../src/cli/query.ts"
 import { applyViews } from "../../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeCompany } from "../../support/feeding.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { companyReader, namesModel } from "./readers.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -52,7 +51,6 @@ const allowed: ReadonlyArray<readonly [statement: string, value: string]> = [
 
 suite("a query as of a moment", layerWarehouse, (test) => {
   test("is refused where it would read present records, however they are named", function* () {
-    const sql = yield* SqlClient.SqlClient
     const company = makeCompany(7n)
     company.put(1, "one")
     company.put(2, "two")

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted, Stream } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import { read, readParts } from "../../../src/cli/query.ts"
 import type { QueryResult } from "../../../src/warehouse/ReaderQuery.ts"
@@ -15,8 +14,9 @@ import { connect, query } from "../../../src/postgres/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerSql, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 const root = Effect.acquireRelease(
   Effect.sync(() => {
@@ -31,7 +31,6 @@ const root = Effect.acquireRelease(
 const filled = Layer.effectDiscard(
   Effect.gen(function* () {
     yield* Migrations.migrate()
-    const sql = yield* SqlClient.SqlClient
     for (const name of ["erp", "erp_history", "erp_models"]) yield* sql.unsafe(`create schema ${name}`)
     yield* sql.unsafe("create table erp.orders as select id, 'order ' || id as name from generate_series(1, 50) as id")
     yield* sql.unsafe("create function erp.remove() returns int language sql as 'delete from erp.orders; select 1'")
@@ -60,7 +59,6 @@ const harmless = ["change_batches.token", "checkpoints.scan_token", "pushes.cont
 const superuser = filled.pipe(Layer.provideMerge(layerSql))
 
 const fingerprint = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe(
     `select (select count(*)::int from erp.orders) as orders, (select count(*)::int from pg_class) as relations,
             (select count(*)::int from pg_largeobject_metadata) as objects`
@@ -129,8 +127,7 @@ suite("SQL of a user", embedded, (test) => {
       "lo_from_bytea(0, 'a')",
       "pg_create_physical_replication_slot('a')"
     ]) {
-      const error = yield* Effect.flip(read(`select ${call}`))
-      assert.match(error.message, /permission denied for function/, call)
+      assert.match((yield* Effect.flip(read(`select ${call}`))).message, /permission denied for function/, call)
     }
     assert.deepStrictEqual((yield* read("show temp_file_limit")).rows, [["1GB"]])
   })
@@ -169,7 +166,6 @@ suite("on a server with a superuser role", superuser, (test) => {
   })
 
   test("the reader reads records and control plane tables without secrets, also new tables", function* () {
-    const sql = yield* SqlClient.SqlClient
     const count = (from: string) => Effect.map(read(`select count(*) as n from ${from};`), ({ rows }) => rows[0]?.[0])
     assert.strictEqual(yield* count("erp.orders"), "50")
     assert.strictEqual(yield* count("tributary.runs"), "0")
@@ -204,14 +200,10 @@ suite("on a server with a superuser role", superuser, (test) => {
     assert.match(error.message, /larger than 64 MB; add a limit, or use --json/)
     parts.length = 0
     yield* readParts("select 1 as one where false", take)
-    assert.deepStrictEqual(
-      parts.map(({ columns, rows }) => [columns[0]?.name, rows]),
-      [["one", []]]
-    )
+    assertEach(parts, ({ columns, rows }) => [columns[0]?.name, rows], [["one", []]])
   })
 
   test("the reader has access to no table or column that may contain a secret", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* read("select 1")
     const rows = yield* sql<{ name: string; isread: boolean; odd: string | null }>`
         select c.relname::text as name, has_table_privilege('tributary_reader', c.oid, 'select') as isread,
@@ -275,7 +267,6 @@ suite("on a server with a superuser role", superuser, (test) => {
 
   test("is refused for a role that can become superuser or read server files", function* () {
     const database = yield* Database
-    const sql = yield* SqlClient.SqlClient
     const { host, port, database: name } = database.endpoint
     const user = "tributary_test_climber"
     const password = Redacted.make("climb")

@@ -37,8 +37,7 @@ test("a copy of the warehouse decides nothing, and the refusal says what to set"
   yield* pass(150)
   assert.strictEqual(yield* evaluate([priced], { isNow: false }).pipe(reading(ownUrl)), 1)
   assert.deepStrictEqual(yield* current, violated)
-  const reads = yield* refusals.pipe(reading(ownUrl))
-  assert.deepStrictEqual(Object.values(reads), [null, null, null, null])
+  assert.deepStrictEqual(Object.values(yield* refusals.pipe(reading(ownUrl))), [null, null, null, null])
 })
 
 test("a role that lacks the rights gets the command that grants them", function* () {

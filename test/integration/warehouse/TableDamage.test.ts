@@ -13,6 +13,7 @@ import * as VersionOverlap from "../../../src/warehouse/VersionOverlap.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { suite } from "../../support/suite.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const named = (path: string): Table => tableOf({ ...things, path })
 
@@ -173,19 +174,14 @@ suite("a damaged table", warehouse, (test) => {
       assert.isTrue(damaged.length > 0 && damaged.every(({ resource }) => resource === path))
       assert.match(damaged[0]!.message, pattern(one.reported))
       assert.deepStrictEqual((yield* TablePlan.plan([other])).statements, [])
-      const failure = yield* Effect.flip(TablePlan.apply([table]))
-      assert.strictEqual(failure._tag, "TableDamaged")
+      assert.strictEqual((yield* Effect.flip(TablePlan.apply([table])))._tag, "TableDamaged")
 
       const repaired = yield* TablePlan.changing(path, TableRepair.repair(table))
       assert.match(`${repaired[0]!.table}: ${repaired[0]!.done.join("; ")}`, pattern(one.done))
       assert.deepStrictEqual(yield* TablePlan.plan([table]), { statements: [], damaged: [] })
       const rows = yield* select(`select name from erp.${path} order by id`)
-      assert.deepStrictEqual(
-        rows.map(({ name }) => name),
-        [...(one.names ?? ["one", "two"])]
-      )
-      const versions = yield* select(`select name from erp_history.${path}__superseded`)
-      assert.lengthOf(versions, 1)
+      assert.deepStrictEqual(valuesOf(rows, "name"), [...(one.names ?? ["one", "two"])])
+      assert.lengthOf(yield* select(`select name from erp_history.${path}__superseded`), 1)
       yield* select(`select * from erp_history.${path}`)
       // By its new file the next run recognises a repaired table, and reads every record.
       const [after] = yield* select(`select pg_relation_filenode('erp_history.${path}__superseded') as history,
@@ -233,8 +229,7 @@ suite("a damaged table", warehouse, (test) => {
       "alter table erp.viewed alter column price type double precision",
       "create view public.mine as select price from erp.viewed"
     )
-    const failure = yield* Effect.flip(TablePlan.changing("viewed", TableRepair.repair(table)))
-    assert.include(failure.message, "mine")
+    assert.include((yield* Effect.flip(TablePlan.changing("viewed", TableRepair.repair(table)))).message, "mine")
     assert.lengthOf((yield* TablePlan.plan([table])).damaged, 1)
   })
 

@@ -12,6 +12,8 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { assertCount, assertEach } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 const grown = (base: Resource, fields: Resource["fields"]): Resource =>
   resource({
@@ -51,10 +53,7 @@ suite("the table plan", warehouse, (test) => {
     assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 2)
     yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
     const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
-    assert.deepStrictEqual(
-      rows.map(({ record }) => record["name"]),
-      ["new"]
-    )
+    assertEach(rows, ({ record }) => record["name"], ["new"])
     assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
     yield* sql`drop table erp.things_old`
   })
@@ -72,10 +71,7 @@ suite("the table plan", warehouse, (test) => {
     const checkpoints = yield* sql<{ full_scan_reason: string | null }>`
         select full_scan_reason from tributary.checkpoints where resource = 'dropped' order by company_id`
     // The second company has read nothing yet. Its first run is a full scan anyway.
-    assert.deepStrictEqual(
-      checkpoints.map((row) => row.full_scan_reason),
-      ["new in the table: price", null]
-    )
+    assert.deepStrictEqual(valuesOf(checkpoints, "full_scan_reason"), ["new in the table: price", null])
     assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
   })
 
@@ -123,17 +119,13 @@ suite("the table plan", warehouse, (test) => {
     yield* sql`select set_config('statement_timeout', '10s', false)`
     yield* sql`select count(*) from erp.locked`
     yield* Effect.promise(() => holder.query("commit"))
-    const result = yield* flowing(Fiber.join(applyFiber))
-    assert.strictEqual(result._tag, "Success")
+    assert.strictEqual((yield* flowing(Fiber.join(applyFiber)))._tag, "Success")
   })
 
   test("runs once when programs start concurrently", function* () {
     const table = tableOf({ ...things, path: "together" })
     const results = yield* Effect.forEach([1, 2, 3, 4], () => TablePlan.apply([table]), { concurrency: "unbounded" })
-    assert.lengthOf(
-      results.filter((done) => done.length > 0),
-      1
-    )
+    assertCount(results, (done) => done.length > 0, 1)
   })
 })
 
@@ -194,8 +186,7 @@ suite("the tables and views of the whole catalogue", layerCatalogue, (test) => {
     yield* sql.unsafe(`comment on view erp_history.orders is null`)
     yield* sql.unsafe(`comment on view erp_asof.orders is null`)
     yield* sql.unsafe(`drop view erp_asof.countries`)
-    const planned = yield* TablePlan.apply(tables)
-    assert.isAbove(planned.length, 3)
+    assert.isAbove((yield* TablePlan.apply(tables)).length, 3)
     assert.deepStrictEqual(yield* uncommented, [])
     assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
   })

@@ -12,6 +12,7 @@ import { groundsOf } from "../../../connectors/service-v2/reference-server/groun
 import { places } from "../../../connectors/service-v2/reference-server/grounds/places.ts"
 import type { Entry } from "../../../connectors/service-v2/reference-server/http/journal.ts"
 import { Journal, notes, withoutSecrets } from "../../../connectors/service-v2/reference-server/http/journal.ts"
+import { assertNone } from "../../support/assertions.ts"
 
 const entry = (method: string, path: string, code: string | null, field: string | null = null): Entry => ({
   ...notes(),
@@ -38,23 +39,13 @@ describe("the grounds of an answer", () => {
       replayed
     ]
     const split = (half: 0 | 1) => all.flatMap((ids) => ids[half].split(" ")).filter((id) => id !== "")
-    assert.deepStrictEqual(
-      split(0).filter((id) => !factIds.has(id)),
-      []
+    assertNone(split(0), (id) => !factIds.has(id))
+    assertNone(split(1), (id) => !decisionIds.has(id))
+    assertNone(
+      places.flatMap(({ code }) => code.split(" ")),
+      (code) => !codes.has(code)
     )
-    assert.deepStrictEqual(
-      split(1).filter((id) => !decisionIds.has(id)),
-      []
-    )
-    assert.deepStrictEqual(
-      places.flatMap(({ code }) => code.split(" ")).filter((code) => !codes.has(code)),
-      []
-    )
-    assert.deepStrictEqual(
-      [...codes].filter((code) => (byCode[code]?.[0] ?? "") === ""),
-      [],
-      "codes without a fact"
-    )
+    assertNone([...codes], (code) => (byCode[code]?.[0] ?? "") === "", "codes without a fact")
   })
 
   it("names the fact that states the code", () => {

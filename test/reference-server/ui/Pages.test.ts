@@ -5,6 +5,8 @@ import { menu } from "../../../connectors/service-v2/reference-server/ui/Routes.
 import type { Json } from "../support.ts"
 import { errorOf } from "../support.ts"
 import { host, visited, type Visited } from "./visited.ts"
+import { assertEach, assertNone } from "../../support/assertions.ts"
+import { valuesOf } from "../../support/rows.ts"
 
 let site: Visited
 beforeEach(async () => {
@@ -116,8 +118,7 @@ describe("the page of a request", () => {
 
   it("finds requests by status, path, token and code", async () => {
     const { text } = await site.look("/requests?status=4xx&path=%2Fpayments")
-    const rows = text.match(/role="rowheader"/g) ?? []
-    assert.lengthOf(rows, 2)
+    assert.lengthOf(text.match(/role="rowheader"/g) ?? [], 2)
     assert.include((await site.look("/requests?path=%2Fnowhere")).text, "No request matches")
   })
 })
@@ -128,13 +129,10 @@ it("the journal gives programs the code, the field, the rule and the facts of ea
   assert.includeMembers((precise!["refusal"] as { facts: Array<string> }).facts, ["CODE-08", "FIELD-06", "FIELD-05"])
   const batch = journal().find(({ path }) => path === "/salesmen/batch")
   assert.isNull(batch!["refusal"])
-  assert.deepStrictEqual(
-    (batch!["items"] as ReadonlyArray<Json>).map(({ index, code }) => [index, code]),
-    [
-      [1, "duplicate"],
-      [2, "invalid_type"]
-    ]
-  )
+  assertEach(batch!["items"] as ReadonlyArray<Json>, ({ index, code }) => [index, code], [
+    [1, "duplicate"],
+    [2, "invalid_type"]
+  ])
 })
 
 it("records lists resources with their counts, finds a record, and shows the differences of its versions", async () => {
@@ -161,13 +159,12 @@ describe("a form", () => {
       await site.submit("clock", clock, { host: "rebound.example", origin: "http://rebound.example" })
     ]
     assert.deepStrictEqual(
-      refused.map(({ status }) => status),
+      valuesOf(refused, "status"),
       refused.map(() => 403)
     )
     assert.strictEqual((await site.look("/", { "sec-fetch-site": "cross-site" })).status, 403)
     assert.strictEqual((await site.ask("GET", "/ui/", { host: "rebound.example" })).status, 403)
-    const json = await site.submit("clock", {}, { ...own, "content-type": "application/json" })
-    assert.strictEqual(json.status, 415)
+    assert.strictEqual((await site.submit("clock", {}, { ...own, "content-type": "application/json" })).status, 415)
     assert.strictEqual(site.control("GET", "/clock").body["manual"], true)
   })
 
@@ -194,8 +191,7 @@ describe("an action", () => {
     const call = site.caller(text)
     assert.strictEqual(call("GET", "/orders").status, 200)
     const tokenid = String(call("GET", "/me").body["tokenid"])
-    const confirmation = await site.look(`/confirm/revoke-token?token=${tokenid}`)
-    assert.include(confirmation.text, `Revoke token ${tokenid}?`)
+    assert.include((await site.look(`/confirm/revoke-token?token=${tokenid}`)).text, `Revoke token ${tokenid}?`)
     assert.strictEqual(call("GET", "/orders").status, 200)
     const revoked = await site.submit("revoke-token", { token: tokenid })
     assert.strictEqual(revoked.status, 303)
@@ -271,10 +267,7 @@ describe("an action", () => {
     assert.include(world.text, "No request to the API was received yet")
     assert.include(world.text, "World: other")
     const internal = [...world.text.matchAll(/(?:href|action|src)="([^"]*)"/g)].map(([, address]) => address!)
-    assert.deepStrictEqual(
-      internal.filter((address) => address.startsWith("/ui/")),
-      []
-    )
+    assertNone(internal, (address) => address.startsWith("/ui/"))
     for (const address of new Set(internal.filter((one) => one.startsWith("/")))) {
       assert.strictEqual((await site.ask("GET", address, { host })).status, 200, address)
     }

@@ -129,8 +129,7 @@ describe("subscriptions", () => {
     assert.deepStrictEqual(log, [])
     assert.strictEqual((await client.webhooks.cancel(subscription.id)).cancelled, true)
     assert.deepStrictEqual(await client.webhooks.list(), [])
-    const missing = await rejection(client.webhooks.get(4_000_000))
-    assert(missing instanceof Sdk.NotFoundError)
+    assert((await rejection(client.webhooks.get(4_000_000))) instanceof Sdk.NotFoundError)
   })
 
   it("are made once when the answer is lost, and the error says so when no attempt is left", async () => {
