@@ -2,11 +2,11 @@
  * The command `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the
  * same work.
  *
- *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push,start --json
+ *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,million,webhook,push,start --json
  *     npm run bench -- --only pipeline --page-size 100,250,1000 --postgres 15,18
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `every` (a first sync of every
- * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows, and their export), `webhook`
+ * resource), `quiet` (nothing changed, every resource), `million` (memory at 1,000,000 rows, and their export), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
  * source), `start` (of commands, beside an empty program), `serve` (the cost of an idle `serve`, and its page), `first-load` (300 companies), `scale`
  * (10,000 idle companies). The last three take minutes and therefore run only on request. The exit code is 1 when the start of a
@@ -38,7 +38,7 @@ const { values: flags } = parseArgs({
     rows: { type: "string", default: "200000" },
     "page-size": { type: "string", default: "250" },
     repeat: { type: "string", default: "3" },
-    only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push,start" },
+    only: { type: "string", default: "pipeline,quiet,million,webhook,push,start" },
     postgres: { type: "string" },
     json: { type: "boolean", default: false }
   }
@@ -352,37 +352,8 @@ const measureQuiet = async (stand: Stand.Stand) => {
   )
 }
 
-const measureCold = async (stand: Stand.Stand) => {
-  const source = await stand.source(["--data", "demo"], { pageSize: null })
-  const settings = { requestsPerMinute: null, pageSize: null }
-  const firsts: Array<number> = []
-  const later: Array<number> = []
-  for (let round = 0; round < Math.max(3, repeat); round++) {
-    const warehouse = await stand.warehouse()
-    firsts.push((await stand.sync(source, warehouse, settings, [small])).wholeSeconds)
-    for (let again = 0; again < 3; again++) {
-      const run = await stand.sync(source, warehouse, settings, [small, "--full"])
-      if (run.totals.pages !== 1) throw new Error(`${small} has ${run.totals.pages} pages instead of one`)
-      later.push(run.wholeSeconds)
-    }
-    await warehouse.close()
-  }
-  await source.reference.stop()
-  figures.push(
-    figure("one page, cold process", "s", median(later), {
-      atMost: 0.8,
-      note: `the whole command; from ${Math.min(...later).toFixed(2)} to ${Math.max(...later).toFixed(2)} s`
-    }),
-    figure("the same, empty database", "s", median(firsts), {
-      atMost: 0.8,
-      note: "migrations and tables included"
-    })
-  )
-}
-
 const measure = async (stand: Stand.Stand) => {
   let peakMb: number | null = null
-  if (groups.has("cold")) await measureCold(stand)
   if (groups.has("quiet")) await measureQuiet(stand)
   if (groups.has("every")) await measureEvery(stand)
   if (groups.has("pipeline")) for (const size of pageSizes) peakMb = await measurePipeline(stand, size)

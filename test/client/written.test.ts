@@ -11,7 +11,6 @@ import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, failureOf } from "./ScriptedHttp.ts"
 import { clientOf, networkOf } from "./ServerHttp.ts"
 import { test } from "../support/suite.ts"
-import { valuesOf } from "../support/rows.ts"
 
 const base = { resource: things, id: null, idempotencyKey: "k", ifMatch: null } as const
 
@@ -401,7 +400,7 @@ test("the response to a single write has the record, bare or under data, or the 
   assert.strictEqual((yield* one({}, { data: { ...whole, error: duplicate } }))._tag, "WriteUncertain")
 })
 
-test("writes to the reference server, with item statuses as integers and as text return every result of a batch of 250, and records whose sums are not stored (I-05)", function* () {
+test("writes to the reference server return records whose sums are not stored (I-05), with item statuses as integers and as text", function* () {
   for (const batchStatus of ["integer", "text"]) {
     const { call, control, served, token } = server()
     control("PUT", "/limits", { requestsPerMinute: null })
@@ -435,35 +434,6 @@ test("writes to the reference server, with item statuses as integers and as text
         ])
       )
     })
-
-    const sent = Array.from({ length: 250 }, (_, at) => ({
-      name: at % 50 === 49 ? "n0" : `n${at}`,
-      commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
-      externalid: `e${at}`
-    }))
-    const answer = yield* write("salesmen", "batch", sent)
-    assert.deepInclude(answer, { status: 207 })
-    assert.deepStrictEqual(
-      valuesOf(answer.items, "index"),
-      sent.map((_, at) => at)
-    )
-    const salesmen = yield* listRecords("salesmen")
-    for (const item of answer.items) {
-      const at = item.index % 50
-      if (at < 48) {
-        assert(item._tag === "WriteSucceeded" && item.id !== null && item.record !== null)
-        assert.deepStrictEqual(item.record, salesmen.get(item.id))
-      } else {
-        assert(item._tag === "WriteRejected")
-        const [code, field, status] = at === 49 ? ["duplicate", "name", 409] : ["invalid_type", "commissionrate", 400]
-        assert.deepInclude(item, {
-          code,
-          field,
-          isRetryable: false,
-          status: batchStatus === "text" ? null : status
-        })
-      }
-    }
 
     const customerid = make("customers", { customercode: "c", name: "n" })["id"]
     const lines = [{ description: "x", quantity: "2", price: "5" }]

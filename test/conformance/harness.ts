@@ -125,9 +125,8 @@ const PROGRAM = new URL("../../connectors/service-v2/reference-server/index.ts",
 async function start(): Promise<Server> {
   const baseUrl = process.env["CONFORMANCE_BASE_URL"]
   const controlUrl = process.env["CONFORMANCE_CONTROL_URL"]
-  // With a token and without a control plane it is a real installation: only readonly.test.ts can run.
-  if (baseUrl !== undefined && (controlUrl !== undefined || process.env["CONFORMANCE_TOKEN"] !== undefined)) {
-    return { baseUrl, controlUrl: controlUrl ?? "http://127.0.0.1:9", close: async () => undefined }
+  if (baseUrl !== undefined && controlUrl !== undefined) {
+    return { baseUrl, controlUrl, close: async () => undefined }
   }
   const program = (await import(PROGRAM.href)) as { start: (options: { data: string }) => Promise<Server> }
   return program.start({ data: "empty" })

@@ -3,7 +3,6 @@
  *
  *   npm run conformance                                 against servers that the tests start themselves
  *   CONFORMANCE_BASE_URL=… CONFORMANCE_CONTROL_URL=…    against that server, one file after another
- *   CONFORMANCE_BASE_URL=… CONFORMANCE_TOKEN=…          against a real installation: only the tests that read
  *   … run.ts --json                                     the same as one JSON document
  *   … run.ts webhooks rules                             only the files whose names contain one of these
  *
@@ -36,26 +35,18 @@ interface Report {
 const repository = path.resolve(import.meta.dirname, "../..")
 const base = process.env["CONFORMANCE_BASE_URL"]
 const control = process.env["CONFORMANCE_CONTROL_URL"]
-const token = process.env["CONFORMANCE_TOKEN"]
 const json = process.argv.includes("--json")
 const fileNames = process.argv.slice(2).filter((each) => !each.startsWith("--"))
 
-if (base !== undefined && control === undefined && token === undefined) {
-  console.error(
-    "CONFORMANCE_BASE_URL needs CONFORMANCE_CONTROL_URL (our server) or CONFORMANCE_TOKEN (a real installation, read only)."
-  )
+if (base !== undefined && control === undefined) {
+  console.error("CONFORMANCE_BASE_URL needs CONFORMANCE_CONTROL_URL.")
   process.exit(1)
 }
-const readOnly = base !== undefined && control === undefined
 // Dots for a terminal.
 const live = !json && process.stdout.isTTY
 
 function vitest(report: string): Promise<number> {
-  const files = readOnly
-    ? ["test/conformance/readonly.test.ts"]
-    : fileNames.length === 0
-      ? ["test/conformance/"]
-      : fileNames.map((each) => `test/conformance/${each}`)
+  const files = fileNames.length === 0 ? ["test/conformance/"] : fileNames.map((each) => `test/conformance/${each}`)
   const args = [
     path.join(repository, "node_modules/vitest/vitest.mjs"),
     "run",
@@ -94,7 +85,7 @@ try {
 
 function tell(report: Report): void {
   const ledger = readLedger()
-  const whole = !readOnly && fileNames.length === 0
+  const whole = fileNames.length === 0
   const counts = new Map<string, { passed: number; failed: string[]; skipped: number }>()
   const failures: string[] = []
   const tests = { passed: 0, failed: 0, skipped: 0 }
@@ -136,7 +127,7 @@ function tell(report: Report): void {
   if (json) {
     console.log(
       JSON.stringify({
-        mode: readOnly ? "read only" : whole ? "whole" : "part",
+        mode: whole ? "whole" : "part",
         tests,
         facts: Object.keys(FACTS).length,
         implemented,

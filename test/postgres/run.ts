@@ -22,13 +22,12 @@ const gate = [
   "test/integration/postgres/Statements.test.ts"
 ]
 
-/** Also a company that moves to the embedded server, the change feed, the figures of a close, history, verify, grants, and a whole sync. */
+/** Also a company that moves to the embedded server, the change feed, the figures of a close, history, verify, grants, and syncs. */
 const full = [
   ...gate,
   "test/integration/changes",
   "test/integration/close/Figures.test.ts",
   "test/integration/companies/Move.test.ts",
-  "test/integration/endtoend/OddValues.long.test.ts",
   "test/integration/models/Roles.test.ts",
   "test/integration/postgres/LockWait.long.test.ts",
   "test/integration/sync/Engine.test.ts",

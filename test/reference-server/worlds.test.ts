@@ -1,7 +1,5 @@
 /** Isolated worlds: copies of one state that share their records and nothing that one of them can change. */
-import * as Effect from "effect/Effect"
 import { assert, describe, it } from "vitest"
-import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { snapshotsMax, worldsMax } from "../../connectors/service-v2/reference-server/worlds/Worlds.ts"
 import type { Json, Server } from "./support.ts"
 import { codeOf, dataOf, order, server } from "./support.ts"
@@ -167,42 +165,3 @@ it("worlds and snapshots have a maximum each, and one that is deleted makes room
   assert.strictEqual(main.control("DELETE", "/worlds/world-7").status, 200)
   assert.strictEqual(main.control("POST", "/worlds", {}).status, 201)
 })
-
-it(
-  "40 parallel worlds answer 40 tests at once over sockets, each with its own records",
-  () =>
-    Effect.gen(function* () {
-      const { controlUrl } = yield* start({ port: 0, controlPort: 0, data: "empty" })
-      const post = async (url: string, body: unknown, token = "") => {
-        const response = await fetch(url, {
-          method: "POST",
-          headers: token === "" ? {} : { authorization: `Bearer ${token}` },
-          body: JSON.stringify(body)
-        })
-        return (await response.json()) as Json
-      }
-      const test = async (index: number) => {
-        const world = await post(`${controlUrl}/worlds`, { name: `t${index}` })
-        const { token } = await post(`${String(world["controlUrl"])}/tokens`, { company: 1, scopes: ["*"] })
-        const base = String(world["baseUrl"])
-        const authorization = `Bearer ${String(token)}`
-        const ids: Array<unknown> = []
-        for (let round = 0; round < 3; round++) {
-          const body = { customercode: `SAME${round}`, name: `${index}` }
-          ids.push((await post(`${base}/customers`, body, String(token)))["id"])
-        }
-        const listed = await fetch(`${base}/customers?customercode=SAME2`, { headers: { authorization } })
-        const { data } = (await listed.json()) as { readonly data: ReadonlyArray<Json> }
-        const deleted = await fetch(`${controlUrl}/worlds/t${index}`, { method: "DELETE" })
-        return { ids, names: data.map(({ name }) => name), status: deleted.status }
-      }
-      const results = yield* Effect.promise(() => Promise.all(Array.from({ length: 40 }, (_, index) => test(index))))
-      const [first] = results
-      for (const [index, { ids, names, status }] of results.entries()) {
-        assert.deepStrictEqual(ids, first!.ids)
-        assert.deepStrictEqual(names, [`${index}`])
-        assert.strictEqual(status, 200)
-      }
-    }).pipe(Effect.scoped, Effect.runPromise),
-  60_000
-)

@@ -1,7 +1,6 @@
 /** The accounting views over small ledgers worked out by hand. Moments.long.test.ts has a history of changes. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import * as Period from "../../../src/close/Period.ts"
@@ -11,10 +10,10 @@ import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { booksOf, land, layerCatalogue } from "../../support/demo.ts"
 import { check, resourcesOf } from "./compare.ts"
-import { type Json, plain, shown } from "./figures.ts"
-import { openOf } from "./figures/records.ts"
+import { type Json, plain } from "./figures.ts"
 import { today } from "./operating.ts"
 import { suite } from "../../support/suite.ts"
+import { sql } from "../../support/postgres.ts"
 
 const models = readModels()
 const resources = resourcesOf(models)
@@ -33,7 +32,6 @@ const ledger = Effect.fnUntraced(function* (given: Readonly<Record<string, Reado
 
 /** These expressions of the rows of a view of the small company on a day, as texts. */
 const rowsOf = Effect.fnUntraced(function* (day: string, expressions: ReadonlyArray<string>, rest: string) {
-  const sql = yield* SqlClient.SqlClient
   const texts = expressions.map((one) => `(${one})::text`).join(", ")
   const rows = yield* sql.withTransaction(
     Effect.andThen(
@@ -66,62 +64,9 @@ suite("a small ledger", layerCatalogue, (test) => {
       ],
       rmareturns: [{ invoiceid: 1, return_date: "2026-03-02", total_credit: "30.00000" }]
     })
-    const months = [
-      "month",
-      ...trimmed("opening", "invoiced", "credited", "paid", "written_off", "adjusted", "closing", "return_credits")
-    ]
-    assert.deepStrictEqual(
-      yield* rowsOf(
-        "2026-04-30",
-        months,
-        `receivables_rollforward where company_id = ${small} order by month nulls first`
-      ),
-      [
-        "- 0 7 0 0 0 0 7 0",
-        "2026-01-01 7 1000 0 0 0 0 1007 0",
-        "2026-02-01 1007 500 100 500 0 -20 887 0",
-        "2026-03-01 887 0 0 0 0 0 887 30",
-        "2026-04-01 887 0 0 0 50 0 837 0"
-      ]
-    )
-    assert.deepStrictEqual(
-      yield* rowsOf(today, months, `customer_rollforward where company_id = ${small} and customer_id = 6`),
-      ["2026-02-01 0 0 100 0 0 0 -100 0"]
-    )
-    // 887 / (500 - 100) * 28 = 62.09. The three months to the end of April have 89 days, of which February has 400.
-    const dso = (day: string) =>
-      rowsOf(
-        day,
-        [
-          "month",
-          "days",
-          ...trimmed("invoiced", "closing", "dso"),
-          "days_3_months",
-          ...trimmed("invoiced_3_months", "dso_3_months")
-        ],
-        `dso_by_month where company_id = ${small} order by month`
-      )
-    assert.deepStrictEqual(yield* dso("2026-04-30"), [
-      "2026-01-01 31 1000 1007 31.22 92 1000 -",
-      "2026-02-01 28 400 887 62.09 90 1400 -",
-      "2026-04-01 30 0 837 - 89 400 186.23"
-    ])
-    assert.deepStrictEqual(yield* dso("2026-02-20"), [
-      "2026-01-01 31 1000 1007 31.22 92 1000 -",
-      "2026-02-01 20 400 987 49.35 82 1400 -"
-    ])
-    assert.deepStrictEqual(yield* dso("2026-01-30"), [])
-    const found = yield* check(models, "erp_models", [books], today)
-    assert.deepStrictEqual(found.wrong, [])
-    assert.strictEqual(
-      shown(
-        books
-          .of("invoices")
-          .slice(0, 4)
-          .reduce((sum, one) => sum + openOf(one), 0n)
-      ),
-      "837"
-    )
+    for (const day of ["2026-01-30", "2026-02-20", "2026-04-30", today]) {
+      assert.deepStrictEqual((yield* check(models, "erp_models", [books], day)).wrong, [], day)
+    }
   })
 
   test("states the balances of a past day without later invoices and payments, as a close does", function* () {

@@ -1,4 +1,6 @@
 /** The metrics and traces of real commands: `/metrics` of `serve` against its list, and OTLP without a secret. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { attributesOf, collector } from "../../support/collector.ts"
@@ -178,6 +180,14 @@ describe("the metrics, traces and logs", () => {
       assert.strictEqual(attributes["deployment.environment.name"], "test")
     }
     assert.isTrue(posts.every(({ headers }) => headers["x-key"] === "collector-key-1"))
+
+    writeFileSync(join(world.folder, "new.ndjson"), '{"externalid":"K-1","customercode":"K1","name":"One"}')
+    const pushed = yield* world.run(["push", "customers", "--from", "new.ndjson"], { NORTH_TOKEN: token, ...otlp })
+    assert.strictEqual(pushed.code, 0, pushed.stderr)
+    const call = spans().find(({ name }) => name === "push.call")!
+    assert.include(attributesOf(call), { "tributary.resource": "customers", "tributary.records": "1" })
+    const request = spans().find(({ parentSpanId }) => parentSpanId === call.spanId)!
+    assert.strictEqual(attributesOf(request)["http.request.method"], "POST")
 
     const bytes = posts.map(({ text }) => text).join("\n")
     assert.isAbove(bytes.length, 10_000)
