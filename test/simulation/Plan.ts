@@ -8,6 +8,7 @@
 import { type Chance, chance } from "./kernel/Chance.ts"
 import { isOfPushes, pushClasses } from "./PushClasses.ts"
 import type { Pushing } from "./PushPlan.ts"
+import type { RulesPeriod } from "./RulesPlan.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
 /** The fault classes that concern the sync engine. */
@@ -91,6 +92,7 @@ export const classes = {
   T1: "tables that are dropped, truncated or created anew, and rows that a person deletes",
   G1: "a configuration that changes between runs and during them",
   G2: "an older release of the program beside a newer one",
+  G3: "privacy rules that change between runs and during them, while some processes have the earlier ones",
   S14: "a source that is restored from a backup, and reuses the ids of later records",
   K3: "a warehouse clock that is set back",
   T2: "a warehouse that is restored from an older copy: the rows, the control plane, or both",
@@ -128,11 +130,18 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "T2",
   "O1",
   "W13",
-  "S3r"
+  "S3r",
+  "G3"
 ])
 export const laterShare = 0.35
 /** Classes that excuse many records until an operator acts. They are on less often than the others. */
-const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2, T2: 0.15 }
+const laterRare: Readonly<Partial<Record<FaultClass, number>>> = {
+  S14: 0.15,
+  G1: 0.2,
+  G2: 0.2,
+  G3: 0.2,
+  T2: 0.15
+}
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
@@ -252,6 +261,11 @@ export interface Later {
     readonly until: number
     readonly fault: NetworkFault
   } | null
+  /**
+   * The privacy rules of the processes, in order; empty without rules. `RulesPlan.ts` draws them. Not with other releases
+   * or configurations.
+   */
+  readonly rules: ReadonlyArray<RulesPeriod>
 }
 
 /** A release with its configuration, from a moment on. */
@@ -310,7 +324,8 @@ export const noneLater: Later = {
   restores: 0,
   periods: [],
   clockStep: 0,
-  refusal: null
+  refusal: null,
+  rules: []
 }
 
 export interface PlanOptions {
@@ -369,6 +384,9 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
     on.has(name) ? least * (most / least) ** (ofLater.get(name) ?? 0) : 0
   for (const name of options.off ?? []) on.delete(name)
   if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
+  // Which of two programs rewrites values that another catalogue has put elsewhere is undefined.
+  const isOfPrograms = (["G1", "G2"] as const).some((name) => options.on?.includes(name))
+  if (on.has("G3")) for (const name of isOfPrograms ? (["G3"] as const) : (["G1", "G2"] as const)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
   /** Draws the rate of a class, also of one that is off: its rate is 0. */
   const drawsFrom = (stream: Chance) => (name: FaultClass, least: number, most: number) => {
@@ -509,7 +527,8 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
       periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1")),
       // A release that does not know identities never ran with a clock that was set back.
       clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0,
-      refusal: refusalOf(options.overrides?.resources ?? chosen, options.overrides?.safety ?? safety)
+      refusal: refusalOf(options.overrides?.resources ?? chosen, options.overrides?.safety ?? safety),
+      rules: []
     },
     ...options.overrides
   }

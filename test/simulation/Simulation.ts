@@ -7,6 +7,7 @@
 import { Stalled } from "./kernel/Kernel.ts"
 import type { Plan, PlanOptions } from "./Plan.ts"
 import { planOf } from "./PushPlan.ts"
+import { withRules } from "./RulesPlan.ts"
 import { pushes } from "./PushPart.ts"
 import { syncs } from "./SyncPart.ts"
 import { type Bench, Objection, openWorld } from "./World.ts"
@@ -45,7 +46,7 @@ export const simulate = async (
   keep = false
 ): Promise<Result> => {
   await bench.clear()
-  const drawn = planOf(seed, options)
+  const drawn = withRules(planOf(seed, options))
   const world = openWorld(bench, drawn, keep)
   const { kernel, trace, fired, connections } = world
   const { pushing } = drawn
@@ -58,6 +59,7 @@ export const simulate = async (
     trace.event(kernel.now, "", `OBJECTION of ${failure.checker}: ${failure.what}`)
   }
   await bench.sessions.takeAllBack()
+  if (drawn.later.rules.length > 0) await bench.drop(drawn.resources)
   const { steps, kills } = part.end()
   const faults = [...fired.values()].reduce((sum, count) => sum + count, 0)
   return {

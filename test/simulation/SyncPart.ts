@@ -58,7 +58,7 @@ interface Proof {
 const isWaiting = (state: string): boolean => state === "pending" || state === "dead_letter"
 
 export const syncs = (world: World): Part => {
-  const { bench, canonical, companies, connections, drawn, feed, fire, kernel, pass } = world
+  const { bench, canonical, companies, connections, drawn, feed, fire, kept, kernel, pass } = world
   const { ports, scene, seed, sender, source, subjects, trace, warehouse } = world
   const hooks = drawn.hooks !== "off"
   const writers = new Writers(scene, source)
@@ -74,6 +74,7 @@ export const syncs = (world: World): Part => {
     source,
     plan: drawn,
     canonical,
+    kept,
     overBound,
     excused,
     losses,
@@ -85,6 +86,7 @@ export const syncs = (world: World): Part => {
   const states = new Map<string, string>()
   const numbers = new Map<string, string>()
   const lookAtInbox = async (entries: ReadonlyArray<Entry>) => {
+    if (await warehouse.isRewritten()) return
     for (const { company, eventId, number } of entries) {
       const key = `${company} ${eventId}`
       if (numbers.has(key) && numbers.get(key) !== number) fire("R8 delivered again after its removal")
@@ -138,6 +140,11 @@ export const syncs = (world: World): Part => {
 
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
+    // The commit of the rewrite is looked at, with everything that was committed meanwhile.
+    if (await warehouse.isRewritten()) {
+      connections.hasChanged = true
+      return
+    }
     const { entries, checkpoints, proofs } = hooks
       ? await warehouse.inboxAndCheckpoints()
       : { entries: [], checkpoints: await warehouse.checkpoints(), proofs: [] }
@@ -324,7 +331,8 @@ export const syncs = (world: World): Part => {
         excused: new Set([...excused, ...losses.deletedByHand]),
         odd: writers.odd,
         full,
-        cycles
+        cycles,
+        written: await writers.written(warehouse)
       }
     }
     const checkHealed = (state: Final) => check(watching, (one) => one.healed?.(state))

@@ -7,6 +7,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/sync/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
+import { type Lenses, lensesOf } from "./checkers/Kept.ts"
 import type { Checker, Fed, ResourceResult, Run, RowVersion, Subject } from "./checkers/Checker.ts"
 import { chance } from "./kernel/Chance.ts"
 import { Kernel, type Owner } from "./kernel/Kernel.ts"
@@ -30,6 +31,8 @@ export interface Bench {
   readonly monitor: Client
   /** Removes everything that a seed wrote. */
   readonly clear: () => Promise<void>
+  /** Drops the tables of resources that a seed altered. The next {@link clear} creates them again. */
+  readonly drop: (paths: ReadonlyArray<string>) => Promise<void>
 }
 
 /** A part of a seed: what runs beside the source and the warehouse, from the first fault to the last check. */
@@ -87,7 +90,8 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
   const scene = { kernel, drawn, trace, fired: fire }
   const sender = new Sender(scene)
   const source = new Source(kernel, seed, drawn.hooks === "off" ? null : sender)
-  const warehouse = new Warehouse(bench.monitor)
+  const lenses = lensesOf(drawn.later.rules)
+  const warehouse = new Warehouse(bench.monitor, lenses)
   const companies = drawn.companies === 2 ? [1, 2] : [1]
   for (const company of companies) source.token(company)
   source.control("PUT", "/limits", { requestsPerMinute: 600 })
@@ -96,13 +100,17 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
     drawn.resources.map((path) => ({ company, resource: serviceV2.resources.get(path)! }))
   )
 
-  const forms = new Map<string, Canonical>()
-  const canonical = (company: number, resource: Resource, text: string): Canonical => {
-    const key = `${company} ${resource.path} ${text}`
-    let form = forms.get(key)
-    if (form === undefined) forms.set(key, (form = ofSource(resource, text)))
-    return form
+  const canonicalBy = (lens: Lenses[keyof Lenses] | undefined) => {
+    const forms = new Map<string, Canonical>()
+    return (company: number, resource: Resource, text: string): Canonical => {
+      const key = `${company} ${resource.path} ${text}`
+      let form = forms.get(key)
+      if (form === undefined) forms.set(key, (form = ofSource(resource, text, lens?.(resource))))
+      return form
+    }
   }
+  const canonical = canonicalBy(lenses?.open)
+  const kept = lenses === null ? canonical : canonicalBy(lenses.kept)
 
   /** What a part does after each commit, and at each step of a process. */
   const watch = {
@@ -197,6 +205,7 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
     companies,
     subjects,
     canonical,
+    kept,
     watch,
     connections,
     ports,

@@ -3,7 +3,7 @@
  *
  * Promise: the list is the same for each commit. Together its seeds have every class of faults (`simulation.test.ts`).
  */
-import type { Plan } from "./Plan.ts"
+import type { Plan, PlanOptions } from "./Plan.ts"
 import type { Regression } from "./regressions.ts"
 
 export const overridesOf: Readonly<Record<Regression["kind"], Partial<Pick<Plan, "hooks" | "pushes">>>> = {
@@ -14,8 +14,14 @@ export const overridesOf: Readonly<Record<Regression["kind"], Partial<Pick<Plan,
   "pushes beside": { pushes: "beside" }
 }
 
-/** 60 seeds. The first seed of each kind runs twice and must have the same trace. */
-export const gateSeeds: Readonly<Record<Regression["kind"], ReadonlyArray<number>>> = {
+type GateKind = Regression["kind"] | "rules"
+
+/** Only seeds of the kind `rules` have privacy rules: the others are as they were before these were drawn. */
+export const gateOptionsOf = (kind: GateKind): PlanOptions =>
+  kind === "rules" ? { on: ["G3"] } : { off: ["G3"], overrides: overridesOf[kind] }
+
+/** The first seed of each kind runs twice and must have the same trace. */
+export const gateSeeds: Readonly<Record<GateKind, ReadonlyArray<number>>> = {
   syncs: [
     1312, 1389, 1475, 1525, 1583, 1753, 1909, 1911, 1913, 2000, 2083, 2337, 2368, 2373, 2423, 2447, 2483, 2499, 2683,
     2708, 2793, 2816, 3144, 3356, 3551, 3631, 3727, 3869, 3912, 3955
@@ -23,7 +29,8 @@ export const gateSeeds: Readonly<Record<Regression["kind"], ReadonlyArray<number
   "webhooks only": [4008, 4328, 4362, 4489, 4993, 5081, 5324, 5895, 5906],
   "webhooks beside": [6798, 7326, 7422, 7661, 7870],
   "pushes only": [8082, 8359, 8399, 8402, 8793, 8881, 8957, 9254, 9515, 9809, 9886, 9990],
-  "pushes beside": [10488, 10783, 11272, 11712]
+  "pushes beside": [10488, 10783, 11272, 11712],
+  rules: [12001, 12002, 12003, 12004, 12005, 12006]
 }
 
 /** Planted bugs, each with the seed that catches it: one or two for each area of the code. */
@@ -52,7 +59,11 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "push-not-landed": 1,
   "owner-resolves-first": 1,
   "owner-sends-its-own-key": 1,
-  "reader-is-not-behind": 2
+  "reader-is-not-behind": 2,
+  "rules-forget-versions": 1,
+  "rules-forget-records": 3,
+  "rules-without-a-full-read": 3,
+  "rules-end-no-run": 3
 }
 
 /** How many other seeds try a planted bug that its seed does not catch. */

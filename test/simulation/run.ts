@@ -21,7 +21,7 @@
  */
 import { writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
-import { gateBugs, gateBugSeedsMax, gateSeeds, overridesOf } from "./gate.ts"
+import { gateBugs, gateBugSeedsMax, gateOptionsOf, gateSeeds, overridesOf } from "./gate.ts"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
@@ -160,6 +160,7 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   ],
   G1: ["G1 a configuration changed during a run", "G1 an ignored field changed"],
   G2: ["G2 an older release was refused", "G2 an older release wrote after a newer one"],
+  G3: ["G3 the rules changed", "G3 the rules changed during a run", "G3 a run was refused"],
   S14: ["a version went back", "a later record is gone", "an id was used again", "a full scan reported it"].map(
     (what) => `S14 ${what}`
   ),
@@ -300,14 +301,19 @@ const onTasks = async (url: string, tasks: ReadonlyArray<(lane: Lane) => Promise
   await onLanes(url, workers, () => queue.shift() ?? null)
 }
 
-/** Webhooks would repair what a bug of a sync loses. They are off unless the bug concerns webhooks. */
+/**
+ * Webhooks would repair what a bug of a sync loses, and so would the full scan after a change of privacy rules. They are
+ * off unless the bug concerns them.
+ */
 const optionsOf = (mutant: Mutant): PlanOptions => {
   const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.options?.overrides ?? {}
+  const { on = [], off = [] } = mutant.options ?? {}
   const drawn = { hooks: ofHooks, ...(ofPushes === undefined ? {} : { pushes: ofPushes }) }
   return isPlain
     ? { ...planOptions, overrides: { ...drawn, ...planOptions.overrides } }
     : {
         ...mutant.options,
+        off: on.includes("G3") ? off : [...off, "G3"],
         ...planOptions,
         overrides: { hooks: "off", ...mutant.options?.overrides, ...planOptions.overrides }
       }
@@ -443,8 +449,12 @@ const gate = async (url: string): Promise<boolean> => {
   const kinds = Object.entries(gateSeeds) as ReadonlyArray<[keyof typeof gateSeeds, ReadonlyArray<number>]>
   const seeds = kinds.flatMap(([kind, ofKind]) =>
     ofKind.map((seed, place) => {
-      const flags = Object.entries(overridesOf[kind]).map(([flag, mode]) => `--${flag} ${mode} `)
-      const job = { seed, options: { overrides: overridesOf[kind] }, keep: false }
+      const options = gateOptionsOf(kind)
+      const { on = [], off = [], overrides: { hooks = "", pushes = "" } = {} } = options
+      const flags = Object.entries({ hooks, pushes, on: on.join(), off: off.join() }).flatMap(([flag, value]) =>
+        value === "" ? [] : [`--${flag} ${value} `]
+      )
+      const job = { seed, options, keep: false }
       return checked(fixed, `${flags.join("")}--seed ${seed}`, job, place === 0)
     })
   )

@@ -51,18 +51,66 @@ const instant = (text: string): string => {
 /** A day, also where it is sent as its midnight. */
 const day = (text: string): string => text.replace(/T00:00:00(?:\.0+)?Z$/, "")
 
-/** Any JSON, with sorted members and with numbers as decimals. */
-const json = (value: unknown): string => {
-  if (value instanceof Token) return decimal(value.text)
-  if (Array.isArray(value)) return `[${value.map(json).join(",")}]`
+/** Any JSON, with sorted members and with numbers as decimals, or in another form. */
+export const json = (value: unknown, number: (text: string) => string = decimal): string => {
+  if (value instanceof Token) return number(value.text)
+  if (Array.isArray(value)) return `[${value.map((item) => json(item, number)).join(",")}]`
   if (typeof value === "object" && value !== null) {
     return `{${Object.entries(value)
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, member]) => `${JSON.stringify(name)}:${json(member)}`)
+      .map(([name, member]) => `${JSON.stringify(name)}:${json(member, number)}`)
       .join(",")}}`
   }
   return JSON.stringify(value)
 }
+
+/** How a member that has a privacy rule is compared. */
+export interface Keeping {
+  /** What is expected of a value that the source sent; null: nothing. */
+  readonly sent: ((text: string, isFreeText: boolean) => string) | null
+  /** Whether that is compared with what the warehouse has. */
+  readonly isCompared: boolean
+}
+
+/** How the members of a record, or those within a value of it, are compared; undefined: as they were sent. */
+export type Lens = (name: string, isWithin: boolean) => Keeping | undefined
+
+const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Token)
+
+/** The members at any depth. `change` returns the changed member in a list, or an empty list where it is left out. */
+const changed = (
+  value: unknown,
+  change: (name: string, member: unknown, isWithin: boolean) => ReadonlyArray<unknown> | null,
+  isWithin = false
+): unknown => {
+  if (Array.isArray(value)) return value.map((item) => changed(item, change, true))
+  if (!isMembers(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, member]) =>
+      (change(name, member, isWithin) ?? [changed(member, change, true)]).map((one) => [name, one])
+    )
+  )
+}
+
+/** The text to which a rule for a member of no type is applied. */
+const looseText = (value: unknown): string =>
+  typeof value === "string" ? value : value instanceof Token ? decimal(value.text) : json(value, (text) => text)
+
+const sentThrough = (lens: Lens, value: unknown): unknown =>
+  changed(value, (name, member, isWithin) => {
+    const keeping = lens(name, isWithin)
+    if (keeping === undefined) return null
+    if (keeping.sent === null) return []
+    return [member === null ? null : keeping.sent(looseText(member), typeof member === "string")]
+  })
+
+/** What is compared of members that the warehouse has. */
+export const storedThrough = (lens: Lens, value: unknown): unknown =>
+  changed(value, (name, member, isWithin) => {
+    const keeping = lens(name, isWithin)
+    return keeping === undefined ? null : keeping.isCompared ? [member] : []
+  })
 
 /** The canonical text of an absent value. */
 export const nothing = "␀"
@@ -119,26 +167,53 @@ const whole = (fields: ReadonlyArray<string>, extra: ReadonlyMap<string, string>
     "␟"
   )
 
-export const ofSource = (resource: Resource, text: string): Canonical => {
-  const record = parseExactly(text) as Record<string, unknown>
-  const fields = resource.fields.map((field) => fromSource(field, record[field.name]))
-  const extra = new Map(
-    Object.entries(record)
-      .filter(([name]) => !resource.field.has(name) && name !== "custom_fields")
-      .map(([name, value]) => [name, json(value)])
+const customFields = "custom_fields"
+
+/** The members without own fields that have no members. */
+const withoutEmpty = (members: unknown): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(members as object).filter(
+      ([name, value]) => name !== customFields || (isMembers(value) && Object.keys(value).length > 0)
+    )
   )
+
+export const ofSource = (resource: Resource, text: string, lens?: Lens): Canonical => {
+  const record = parseExactly(text) as Record<string, unknown>
+  const fields = resource.fields.map((field) => {
+    const sent = fromSource(field, record[field.name])
+    const keeping = lens?.(field.name, false)
+    if (keeping === undefined) return sent
+    if (sent === nothing || keeping.sent === null) return nothing
+    return keeping.sent(sent, field.type._tag === "string" && field.values === null)
+  })
+  const others = Object.fromEntries(
+    Object.entries(record).filter(
+      ([name]) => !resource.field.has(name) && (name !== customFields || lens !== undefined)
+    )
+  )
+  const members = lens === undefined ? others : withoutEmpty(sentThrough(lens, others))
+  const extra = new Map(Object.entries(members).map(([name, value]) => [name, json(value)]))
   return { fields, extra, whole: whole(fields, extra), beyond: "" }
 }
 
 export const ofWarehouse = (
   resource: Resource,
   columns: ReadonlyArray<string | null>,
-  extraText: string | null
+  extraText: string | null,
+  custom: string | null = null,
+  lens?: Lens
 ): Canonical => {
-  const extraMembers = extraText === null ? {} : (parseExactly(extraText) as Record<string, unknown>)
+  const own = custom === null || lens === undefined ? null : parseExactly(custom)
+  const others: Readonly<Record<string, unknown>> = {
+    ...(extraText === null ? {} : (parseExactly(extraText) as Record<string, unknown>)),
+    ...(own === null ? {} : { [customFields]: own })
+  }
+  const extraMembers = lens === undefined ? others : withoutEmpty(storedThrough(lens, others))
   const extra = new Map(Object.entries(extraMembers).map(([name, value]) => [name, json(value)]))
   const beyond = resource.fields.flatMap(({ name }) => (extra.has(name) ? [name] : [])).join(" ")
   const fields = resource.fields.map((field, index) => {
+    const keeping = lens?.(field.name, false)
+    if (keeping !== undefined) return keeping.isCompared ? (columns[index] ?? nothing) : nothing
     if (!extra.has(field.name)) return fromWarehouse(field, columns[index] ?? null)
     // Digits that the column cannot hold are kept in the extra members.
     extra.delete(field.name)

@@ -21,7 +21,10 @@ export interface Row {
   readonly deleted: boolean
   readonly runId: string | null
   readonly observedAt: string
+  /** Without the members that ever have a privacy rule: what is compared at each commit. */
   readonly value: Canonical
+  /** With all members, some of them as privacy rules keep them: what is compared after healing. */
+  readonly kept: Canonical
 }
 
 /** A checkpoint, as SQL returns it. */
@@ -153,6 +156,16 @@ export interface Final {
   readonly full: boolean
   /** Cycles since healing. */
   readonly cycles: number
+  /** Values that people wrote, each with a table that has it. Empty without privacy rules. */
+  readonly written: ReadonlyArray<readonly [table: string, value: WrittenValue]>
+}
+
+/** A value that no other record has, and that is recognized wherever it is stored. */
+export interface WrittenValue {
+  readonly text: string
+  readonly resource: Resource
+  /** The names of the member that has it, and of those that this member is in. */
+  readonly names: ReadonlyArray<string>
 }
 
 /** An event of the inbox, as SQL returns it. */
@@ -317,6 +330,8 @@ export interface Setting {
   readonly source: Source
   readonly plan: Plan
   readonly canonical: (company: number, resource: Resource, text: string) => Canonical
+  /** As {@link Setting.canonical}, to be compared with {@link Row.kept}. */
+  readonly kept: (company: number, resource: Resource, text: string) => Canonical
   /** Ids that became visible later than any overlap reaches. */
   readonly overBound: ReadonlySet<string>
   /** Ids that no event and no cursor reports, as {@link Final.excused}. */

@@ -4,14 +4,14 @@ import { type CheckerOf, type Final, keyOf } from "./Checker.ts"
 
 /** The ids that differ, each with a sentence. */
 export const differences = (
-  { source, canonical }: Parameters<CheckerOf>[0],
+  { source, kept }: Parameters<CheckerOf>[0],
   { subjects, odd }: Pick<Final, "subjects" | "odd">
 ): ReadonlyMap<string, string> => {
   const sentences = new Map<string, string>()
   for (const { company, resource, rows, quarantine } of subjects) {
     const missing = new Map([...rows].filter(([, row]) => !row.deleted))
     for (const text of source.state(company, resource.path)) {
-      const expected = canonical(company, resource, text)
+      const expected = kept(company, resource, text)
       const id = expected.fields[resource.fields.findIndex(({ name }) => name === "id")]!
       const key = keyOf(company, resource.path, id)
       const row = missing.get(id)
@@ -28,13 +28,13 @@ export const differences = (
           `is in quarantine, and nothing is wrong with it: ${wrongly.reason}: ${wrongly.bytes.slice(0, 300)}`
         )
       else if (row === undefined) sentences.set(key, "is in the source and not in the warehouse")
-      else if (row.value.whole !== expected.whole) {
-        const fields = differing(resource, expected, row.value)
+      else if (row.kept.whole !== expected.whole) {
+        const fields = differing(resource, expected, row.kept)
         const index = resource.fields.findIndex(({ name }) => name === fields[0])
         sentences.set(
           key,
           `differs in ${fields.join(", ")}: ${expected.fields[index] ?? expected.extra.get(fields[0]!)} in the source, ` +
-            `${row.value.fields[index] ?? row.value.extra.get(fields[0]!)} in the warehouse`
+            `${row.kept.fields[index] ?? row.kept.extra.get(fields[0]!)} in the warehouse`
         )
       }
     }

@@ -11,7 +11,7 @@ interface ReachedVersion {
 }
 
 export const forward: CheckerOf = (setting) => {
-  const { source, canonical, losses } = setting
+  const { source, canonical, losses, plan } = setting
   const reached = new Map<string, ReachedVersion>()
   /** Number of losses of each table that were seen. */
   const lost = new Map<string, number>()
@@ -43,6 +43,11 @@ export const forward: CheckerOf = (setting) => {
           loss?.isRepaired === false && losses.hasHoles(company, resource.path) && continued.get(key) !== loss.count
         if (isSame && mayContinue && row.version > before.version) {
           continued.set(key, loss.count)
+          reached.set(key, { ...before, version: row.version })
+          continue
+        }
+        // Only members that have a privacy rule changed, or the rule.
+        if (isSame && plan.later.rules.length > 0 && row.version > before.version) {
           reached.set(key, { ...before, version: row.version })
           continue
         }

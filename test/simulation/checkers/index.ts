@@ -26,6 +26,7 @@ import { settled } from "./settled.ts"
 import { single } from "./single.ts"
 import { upgraded } from "./upgraded.ts"
 import { welcome } from "./welcome.ts"
+import { withheld } from "./withheld.ts"
 
 export const checkers: ReadonlyArray<CheckerOf> = [
   accepted,
@@ -44,6 +45,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   cursor,
   recovered,
   progress,
+  withheld,
   equal,
   lively,
   history,

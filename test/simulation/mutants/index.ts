@@ -6,8 +6,9 @@ import type { Mutant } from "./Mutant.ts"
 import { owner } from "./owner.ts"
 import { push } from "./push.ts"
 import { reader } from "./reader.ts"
+import { rules } from "./rules.ts"
 import { webhook } from "./webhook.ts"
 
-export const mutants: ReadonlyArray<Mutant> = [client, extract, land, webhook, push, owner, reader].flatMap((bugs) =>
-  Object.entries(bugs).map(([name, bug]) => ({ ...bug, name, origin: bug.why[0] }))
+export const mutants: ReadonlyArray<Mutant> = [client, extract, land, webhook, push, owner, reader, rules].flatMap(
+  (bugs) => Object.entries(bugs).map(([name, bug]) => ({ ...bug, name, origin: bug.why[0] }))
 )

@@ -23,6 +23,8 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
+import { protect } from "../../../src/connector/ProtectedConnector.ts"
+import { select } from "../../../src/connector/SelectedConnector.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault, type EngineSettings } from "../../../src/sync/EngineSettings.ts"
@@ -102,7 +104,7 @@ export const companiesOf = (
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
-      return { name: companyName(company), token: secret, connector, resources }
+      return { name: companyName(company), token: secret, connector: protect(select(connector)), resources }
     })
   )
 

@@ -82,8 +82,9 @@ export class FeedReader {
 
   /** What the feed has shown of a table, beside what the table has. */
   async compare(company: number, resource: Resource): Promise<Fed> {
-    const { rows, isFed } = await this.warehouse.feedRows(company, resource)
-    const shown = this.known.get(`${company}/${resource.path}`) ?? new Map<string, string>()
-    return { rows, isFed, isBlocked: this.isBlocked, shown, restarts: this.restarts }
+    const { rows, isDropped, isFed } = await this.warehouse.feedRows(company, resource)
+    const known = this.known.get(`${company}/${resource.path}`) ?? new Map<string, string>()
+    const shown = new Map([...known].map(([id, record]) => [id, this.warehouse.record(resource, record)] as const))
+    return { rows, isFed, isBlocked: this.isBlocked || isDropped, shown, restarts: this.restarts }
   }
 }

@@ -6,11 +6,15 @@
  * an identity.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { Effect, Redacted } from "effect"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
 import { type Resource, withFields } from "../../../src/catalogue/Resource.ts"
 import { generationDefault } from "../../../src/land/CheckpointIdentity.ts"
+import * as FieldRules from "../../../src/connector/FieldRules.ts"
+import { addConfigured, type ConfiguredResource } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { family, type Period, type Plan } from "../Plan.ts"
+import type { RulesPeriod } from "../RulesPlan.ts"
 
 /** The release and configuration of a process. */
 export interface Program {
@@ -19,6 +23,8 @@ export interface Program {
   /** Records per page. */
   readonly pageSize: number
   readonly resources: ReadonlyArray<Resource>
+  /** What the configuration states of resources. */
+  readonly entries: ReadonlyArray<ConfiguredResource>
 }
 
 /** A text field without references: the last such field of a resource. */
@@ -54,10 +60,48 @@ const ignoring = (resource: Resource): Resource => {
   return field === null ? resource : { ...resource, ignoredFields: [field.name] }
 }
 
-/** The program of every process of a plan without changes, and of every process after healing. */
-export const currentOf = ({ on, pageSize, resources }: Plan): Program => {
-  const catalogue = on.has("G2") ? { ...serviceV2, generation: generation + 1 } : serviceV2
-  return { catalogue, release: "current", pageSize, resources: resources.map((path) => catalogue.resources.get(path)!) }
+/** The entries of the configuration. */
+const entriesOf = ({ key, rules }: RulesPeriod): ReadonlyArray<ConfiguredResource> => {
+  const hash = FieldRules.hash(Redacted.make(key))
+  return [...Map.groupBy(rules, ({ resource }) => resource)].map(([path, own]) => ({
+    path,
+    area: null,
+    modifiedSince: false,
+    cancel: false,
+    key: null,
+    rules: own.map(({ field, keepLast, kind, shown }) => ({
+      pattern: field,
+      rule: kind === "exclude" ? FieldRules.exclude : kind === "hash" ? hash : FieldRules.mask(shown, keepLast)
+    }))
+  }))
+}
+
+const configurations = new WeakMap<RulesPeriod, Pick<Program, "catalogue" | "entries">>()
+
+/** The catalogue under the rules of a period, as the configuration changes it. */
+const withRules = (period: RulesPeriod) => {
+  const entries = entriesOf(period)
+  const known = configurations.get(period) ?? {
+    catalogue: Effect.runSync(addConfigured(serviceV2, entries)),
+    entries
+  }
+  configurations.set(period, known)
+  return known
+}
+
+/** The program of every process of a plan without changes, of one with these rules, and of every process after healing. */
+export const currentOf = ({ later, on, pageSize, resources }: Plan, rules = later.rules.at(-1)): Program => {
+  const { catalogue, entries } =
+    rules !== undefined
+      ? withRules(rules)
+      : { catalogue: on.has("G2") ? { ...serviceV2, generation: generation + 1 } : serviceV2, entries: [] }
+  return {
+    catalogue,
+    entries,
+    release: "current",
+    pageSize,
+    resources: resources.map((path) => catalogue.resources.get(path)!)
+  }
 }
 
 /** Children are read with their parents: both are configured, or none. */
@@ -70,6 +114,7 @@ export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }
   const paths = drawn.resources.filter((path, place) => place !== leavesOut || isOfFamily(path))
   return {
     catalogue,
+    entries: [],
     release,
     pageSize: pageSize ?? current.pageSize,
     resources: paths.map((path) => catalogue.resources.get(path)!)

@@ -107,6 +107,11 @@ export class Restores extends Actor {
     this.stopped = true
   }
 
+  /** The applied privacy rules are a part of the control plane. */
+  private get controlTables(): ReadonlyArray<string> {
+    return this.drawn.later.rules.length === 0 ? controlTables : [...controlTables, "tributary.privacy_rules"]
+  }
+
   private tablesOf(scope: Scope): ReadonlyArray<string> {
     const rowTables = this.rowTables.filter((name) =>
       scope === "current rows"
@@ -115,7 +120,7 @@ export class Restores extends Actor {
           ? name.startsWith("erp_history.")
           : scope !== "control plane"
     )
-    return [...rowTables, ...(scope.endsWith("control plane") ? controlTables : [])]
+    return [...rowTables, ...(scope.endsWith("control plane") ? this.controlTables : [])]
   }
 
   /** Runs the statements in one transaction. While a landing or an earlier loss blocks it, tries again later. */
@@ -150,6 +155,19 @@ export class Restores extends Actor {
     this.whenFree(body, tables, "access share")
   }
 
+  /** Gives a table that is made anew the columns of its copy. */
+  private async restoreColumns(table: string, copy: string): Promise<void> {
+    const { rows } = await this.client.query<{ change: string }>(
+      `select case when b.attname is null then format('drop column %I', t.attname)
+                   when t.attname is null then format('add column %I %s', b.attname, format_type(b.atttypid, b.atttypmod))
+                   else format('alter column %I type %s using null', b.attname, format_type(b.atttypid, b.atttypmod)) end as change
+         from (select * from pg_attribute where attrelid = '${table}'::regclass and attnum > 0 and not attisdropped) t
+         full join (select * from pg_attribute where attrelid = '${copy}'::regclass and attnum > 0 and not attisdropped) b using (attname)
+        where t.attname is null or b.attname is null or (t.atttypid, t.atttypmod) <> (b.atttypid, b.atttypmod)`
+    )
+    for (const { change } of rows) await this.client.query(`alter table ${table} ${change}`)
+  }
+
   private restore(place: number, scope: Scope, refill: string | null): void {
     const backup = backupOf(place)
     const tables = this.tablesOf(scope)
@@ -181,8 +199,12 @@ export class Restores extends Actor {
             `create table public.${name} (like ${table} including all); drop table ${table} cascade; alter table public.${name} set schema ${schema}`
           )
         } else await client.query(`${table.startsWith("erp") ? refill : "truncate"} ${table}`)
+        if (this.drawn.later.rules.length > 0 && table.startsWith("erp") && refill === null)
+          await this.restoreColumns(table, `${backup}."${index}"`)
+        // Privacy rules may have changed the columns since: a person fills those that are left.
         const { rows } = await client.query<{ name: string }>(
-          `select quote_ident(attname) as name from pg_attribute where attrelid = '${backup}."${index}"'::regclass and attnum > 0`
+          `select quote_ident(attname) as name from pg_attribute b where attrelid = '${backup}."${index}"'::regclass and attnum > 0
+              and exists (select from pg_attribute t where t.attrelid = '${table}'::regclass and t.attname = b.attname and t.atttypid = b.atttypid)`
         )
         const columns = rows.map(({ name }) => name).join(", ")
         await client.query(

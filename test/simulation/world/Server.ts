@@ -125,5 +125,10 @@ export const openBench = async (url: string, name: string): Promise<Bench> => {
       }
     }
   }
-  return { sessions, monitor, clear }
+  const drop = async (paths: ReadonlyArray<string>) => {
+    await monitor.query("delete from tributary.privacy_rules")
+    for (const path of paths)
+      await monitor.query(`drop table if exists erp."${path}", erp_history."${path}__superseded" cascade`)
+  }
+  return { sessions, monitor, clear, drop }
 }

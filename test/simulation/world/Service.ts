@@ -7,7 +7,10 @@
 import { Duration, Effect, Latch, Random, Schedule } from "effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { protectDeliveries } from "../../../src/connector/ProtectedConnector.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { protectionOf } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
@@ -26,7 +29,7 @@ import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
 import { companiesOf, engineOf, type Machine, own } from "./Engine.ts"
-import { currentOf } from "./Programs.ts"
+import type { Program } from "./Programs.ts"
 import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 
 const secretsEveryMs = 5_000
@@ -41,16 +44,22 @@ export const eventsOf = (drawn: Plan): ReadonlyArray<string> =>
 /** The path of the configuration, so that both sides have the same address. */
 const addressOf = (company: string): string => `${publicUrl}/hooks/${company}`
 
+const tablesOf = ({ resources }: Program) => resources.map((resource) => tableOf(resource, datasetsDefault))
+
 /** Seeded like everything else. */
 const secureRandom = Effect.map(Random.Random, (random) =>
   SecureRandom.make((size) => Uint8Array.from({ length: size }, () => Math.floor(random.nextDoubleUnsafe() * 256)))
 )
 
-const companiesAndSecrets = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
+const companiesAndSecrets = Effect.fnUntraced(function* (
+  machine: Machine,
+  owner: Owner,
+  life: number,
+  program: Program
+) {
   const { drawn } = machine
-  const program = currentOf(drawn)
   const made = yield* companiesOf(machine, owner, life, program)
-  const tables = new Map(program.resources.map((resource) => [resource.path, tableOf(resource, datasetsDefault)]))
+  const tables = new Map(tablesOf(program).map((table) => [table.resource.path, table]))
   const companies = made.map(({ name, connector }): Company => ({
     name,
     connector: {
@@ -72,13 +81,21 @@ const companiesAndSecrets = Effect.fnUntraced(function* (machine: Machine, owner
 })
 
 /** Receives, processes and reconciles until it is interrupted. `skew` returns how far the process's clock is ahead. */
-export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
+export const serve = Effect.fnUntraced(function* (
+  machine: Machine,
+  owner: Owner,
+  life: number,
+  skew: () => number,
+  program: Program
+) {
   const { drawn, ports } = machine
-  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life)
+  // The tables of other seeds exist before they begin.
+  if (drawn.later.rules.length > 0) yield* TablePlan.applyAndLog(tablesOf(program))
+  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life, program)
   const { keyring } = secrets
   const inbox = yield* InboxWriter.make()
   const receiver = yield* Ingest.make({
-    reader: deliveryReader,
+    reader: protectDeliveries(deliveryReader, protectionOf(program.catalogue, program.entries), () => false),
     keyring,
     inbox,
     settings: { tolerance: Duration.seconds(toleranceSeconds), aheadMax: Duration.seconds(aheadSeconds) }
@@ -137,8 +154,14 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
 export type Command = "ensure" | "rotate" | "replay"
 
 /** A command that a person runs. */
-export const command = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, what: Command) {
-  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life)
+export const command = Effect.fnUntraced(function* (
+  machine: Machine,
+  owner: Owner,
+  life: number,
+  what: Command,
+  program: Program
+) {
+  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life, program)
   yield* Effect.forEach(
     companies,
     (company) => {

@@ -3,7 +3,8 @@ import type { Subscription } from "../../../connectors/service-v2/reference-serv
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { SyncMoment } from "../checkers/Checker.ts"
-import { type Period, sleepOf } from "../Plan.ts"
+import { momentOf, type Period, sleepOf } from "../Plan.ts"
+import type { RulesPeriod } from "../RulesPlan.ts"
 import { type Machine, type CycleOptions, cycle } from "./Engine.ts"
 import { Processes, type ProcessLife } from "./Processes.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
@@ -53,6 +54,11 @@ export class Supervisor extends Processes<Life> {
     if (drawn.hooks !== "off") this.beginServices()
     for (const { from } of drawn.later.periods.slice(1)) {
       kernel.after(Math.round(from * drawn.safety), null, () => this.launch(firstPlace))
+    }
+    for (const period of drawn.later.rules.slice(1)) {
+      const from = Math.round(momentOf(drawn, period.from))
+      kernel.after(from, null, () => this.changeRules(period, true))
+      kernel.after(from + this.lagOf(period), null, () => this.changeRules(period, false))
     }
     if (drawn.on.has("BF") && drawn.hooks !== "only") {
       kernel.after(this.chance.integer(0, drawn.safety), null, () => {
@@ -143,15 +149,20 @@ export class Supervisor extends Processes<Life> {
       return
     }
     // The other processes are in this period already: one more process is not needed.
-    if (place === firstPlace && this.periodOf(place) === this.periodOf(0)) return
+    if (place === firstPlace && this.periodOf(place) === this.periodOf(0) && this.rulesOf(place) === this.rulesOf(0))
+      return
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     const isBackfill = place === backfillPlace
     const period = this.periodOf(place)
-    const program = period === null ? currentOf(drawn) : programOf(drawn, period)
+    const rules = this.rulesOf(place)
+    const program = period === null ? currentOf(drawn, rules) : programOf(drawn, period)
     if (program.release === "unaware") this.machine.connections.unaware.add(life.owner)
     const { loadsLost } = this
     this.run(life, { full: false, backfill: isBackfill, program }, (report) => {
       this.recordReleases(program, report)
+      if (rules !== this.rulesOf(place)) this.fired("G3 the rules changed during a run")
+      if (report?.companies.some(({ outcomes }) => outcomes.some(({ failure }) => failure?.kind === "RulesChanged")))
+        this.fired("G3 a run was refused")
       if (drawn.on.has("G1") && period !== this.periodOf(place)) this.fired("G1 a configuration changed during a run")
       const isDone =
         report?.companies.every(
@@ -202,6 +213,47 @@ export class Supervisor extends Processes<Life> {
     return periods.findLast(({ from, lag }) => share >= from + (place === firstPlace ? 0 : lag)) ?? periods[0] ?? null
   }
 
+  private lagOf({ lag }: RulesPeriod): number {
+    return Math.round(lag * this.drawn.safety)
+  }
+
+  /** The privacy rules that a process at a place has when it begins; undefined when there are none. */
+  private rulesOf(place: number): RulesPeriod | undefined {
+    const { drawn, kernel } = this
+    const { rules } = drawn.later
+    if (place < 0) return rules.at(-1)
+    const at = kernel.now - this.begun
+    const lagOf = (period: RulesPeriod) => (isFirstWithRules(place) ? 0 : this.lagOf(period))
+    return rules.findLast((period) => at >= Math.round(momentOf(drawn, period.from)) + lagOf(period)) ?? rules[0]
+  }
+
+  /** A person changes the privacy rules, and restarts the processes: first some of them, then the others. */
+  private changeRules({ rules, stopsSyncs }: RulesPeriod, isFirst: boolean): void {
+    if (!this.accepting) return
+    this.log("", `the privacy rules of ${isFirst ? "the first process" : "the others"} are ${JSON.stringify(rules)}`)
+    this.fired("G3 the rules changed")
+    for (const life of this.alive) {
+      if (life.place >= servicePlace) {
+        // No service with earlier rules receives after a service with the new ones has begun.
+        if (isFirst) this.restart(life)
+      } else if (
+        life.place >= 0 &&
+        stopsSyncs &&
+        isFirstWithRules(life.place) === isFirst &&
+        life.owner.state === "running"
+      )
+        life.fiber?.interruptUnsafe()
+    }
+    if (this.drawn.hooks !== "only" && isFirst) this.launch(firstPlace)
+    // Where webhooks are alone, a person syncs: values that a rule no longer changes are read again.
+    if (!isFirst) this.loadAgain()
+  }
+
+  private restart(life: Life): void {
+    this.cut(life)
+    this.kernel.after(this.chance.skewed(50_000, 8_000_000), null, () => this.launch(life.place))
+  }
+
   /** Whether a sync has read every resource to its end. */
   get loaded(): boolean {
     return this.isLoaded
@@ -213,7 +265,8 @@ export class Supervisor extends Processes<Life> {
 
   private serve(place: number): Life {
     const life: Life = { owner: makeOwner(`${place < 0 ? "h" : `s${place}`}.${++this.lives}`), place, fiber: null }
-    const program = (skew: () => number) => serve(this.machine, life.owner, numberOf(life), skew)
+    const used = currentOf(this.drawn, this.rulesOf(place))
+    const program = (skew: () => number) => serve(this.machine, life.owner, numberOf(life), skew, used)
     this.start(life, "to serve", program, ({ cause }) => {
       this.machine.ports.close(life.owner)
       this.log(life.owner.name, `serves no longer: ${cause ?? "it has ended"}`)
@@ -225,7 +278,7 @@ export class Supervisor extends Processes<Life> {
   /** A person runs a command. */
   command(what: Command, ended: (isDone: boolean) => void = () => {}): void {
     const life: Life = { owner: makeOwner(`c.${++this.lives}`), place: -2, fiber: null, killed: () => ended(false) }
-    const program = () => command(this.machine, life.owner, numberOf(life), what)
+    const program = () => command(this.machine, life.owner, numberOf(life), what, currentOf(this.drawn))
     this.start(life, `to ${what}`, program, ({ cause }) => {
       if (what === "rotate") this.fired(cause === null ? "W6 rotated" : "W6 rotation failed")
       this.log(life.owner.name, `ends: ${cause ?? "done"}`)
@@ -345,5 +398,8 @@ export class Supervisor extends Processes<Life> {
     this.run({ owner: makeOwner(`h.${++this.lives}`), place: -1, fiber: null }, options, ended)
   }
 }
+
+/** Services change together, beside the process that first runs with the next rules. */
+const isFirstWithRules = (place: number): boolean => place === firstPlace || place >= servicePlace
 
 const numberOf = ({ owner }: Life): number => Number(owner.name.split(".")[1])

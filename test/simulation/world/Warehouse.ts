@@ -6,8 +6,9 @@
  */
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
-import { ofWarehouse } from "../checkers/Canonical.ts"
+import { type Canonical, json, ofWarehouse, parseExactly, storedThrough } from "../checkers/Canonical.ts"
 import type { Entry, QuarantinedRecord, RowVersion, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
+import type { Lenses } from "../checkers/Kept.ts"
 import { companyName, companyOf } from "./Sender.ts"
 
 type Text = string | null
@@ -110,9 +111,60 @@ const texts = { getTypeParser: () => (value: string) => value }
 
 export class Warehouse {
   private readonly client: Client
+  private readonly lenses: Lenses | null
 
-  constructor(client: Client) {
+  constructor(client: Client, lenses: Lenses | null) {
     this.client = client
+    this.lenses = lenses
+  }
+
+  /** The columns of a row. Rules remove columns, so that those that exist are read from its JSON. */
+  private columns(resource: Resource): ReadonlyArray<string> {
+    const isFixed = this.lenses === null
+    return [
+      ...(isFixed ? [] : ["t.custom_fields"]),
+      ...metaColumns.map((name) => `t.${quoted(name)}`),
+      ...resource.fields.map(({ name }) => (isFixed ? `t.${quoted(name)}` : `to_jsonb(t) ->> '${name}'`))
+    ]
+  }
+
+  private row(resource: Resource, values: ReadonlyArray<Text>): Row {
+    const { lenses } = this
+    if (lenses === null) return rowOf(values, (columns, extra) => [ofWarehouse(resource, columns, extra)])
+    const [custom = null, ...others] = values
+    return rowOf(others, (columns, extra) =>
+      [lenses.open, lenses.kept].map((lens) => ofWarehouse(resource, columns, extra, custom, lens(resource)))
+    )
+  }
+
+  /** A record of the feed: without the members that have a rule, which a rewrite changes in place. */
+  record(resource: Resource, text: string): string {
+    const { lenses } = this
+    if (lenses === null) return text
+    const place = text.indexOf(" ")
+    const members = storedThrough(lenses.open(resource), parseExactly(text.slice(place + 1))) as object
+    const shown = Object.entries(members).filter(([, value]) => value !== null && json(value) !== "{}")
+    return text.slice(0, place + 1) + json(Object.fromEntries(shown))
+  }
+
+  /** The places of texts that match in all tables, each with the name of its table. */
+  async find(pattern: string): Promise<ReadonlyArray<readonly [table: string, text: string]>> {
+    const tables = await this.ask(
+      `select format('%I.%I', n.nspname, c.relname) as name,
+              string_agg(format(case when a.atttypid = 'bytea'::regtype then $f$encode(%I, 'escape')$f$ else '%I::text' end, a.attname), ', ' order by a.attnum) as columns
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+        where c.relkind = 'r' and n.nspname in ('tributary', 'erp', 'erp_history') group by 1 order by 1`
+    )
+    const found: Array<readonly [string, string]> = []
+    for (const { name, columns } of tables) {
+      const rows = await this.client.query<{ text: string }>(
+        `select distinct m[1] as text from ${name} t, regexp_matches(concat_ws(' ', ${columns}), $1, 'g') m order by 1`,
+        [pattern]
+      )
+      for (const { text } of rows.rows) found.push([name!, text])
+    }
+    return found
   }
 
   async ask(text: string, values: ReadonlyArray<unknown> = []): Promise<ReadonlyArray<TextRow>> {
@@ -143,7 +195,7 @@ export class Warehouse {
   /** A resource and its last runs, the latest first. */
   async landed(company: number, resource: Resource): Promise<{ subject: Subject; runs: ReadonlyArray<Run> }> {
     const ours = "where company_id = $1 and resource = $2"
-    const rows = rowsOf(rowColumns(resource), `erp.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
+    const rows = rowsOf(this.columns(resource), `erp.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
     const row = await this.askTable(
       rows,
       `select ${rowsOf(markColumns, `tributary.checkpoints ${ours}`, "lane")} as marks, ${rows} as rows,
@@ -166,7 +218,11 @@ export class Warehouse {
           shape: shape ?? null
         })
       ),
-      rows: new Map(parsed(row["rows"]).map((values) => [values[0]!, rowOf(resource, values)])),
+      rows: new Map(
+        parsed(row["rows"])
+          .map((values) => this.row(resource, values))
+          .map((one) => [one.id, one])
+      ),
       quarantine: parsed(row["quarantine"]).map(([id, bytes, reason]): QuarantinedRecord => ({
         id: id ?? null,
         bytes: bytes!,
@@ -192,26 +248,31 @@ export class Warehouse {
     const row = await this.askTable(
       rows,
       `select ${rows} as rows, (select coalesce(bool_and(feed_fence is not distinct from fence), true) from tributary.checkpoints
-          where company_id = $1 and resource = $2)::text as fed`,
+          where company_id = $1 and resource = $2)::text as fed,
+        (to_regclass('erp_history.${quoted(resource.path)}') is null)::text as dropped`,
       [company, resource.path]
     )
     return {
-      rows: new Map(parsed(row["rows"]).map(([id, version, record]) => [id!, `${version} ${record}`])),
-      isFed: row["fed"] === "true"
+      rows: new Map(
+        parsed(row["rows"]).map(([id, version, record]) => [id!, this.record(resource, `${version} ${record}`)])
+      ),
+      isFed: row["fed"] === "true",
+      /** A rewrite under other rules drops the view. The plan of the tables makes it again. */
+      isDropped: this.lenses !== null && row["dropped"] === "true"
     }
   }
 
   /** Every version of every row, read from the tables beneath the view. */
   async history(company: number, resource: Resource): Promise<ReadonlyArray<RowVersion>> {
     const list = (table: string, validTo: string) =>
-      rowsOf([validTo, ...rowColumns(resource)], `${table} t where "_company_id" = $1`, '"id", "_version"')
+      rowsOf([validTo, ...this.columns(resource)], `${table} t where "_company_id" = $1`, '"id", "_version"')
     const superseded = list(`erp_history.${quoted(`${resource.path}__superseded`)}`, `"_valid_to"`)
     const present = list(`erp.${quoted(resource.path)}`, "null")
     const both = `${superseded} as superseded, ${present}`
     const row = await this.askTable(both, `select ${both} as present, $1::bigint`, [company])
     if (row["superseded"] === undefined) return []
     return [...parsed(row["superseded"]), ...parsed(row["present"])].map(([validTo, ...values]): RowVersion => {
-      const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, values)
+      const { id, version, op, runId, observedAt, deleted, value } = this.row(resource, values)
       return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: validTo ?? null }
     })
   }
@@ -220,9 +281,13 @@ export class Warehouse {
   async asOf(company: number, resource: Resource, moment: string): Promise<ReadonlyArray<Row> | string> {
     await this.ask("select set_config('tributary.as_of', $1, false)", [moment])
     try {
-      const rows = rowsOf(rowColumns(resource), `erp_asof.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
+      const rows = rowsOf(
+        this.columns(resource),
+        `erp_asof.${quoted(resource.path)} t where "_company_id" = $1`,
+        '"id"'
+      )
       const [row] = await this.ask(`select ${rows} as rows`, [company])
-      return parsed(row!["rows"]).map((values) => rowOf(resource, values))
+      return parsed(row!["rows"]).map((values) => this.row(resource, values))
     } catch (error) {
       const { code, message } = error as { readonly code?: string; readonly message: string }
       if (code !== "TB001" && code !== "TB002") throw error
@@ -230,6 +295,17 @@ export class Warehouse {
     } finally {
       await this.ask("select set_config('tributary.as_of', '', false)")
     }
+  }
+
+  /** Whether a rewrite under other privacy rules has locked a table, which no other session can read meanwhile. */
+  async isRewritten(): Promise<boolean> {
+    if (this.lenses === null) return false
+    const rows = await this.ask(
+      `select 1 from pg_locks l join pg_class c on c.oid = l.relation
+        where l.mode = 'AccessExclusiveLock' and l.database = (select oid from pg_database where datname = current_database())
+          and c.relnamespace in ('erp'::regnamespace, 'erp_history'::regnamespace) limit 1`
+    )
+    return rows.length > 0
   }
 
   async time(): Promise<string> {
@@ -313,13 +389,15 @@ export class Warehouse {
   }
 }
 
-const rowColumns = (resource: Resource): ReadonlyArray<string> => [
-  ..."id _version _op _deleted_at _run_id _observed_at _extra".split(" ").map((name) => `t.${quoted(name)}`),
-  ...resource.fields.map(({ name }) => `t.${quoted(name)}`)
-]
+const metaColumns = "id _version _op _deleted_at _run_id _observed_at _extra".split(" ")
 
-const rowOf = (resource: Resource, row: ReadonlyArray<Text>): Row => {
+/** `valuesOf` returns the value that is compared at each commit, and the one that is compared after healing. */
+const rowOf = (
+  row: ReadonlyArray<Text>,
+  valuesOf: (columns: ReadonlyArray<Text>, extra: Text) => ReadonlyArray<Canonical>
+): Row => {
   const [id, version, op, deletedAt, runId, observedAt, extra, ...columns] = row
+  const [value, kept = value] = valuesOf(columns, extra ?? null)
   return {
     id: id!,
     version: Number(version),
@@ -327,6 +405,7 @@ const rowOf = (resource: Resource, row: ReadonlyArray<Text>): Row => {
     deleted: deletedAt !== null,
     runId: runId ?? null,
     observedAt: observedAt!,
-    value: ofWarehouse(resource, columns, extra ?? null)
+    value: value!,
+    kept: kept!
   }
 }

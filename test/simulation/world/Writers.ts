@@ -10,11 +10,12 @@ import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { type Chance, chance } from "../kernel/Chance.ts"
 import { Actor, type Scene } from "../kernel/Scene.ts"
-import { keyOf } from "../checkers/Checker.ts"
+import { type Final, keyOf, type WrittenValue } from "../checkers/Checker.ts"
 import { family, momentOf } from "../Plan.ts"
 import { instantOf } from "./Connections.ts"
 import { plainField } from "./Programs.ts"
 import type { Source } from "./Source.ts"
+import type { Warehouse } from "./Warehouse.ts"
 
 interface WrittenRecord {
   readonly id: number
@@ -77,6 +78,9 @@ export class Writers extends Actor {
   private readonly hooks = this.drawn.hooks === "off" ? null : chance(this.drawn.seed, "hidden")
   /** Ids that became visible later than the bound allows. */
   readonly overBound = new Set<string>()
+  /** Random numbers for values that are recognized wherever they are stored. */
+  private readonly marking = chance(this.drawn.seed, "marked values")
+  private readonly marks = new Map<string, WrittenValue>()
 
   constructor(scene: Scene, source: Source) {
     super(scene)
@@ -548,6 +552,63 @@ export class Writers extends Actor {
     return hooks.skewed(1_000_000, Math.min(this.drawn.overlap * 0.8, 40_000_000))
   }
 
+  /** A number or day that no other value has, and that is stored as a text with these digits. */
+  private mark(resource: Resource, names: ReadonlyArray<string>, isDay: boolean): string {
+    const number = this.marks.size
+    const text = isDay
+      ? new Date(Date.UTC(2100, 0, 1) + number * 86_400_000).toISOString().slice(0, 10)
+      : String(770_000_000 + number * 11)
+    this.marks.set(text, { text, resource, names })
+    return text
+  }
+
+  /** The marked values that the warehouse has, each with its table. */
+  async written(warehouse: Warehouse): Promise<Final["written"]> {
+    if (this.marks.size === 0) return []
+    const found = await warehouse.find("(?<![0-9])(77[0-9]{7}|2[1-9][0-9]{2}-[0-9]{2}-[0-9]{2})(?![0-9])")
+    return found.flatMap(([table, text]) => {
+      const value = this.marks.get(text)
+      return value === undefined ? [] : [[table, value] as const]
+    })
+  }
+
+  /** A marked value of a field, as JSON text; null where its type has none. */
+  private marked(resource: Resource, { name, reference, type, values }: Field): string | null {
+    if (reference !== null || values !== null || this.marking.chance(0.2)) return null
+    switch (type._tag) {
+      case "integer":
+        return this.mark(resource, [name], false)
+      case "decimal": {
+        const numeral = `${this.mark(resource, [name], false)}${type.scale === 0 ? "" : this.marking.pick(["", ".5", ".50"].slice(0, type.scale + 1))}`
+        return this.tokens ? numeral : `"${numeral}"`
+      }
+      case "date":
+        return `"${this.mark(resource, [name], true)}"`
+      case "timestamp":
+        return `"${this.mark(resource, [name], true)}T08:09:10.000000Z"`
+      case "string": {
+        const most = type.maxLength ?? 200
+        if (most < 9) return null
+        return JSON.stringify(`${this.mark(resource, [name], false)} ${this.marking.pick(words)}`.slice(0, most))
+      }
+      default:
+        return null
+    }
+  }
+
+  /** Members that no catalogue states, alone and within others. */
+  private unstated(resource: Resource): ReadonlyArray<string> {
+    const { marking } = this
+    const mark = (...names: ReadonlyArray<string>) => `"${names.at(-1)!}":"${this.mark(resource, names, false)}"`
+    return [
+      ...(marking.chance(0.4) ? [mark("secret_1")] : []),
+      ...(marking.chance(0.3)
+        ? [`"nest_1":{${mark("nest_1", "secret_2")},"plain":1.50,"list":[{${mark("nest_1", "list", "name")}}]}`]
+        : []),
+      ...(marking.chance(0.3) ? [`"custom_fields":{${mark("custom_fields", "secret_3")},"plain":2}`] : [])
+    ]
+  }
+
   /** A record's JSON text. */
   private record(
     resource: Resource,
@@ -556,14 +617,16 @@ export class Writers extends Actor {
     chance: Chance = this.chance
   ): string {
     const members = [`"id":${id}`]
+    const hasRules = this.drawn.later.rules.length > 0
     for (const field of resource.fields) {
       const { name } = field
       if (name === "id" || name === "cancel" || name === "lastchangedate" || name === "entrydate") continue
       if (name in more) continue
-      const value = this.value(field, chance)
+      const value = (hasRules ? this.marked(resource, field) : null) ?? this.value(field, chance)
       if (value !== null) members.push(`"${name}":${value}`)
     }
     for (const [name, value] of Object.entries(more)) members.push(`"${name}":${value}`)
+    if (hasRules) members.push(...this.unstated(resource))
     if (this.drawn.on.has("S12") && chance.chance(0.3)) {
       members.push(`"surprise_${chance.integer(1, 3)}":${chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`)
     }

@@ -1,0 +1,79 @@
+/** Bugs of privacy rules: what is kept of a value, the rewrite of the past, and processes that have other rules. */
+import { just, type Mutants } from "./Mutant.ts"
+
+const rewrite = "src/warehouse/PrivacyRewrite.ts"
+const connector = "src/connector/ProtectedConnector.ts"
+const identity = "src/land/CheckpointIdentity.ts"
+const lock = "src/land/ResourceLock.ts"
+
+export const rules: Mutants = {
+  "rules-forget-versions": {
+    why: ["rewrite of the past", "the table is rewritten, and its history follows with the next versions"],
+    file: rewrite,
+    find: "if (found === undefined) continue\n    if (found.kind",
+    replace: "if (found === undefined || quoted === table.superseded) continue\n    if (found.kind",
+    options: just(["G3", "S5"])
+  },
+  "rules-forget-records": {
+    why: ["rewrite of the past", "the rows are the warehouse; quarantine and inbox are working tables"],
+    file: rewrite,
+    find: "yield* rewriteRecords(resource.path, changed)",
+    replace: "if (rows < 0) yield* rewriteRecords(resource.path, changed)",
+    options: just(["G3", "S13"])
+  },
+  "rules-without-a-full-read": {
+    why: ["checkpoint identity", "the rewrite has changed every row, so that nothing is left to read"],
+    changes: [
+      {
+        file: identity,
+        find: "    ...(resource.protection === null ? {} : { privacy: resource.protection.statement }),\n",
+        replace: ""
+      },
+      {
+        file: identity,
+        find: "fields: fieldsHash(resource),",
+        replace: "fields: fieldsHash(resource.protection?.sent ?? resource),"
+      }
+    ],
+    options: just(["G3"])
+  },
+  "rules-not-compared": {
+    why: ["processes with other rules", "every process applies its rules before it reads"],
+    changes: [
+      {
+        file: lock,
+        find: 'if ((own.privacy ?? "") !== (table.resource.protection?.statement ?? "")) return',
+        replace: "if (own.privacy === undefined) return"
+      }
+    ],
+    options: just(["G3", "C4", "C3", "N5"])
+  },
+  "rules-end-no-run": {
+    why: ["processes with other rules", "a run under the earlier rules ends soon by itself"],
+    file: rewrite,
+    find: "yield* Statement.run(fenceOffStatement, [resource.path])",
+    replace: "if (rows < 0) yield* Statement.run(fenceOffStatement, [resource.path])",
+    options: just(["G3", "C4"], {
+      resources: ["worktypes"],
+      pageSize: 2,
+      batchRecordsMax: 2,
+      records: 24,
+      delayMax: 3_000_000,
+      cycleEvery: 4_000_000
+    })
+  },
+  "rules-for-stated-fields-only": {
+    why: ["what is kept", "a rule names a field, and the catalogue has the fields"],
+    file: connector,
+    find: 'const others = extra === null ? null : protectMembers(protection, extra, "record")',
+    replace: "const others = extra",
+    options: just(["G3", "S12"])
+  },
+  "weakest-rule-wins": {
+    why: ["what is kept", "of several rules, the last one counts"],
+    file: "src/catalogue/Protection.ts",
+    find: 'const order: ReadonlyArray<FieldRule["kind"]> = ["exclude", "hash", "mask"]',
+    replace: 'const order: ReadonlyArray<FieldRule["kind"]> = ["mask", "hash", "exclude"]',
+    options: just(["G3"])
+  }
+}
