@@ -145,13 +145,14 @@ const restorePages = Effect.fnUntraced(function* (path: string, keyPath: string)
   yield* attempt(path, () => AtomicFile.replace(Files.pdfPath(path), pdf))
 })
 
-/** Fails where the period is closed already, unless a new revision is requested. */
-const targetOf = Effect.fnUntraced(function* (
-  flags: CloseFlags,
-  { month }: Period.Period,
+/** Makes the folder. Fails where the period is closed already, unless a new revision is requested. */
+export const targetOf = Effect.fnUntraced(function* (
+  flags: Pick<CloseFlags, "to" | "draft" | "again" | "config">,
+  { month }: Pick<Period.Period, "month">,
   name: string
 ): Effect.fn.Return<Target, CommandFailed> {
   const { to: folder, draft, again } = flags
+  yield* attempt(folder, () => Files.makeFolder(folder))
   if (draft) return { path: Files.draftPath(folder, month, name), revision: 1, replaces: null }
   const latest = yield* attempt(folder, () => Files.latestRevision(folder, month, name))
   const before = Files.closePath(folder, month, name, latest)

@@ -20,10 +20,12 @@ export const closePath = (folder: string, month: string, company: string, revisi
 
 export const pdfPath = (path: string): string => path.replace(/json$/, "pdf")
 
+/** Makes the folder of closes where it does not exist. */
+export const makeFolder = (folder: string): void => Mode.makeDataFolder(folder)
+
 /** The latest revision of a close; 0: there is none. */
 export const latestRevision = (folder: string, month: string, company: string): number => {
-  Mode.makeDataFolder(folder)
-  const names = new Set(readdirSync(folder))
+  const names = new Set(ReadFile.exists(folder) ? readdirSync(folder) : [])
   let revision = 0
   while (names.has(basename(closePath(folder, month, company, revision + 1)))) revision += 1
   return revision

@@ -4,16 +4,19 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { inspect } from "node:util"
 import { join } from "node:path"
+import { Option } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
 import * as Chain from "../../src/close/Chain.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { findingsOf, partsOf } from "../../src/close/Close.ts"
+import { targetOf } from "../../src/cli/close.ts"
 import * as Document from "../../src/close/Document.ts"
 import * as Files from "../../src/close/Files.ts"
 import * as Pdf from "../../src/close/Pdf.ts"
 import * as Period from "../../src/close/Period.ts"
 import * as Signature from "../../src/close/Signature.ts"
 import { pagesOf } from "../support/pdf.ts"
+import { test } from "../support/suite.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-close-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -159,9 +162,17 @@ describe("the signed file", () => {
   })
 })
 
+test("a draft is the first file of its folder", function* () {
+  const flags = { to: join(folder, "new", "closes"), draft: true, again: false, config: Option.none() }
+  const { path } = yield* targetOf(flags, { month: "2026-10" }, "north")
+  Files.writeClose(path, "draft", Buffer.from("pdf"), true)
+  assert.strictEqual(Files.readText(path), "draft")
+})
+
 it("the files of closes are not replaced, and counted as revisions", () => {
   const closes = join(folder, "closes")
   assert.strictEqual(Files.latestRevision(closes, "2026-10", "north"), 0)
+  Files.makeFolder(closes)
   const path = Files.closePath(closes, "2026-10", "north", 1)
   Files.writeClose(path, "one", Buffer.from("pdf"), false)
   assert.throws(() => Files.writeClose(path, "two", Buffer.from("other"), false), /written by another close/)
@@ -184,7 +195,7 @@ it("the files of closes are not replaced, and counted as revisions", () => {
 
 it("the chain of closes finds a file that was changed after a later one was signed", () => {
   const closes = join(folder, "chain")
-  Files.latestRevision(closes, "2026-10", "north")
+  Files.makeFolder(closes)
   const key = Signature.loadKey(join(folder, "chain.pem"))
   const pathOf = (revision: number) => Files.closePath(closes, "2026-10", "north", revision)
   const write = (revision: number) => {
