@@ -139,5 +139,6 @@ export const protect = (
     .sort()
     .join(", ")
   const protection = { sent, ruleOf, ruleWithin, rules, statement }
-  return { resource: { ...withFields(sent, fields), filters, protection }, problems }
+  const key = sent.key === null || ruleOf(sent.key.field) !== undefined ? null : sent.key
+  return { resource: { ...withFields(sent, fields), filters, key, protection }, problems }
 }

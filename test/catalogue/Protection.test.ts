@@ -56,6 +56,18 @@ describe("privacy rules", () => {
     assert.strictEqual(resource.field.get("creditlimit")?.type._tag, "string")
   })
 
+  it("take the filters and the key away that the warehouse has no values for", () => {
+    const { resource } = protect(customers, rules(hash, "customercode"))
+    assert.strictEqual(customers.key?.field, "customercode")
+    assert.isNull(resource.key)
+    assert.isTrue(customers.filters.some(({ field }) => field === "customercode"))
+    assert.deepStrictEqual(
+      resource.filters,
+      customers.filters.filter(({ field }) => field !== "customercode")
+    )
+    assert.strictEqual(protect(customers, rules(hash, "phone")).resource.key, customers.key)
+  })
+
   it("refuse a push of a line or of the install's own fields with what is kept", () => {
     const orders = protect(serviceV2.resources.get("orders")!, rules(mask("***", 0), "description", "iban")).resource
     const record = parse(

@@ -1,7 +1,7 @@
 /**
  * Privacy rules for every field of every resource, and values under them in every place that a value can reach: records,
  * versions, rejected records, deliveries, pushes, answers and messages of the source. None of them is in anything that the
- * program keeps, prints or shows.
+ * program keeps, prints or shows. `test/cli/Canaries.long.test.ts` searches what only commands and processes have.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -45,7 +45,7 @@ import { flowing } from "../../support/until.ts"
 
 const test = testWith(Layer.merge(layerWarehouse, layerClients))
 
-/** Some resources of each kind of rule, with and without lists. */
+/** Some resources of each kind of rule, with and without lists. The long test has all of them. */
 const named = ["customers", "orders", "items", "vendors", "invoices", "payments", "employees"]
 const paths = allPaths.filter((path, at) => named.includes(path) || at % 9 === 0)
 
