@@ -7,7 +7,7 @@
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import { type Chance, chance } from "./kernel/Chance.ts"
-import type { Plan } from "./Plan.ts"
+import { family, type Plan } from "./Plan.ts"
 
 /** A rule, as the configuration states it. */
 export interface DrawnRule {
@@ -19,6 +19,13 @@ export interface DrawnRule {
   /** The text of a mask, and how many characters follow it. */
   readonly shown: string
   readonly keepLast: number
+}
+
+/** Records whose field contains the value, in any case, are kept; the others do not exist for the warehouse. */
+export interface Selection {
+  readonly resource: string
+  readonly field: string
+  readonly value: string
 }
 
 /** The rules from a moment on. */
@@ -34,6 +41,8 @@ export interface RulesPeriod {
   /** The key of the hashes. */
   readonly key: string
   readonly rules: ReadonlyArray<DrawnRule>
+  /** The same in all periods; null: every record is kept. */
+  readonly where: Selection | null
 }
 
 /** Members of the drawn records that no catalogue states, at any depth. */
@@ -68,8 +77,42 @@ const drawRule = (own: Chance, resources: ReadonlyArray<Resource>): DrawnRule =>
 
 const periodsMax = 4
 
+const drawSelection = (seed: number, resources: ReadonlyArray<Resource>): Selection | null => {
+  const own = chance(seed, "selection")
+  // A source filters by the values that it has. Not in a family: children of a parent that is not kept are not drawn.
+  const filtered = resources.filter(
+    ({ filters, path }) =>
+      !family.includes(path) && filters.some(({ field, match }) => field === "name" && match === "partial")
+  )
+  const isDrawn = own.chance(0.4)
+  if (!isDrawn || filtered.length === 0) return null
+  return { resource: own.pick(filtered).path, field: "name", value: own.pick(["1", "5", "S", "77"]) }
+}
+
+/** Whether a rule concerns the values by which records are kept. The configuration refuses both together. */
+const isOfSelection = ({ field, resource }: DrawnRule, where: Selection | null): boolean =>
+  where !== null && fits(resource, where.resource) && fits(field, where.field)
+
+/** Whether a name fits a pattern, in which `*` is any text. Case does not matter. */
+export const fits = (pattern: string, name: string): boolean => {
+  const [first = "", ...others] = pattern.toLowerCase().split("*")
+  const text = name.toLowerCase()
+  const last = others.pop()
+  if (last === undefined) return text === first
+  const end = text.length - last.length
+  if (!text.startsWith(first) || !text.endsWith(last) || end < first.length) return false
+  let at = first.length
+  for (const piece of others) {
+    const found = text.indexOf(piece, at)
+    if (found < 0) return false
+    at = found + piece.length
+  }
+  return at <= end
+}
+
 const drawRules = (seed: number, resources: ReadonlyArray<Resource>): ReadonlyArray<RulesPeriod> => {
   const own = chance(seed, "rules")
+  const where = drawSelection(seed, resources)
   const changes = own.integer(1, periodsMax - 1)
   let rules: ReadonlyArray<DrawnRule> = own.chance(0.5)
     ? []
@@ -92,8 +135,10 @@ const drawRules = (seed: number, resources: ReadonlyArray<Resource>): ReadonlyAr
       if (index === changes && rules.length === 0) rules = added
     }
     // In the order of the configuration, which states the rules of each resource together.
-    const ordered = rules.toSorted((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : 0))
-    return { from, lag, stopsSyncs, key: `the key of the hashes, number ${key}`, rules: ordered }
+    const ordered = rules
+      .filter((rule) => !isOfSelection(rule, where))
+      .toSorted((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : 0))
+    return { from, lag, stopsSyncs, key: `the key of the hashes, number ${key}`, rules: ordered, where }
   })
 }
 

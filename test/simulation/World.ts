@@ -89,7 +89,7 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
   const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
   const scene = { kernel, drawn, trace, fired: fire }
   const sender = new Sender(scene)
-  const source = new Source(kernel, seed, drawn.hooks === "off" ? null : sender)
+  const source = new Source(kernel, seed, drawn.hooks === "off" ? null : sender, drawn.later.rules)
   const lenses = lensesOf(drawn.later.rules)
   const warehouse = new Warehouse(bench.monitor, lenses)
   const companies = drawn.companies === 2 ? [1, 2] : [1]

@@ -63,7 +63,8 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "rules-forget-versions": 1,
   "rules-forget-records": 3,
   "rules-without-a-full-read": 3,
-  "rules-end-no-run": 3
+  "rules-end-no-run": 3,
+  "unselected-records-stay": 7
 }
 
 /** How many other seeds try a planted bug that its seed does not catch. */

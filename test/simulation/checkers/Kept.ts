@@ -6,25 +6,8 @@
  */
 import { createHmac } from "node:crypto"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
-import { type DrawnRule, isExcludeOnly, isNeeded, type RulesPeriod } from "../RulesPlan.ts"
-import type { Keeping, Lens } from "./Canonical.ts"
-
-/** Whether a name fits a pattern, in which `*` is any text. Case does not matter. */
-const fits = (pattern: string, name: string): boolean => {
-  const [first = "", ...others] = pattern.toLowerCase().split("*")
-  const text = name.toLowerCase()
-  const last = others.pop()
-  if (last === undefined) return text === first
-  const end = text.length - last.length
-  if (!text.startsWith(first) || !text.endsWith(last) || end < first.length) return false
-  let at = first.length
-  for (const piece of others) {
-    const found = text.indexOf(piece, at)
-    if (found < 0) return false
-    at = found + piece.length
-  }
-  return at <= end
-}
+import { type DrawnRule, fits, isExcludeOnly, isNeeded, type RulesPeriod } from "../RulesPlan.ts"
+import { type Keeping, type Lens, parseExactly } from "./Canonical.ts"
 
 /** The rule of a member of a record, or of one within a value: of several, the strictest. */
 const ruleOf = ({ rules }: RulesPeriod, resource: Resource, name: string, isWithin: boolean): DrawnRule | undefined => {
@@ -55,6 +38,14 @@ export const isWithheld = (
   resource: Resource,
   names: ReadonlyArray<string>
 ): boolean => names.some((name, depth) => ruleOf(periods.at(-1)!, resource, name, depth > 0) !== undefined)
+
+/** Whether the filters keep a record. */
+export const isSelected = (periods: ReadonlyArray<RulesPeriod>, path: string, text: string): boolean => {
+  const where = periods.at(-1)?.where ?? null
+  if (where === null || where.resource !== path) return true
+  const value = (parseExactly(text) as Readonly<Record<string, unknown>>)[where.field]
+  return typeof value === "string" && value.toLowerCase().includes(where.value.toLowerCase())
+}
 
 const leftOut: Keeping = { sent: null, isCompared: false }
 

@@ -4,6 +4,7 @@ import { just, type Mutants } from "./Mutant.ts"
 const rewrite = "src/warehouse/PrivacyRewrite.ts"
 const connector = "src/connector/ProtectedConnector.ts"
 const identity = "src/land/CheckpointIdentity.ts"
+const selected = "src/connector/SelectedConnector.ts"
 const lock = "src/land/ResourceLock.ts"
 
 export const rules: Mutants = {
@@ -68,6 +69,13 @@ export const rules: Mutants = {
     find: 'const others = extra === null ? null : protectMembers(protection, extra, "record")',
     replace: "const others = extra",
     options: just(["G3", "S12"])
+  },
+  "unselected-records-stay": {
+    why: ["which records are kept", "a record that does not pass the filters is left out"],
+    file: selected,
+    find: "if (!isKept) unselected.push({ id: record.id, changedAt: changedAt(record) })",
+    replace: "if (unselected.length < 0) unselected.push({ id: record.id, changedAt: changedAt(record) })",
+    options: just(["G3", "S5"], { resources: ["worktypes"], records: 24, writes: 45, rewriteShare: 0.6 })
   },
   "weakest-rule-wins": {
     why: ["what is kept", "of several rules, the last one counts"],

@@ -396,7 +396,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     const hasSyncedThrough = resource.modifiedSince
     // A record that was created at the very instant of an answer is as old as the answer's synced_through, and missing
     // in the answer. Nothing shows later that the answer was an earlier one.
-    const isTied = isStale && this.source.history(company, resource.path).some((version) => version.at === before.at)
+    const isTied = isStale && this.source.commits(company, resource.path).some((version) => version.at === before.at)
     if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && hasSyncedThrough && !isTied) {
       const isOther = decoder.decode(before.sent.body) !== decoder.decode(sent.body)
       tell(`${isFirst ? "N9 an earlier answer" : "S16 an earlier page"}${isOther ? ", with other content" : ""}`)
@@ -452,7 +452,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     const single = earlier.size === 0 || sent.status !== 200 ? null : singleOf(path)
     const delayed = single === null ? undefined : earlier.get(keyOf(company, single.resource, single.id))
     if (single === null || delayed === undefined || this.kernel.now >= delayed.until) return sent
-    const newest = this.source.history(company, single.resource).findLast(({ id }) => id === single.id)!
+    const newest = this.source.commits(company, single.resource).findLast(({ id }) => id === single.id)!
     const text = decoder.decode(sent.body)
     if (!text.includes(newest.text)) return sent
     this.fired("W5 shown as it was before")

@@ -61,10 +61,13 @@ const ignoring = (resource: Resource): Resource => {
 }
 
 /** The entries of the configuration. */
-const entriesOf = ({ key, rules }: RulesPeriod): ReadonlyArray<ConfiguredResource> => {
+const entriesOf = ({ key, rules, where }: RulesPeriod): ReadonlyArray<ConfiguredResource> => {
   const hash = FieldRules.hash(Redacted.make(key))
-  return [...Map.groupBy(rules, ({ resource }) => resource)].map(([path, own]) => ({
+  const byPath = Map.groupBy(rules, ({ resource }) => resource)
+  if (where !== null && !byPath.has(where.resource)) byPath.set(where.resource, [])
+  return [...byPath].map(([path, own]) => ({
     path,
+    ...(where?.resource === path ? { where: { [where.field]: where.value } } : {}),
     area: null,
     modifiedSince: false,
     cancel: false,

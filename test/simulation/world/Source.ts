@@ -11,7 +11,9 @@ import type { Subscription } from "../../../connectors/service-v2/reference-serv
 import { parseExactly } from "../../../connectors/service-v2/reference-server/json.ts"
 import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
 import type { Answer, Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
+import { isSelected } from "../checkers/Kept.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
+import type { RulesPeriod } from "../RulesPlan.ts"
 
 export const basePath = "/!/api/v2"
 export const origin = "https://erp.simulated"
@@ -29,6 +31,15 @@ export interface SourceVersion {
   readonly text: string
 }
 
+interface CachedHistory {
+  read: number
+  readonly versions: Array<SourceVersion>
+  /** The versions that the warehouse keeps, with a removal where a record is no longer selected. */
+  readonly selected: Array<SourceVersion>
+  /** The selected records, with their latest text. */
+  readonly present: Map<string, string>
+}
+
 const encoder = new TextEncoder()
 
 export class Source {
@@ -41,7 +52,7 @@ export class Source {
   firstPage: (company: number, resource: string) => void = () => {}
   /** Called right before the first page of a list is created. */
   beforePage: (company: number, resource: string) => void = () => {}
-  private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
+  private readonly histories = new Map<string, CachedHistory>()
   readonly tokens = new Map<number, string>()
 
   /** Records that a read by id does not find yet, or never finds, by `keyOf`. */
@@ -58,7 +69,10 @@ export class Source {
   }> = []
 
   /** `network` is the path to receivers. Without one, no event fires. */
-  constructor(kernel: Kernel, seed: number, network: Network | null = null) {
+  private readonly rules: ReadonlyArray<RulesPeriod>
+
+  constructor(kernel: Kernel, seed: number, network: Network | null, rules: ReadonlyArray<RulesPeriod>) {
+    this.rules = rules
     this.network = network
     this.kernel = kernel
     this.core = core({
@@ -79,6 +93,15 @@ export class Source {
     const answer = this.core.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
     if (answer.status >= 300) throw new Error(`${method} ${url}: ${answer.status} ${answer.body}`)
     return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
+  }
+
+  /** Whether the warehouse keeps some records of the resource only. */
+  private selects(resource: string): boolean {
+    return this.rules.some(({ where }) => where?.resource === resource)
+  }
+
+  private isSelected(resource: string, text: string): boolean {
+    return isSelected(this.rules, resource, text)
   }
 
   /** Writes records as people do. Fires the subscribed events, unless `isNoisy` is false. */
@@ -118,25 +141,49 @@ export class Source {
   }
 
   /** Every version of a resource, in the order of commits. */
+  commits(company: number, resource: string): ReadonlyArray<SourceVersion> {
+    return this.read(company, resource).versions
+  }
+
+  /** {@link commits} for a warehouse to which a record that is not selected does not exist. */
   history(company: number, resource: string): ReadonlyArray<SourceVersion> {
+    return this.read(company, resource).selected
+  }
+
+  private read(company: number, resource: string): CachedHistory {
     const { world } = this.core
     const key = `${company} ${resource}`
     let cached = this.histories.get(key)
-    if (cached === undefined) this.histories.set(key, (cached = { read: 0, versions: [] }))
+    if (cached === undefined) {
+      const versions: Array<SourceVersion> = []
+      cached = { read: 0, versions, selected: this.selects(resource) ? [] : versions, present: new Map() }
+      this.histories.set(key, cached)
+    }
     const { history } = world.store
     for (; cached.read < history.length; cached.read++) {
       const { seq, op, version, at } = history[cached.read]!
       if (version.table.company !== company || version.table.resource.path !== resource) continue
       const text = world.renderer.render(version)
-      cached.versions.push({ seq, op, id: String(version.id), stamp: version.stamp, at, text })
+      const id = String(version.id)
+      const one: SourceVersion = { seq, op, id, stamp: version.stamp, at, text }
+      cached.versions.push(one)
+      if (cached.selected === cached.versions) continue
+      const before = cached.present.get(id)
+      if (op !== "delete" && this.isSelected(resource, text)) {
+        cached.present.set(id, text)
+        cached.selected.push(one)
+      } else if (before !== undefined) {
+        cached.present.delete(id)
+        cached.selected.push({ ...one, op: "delete", text: before })
+      }
     }
-    return cached.versions
+    return cached
   }
 
   /** The records that a list shows now, cancelled ones included: one JSON text each. */
   state(company: number, resource: string): ReadonlyArray<string> {
     return this.control("GET", `/state?company=${company}&resource=${resource}`)
       .split("\n")
-      .filter((line) => line !== "")
+      .filter((line) => line !== "" && this.isSelected(resource, line))
   }
 }

@@ -454,7 +454,7 @@ export class Writers extends Actor {
   /** Each company has some records from the beginning. Whether new records have ids of these, changed after `at`. */
   private isLater(company: number, resource: Resource, made: ReadonlyArray<WrittenRecord>, at: number): boolean {
     const ids = new Set(made.map(({ id }) => String(id)))
-    return this.source.history(company, resource.path).some(({ id, stamp }) => ids.has(id) && (stamp ?? 0) >= at)
+    return this.source.commits(company, resource.path).some(({ id, stamp }) => ids.has(id) && (stamp ?? 0) >= at)
   }
 
   private createOdd(company: number, resource: Resource): void {
@@ -541,7 +541,7 @@ export class Writers extends Actor {
     for (const one of written) {
       const key = keyOf(company, resource.path, String(one.id))
       if (one.stamp === 0 || one.stamp >= kernel.now || !hooks.chance(0.8)) continue
-      const before = this.source.history(company, resource.path).findLast(({ id }) => id === String(one.id))
+      const before = this.source.commits(company, resource.path).findLast(({ id }) => id === String(one.id))
       if (before === undefined || before.op === "delete" || before.stamp === null) continue
       this.source.earlier.set(key, { until: kernel.now + this.lateness(hooks), text: before.text })
     }
