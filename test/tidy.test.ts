@@ -122,6 +122,7 @@ const unnamedSql: Readonly<Record<string, number>> = {
   "src/tasks/CountRows.ts": 1,
   "src/verify/Explain.ts": 1,
   "src/verify/WarehouseRows.ts": 6,
+  "src/warehouse/PrivacyRestored.ts": 1,
   "src/warehouse/PrivacyRewrite.ts": 6,
   "src/warehouse/RelationPlan.ts": 1,
   "src/warehouse/TableDamage.ts": 1,

@@ -16,6 +16,8 @@ export interface FieldRule {
    * for a value of few possibilities (a number, a day, a flag, a word of a closed set): a part of it would show it.
    */
   readonly keep: (canonical: string, isFreeText?: boolean) => string | null
+  /** A regular expression, of this program and of Postgres, that kept texts match; null where none is kept. */
+  readonly form: string | null
   /** The rule and what it depends on, for comparisons: `hash 3f9a…`. */
   readonly statement: string
 }

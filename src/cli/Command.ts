@@ -12,6 +12,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { FileProblem } from "../files/ReadFile.ts"
+import type { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -74,6 +75,7 @@ export type Failure =
   | WarehouseError
   | TableConflict
   | TableDamaged
+  | RulesChanged
   | SqlError
   | CommandFailed
   | ReferenceFailed
@@ -89,6 +91,7 @@ export const commandFailed = (error: Failure): CommandFailed => {
         message: error.message
       })
     case "TableDamaged":
+    case "RulesChanged":
       return new CommandFailed({
         code: exitCode.configuration,
         message: `${error.message}\n  what to do: ${error.remedy}`

@@ -25,6 +25,18 @@ export const exclusionProblem = (
         "remove one of the two"
 }
 
+/** Why none of these companies reads the resource; null where one does, or where there is no company. */
+export const unreadReason = (
+  companies: ReadonlyArray<Pick<CompanyConfiguration, "excluded">>,
+  path: string
+): string | null => {
+  const exclusions = companies.map((company) => exclusionOf(company, path))
+  const [first] = exclusions
+  return first === undefined || exclusions.includes(undefined)
+    ? null
+    : `${path} is not read, since exclude_resources has "${first.pattern}" (${first.place})`
+}
+
 /** The resources of a company, and what is wrong with the names. `named` is from the command line. */
 export const chooseResources = (
   catalogue: Resources,

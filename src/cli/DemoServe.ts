@@ -12,6 +12,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ListenError } from "../http/Server.ts"
+import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -37,7 +38,8 @@ const interval = Duration.minutes(1)
 /** The interval of changes at the source. */
 const changeEveryMs = 6_000
 
-const notListening = ({ message }: ListenError) => new CommandFailed({ code: exitCode.configuration, message })
+const notListening = ({ message }: ListenError | ConfigurationError) =>
+  new CommandFailed({ code: exitCode.configuration, message })
 
 /** Starts the services within the scope. Returns the link of the dashboard that allows actions, else its address. */
 export const begin = Effect.fn("DemoServe.begin")(function* (
@@ -51,12 +53,14 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   }
   const page = yield* ServeLayers.startDashboard(living.page, settings).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
-  const options = yield* ServeLayers.service(settings, [], {
-    warehouse: here,
-    hasStored: false,
-    ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
-    more: yield* ServeLayers.backgroundWork(settings, page)
-  })
+  const options = yield* Effect.flatMap(ServeLayers.backgroundWork(settings, page), (more) =>
+    ServeLayers.service(settings, [], {
+      warehouse: here,
+      hasStored: false,
+      ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
+      more
+    })
+  ).pipe(Effect.mapError(notListening))
   // The subscriptions are created below, and no other process changes them.
   const service = yield* Serve.start({ ...options, checkInterval: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))

@@ -48,9 +48,7 @@ export const readable = Effect.fnUntraced(function* <
   const isWhole = ({ rules = [], since = null, where = {} }: ConfiguredResource) =>
     rules.length === 0 && since === null && Object.keys(where).length === 0
   if (settings.resources.every(isWhole)) return { kept: queries, leftOut: [] }
-  // A mistake in the configured resources is reported with the companies.
-  const { catalogue } = yield* Source
-  const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
+  const { resources } = yield* catalogueOf(settings)
   const kept: Array<A> = []
   const leftOut: Array<{ readonly name: string; readonly reason: string; readonly remedy: string }> = []
   for (const query of queries) {

@@ -3,7 +3,6 @@
  * {@link backgroundWork} is that of `serve` alone: task worker, deliveries of changes, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
-import { exclusionOf } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
@@ -101,17 +100,16 @@ const alertServices = Effect.fnUntraced(function* (
 export const backgroundWork = Effect.fnUntraced(function* (
   settings: Configuration,
   dashboard: Dashboard | null
-): Effect.fn.Return<MoreWork, never, Source> {
-  const source = yield* Source
+): Effect.fn.Return<MoreWork, ConfigurationError, Source> {
   const { models } = yield* Models.of(settings)
-  const indexes = searchIndexesOf(
-    [...source.catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))
-  )
+  const { resources } = yield* catalogueOf(settings)
+  const indexes = searchIndexesOf([...resources.values()].map((one) => tableOf(one, settings.datasets)))
   const invariants = yield* Invariants.of(settings)
   const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
   const shown = (companies: CurrentCompanies) =>
-    companies().map(({ company, fingerprint }) => ({
+    companies().map(({ company, excluded, fingerprint }) => ({
       ...company,
+      excluded,
       fingerprint,
       receivesAt: hookUrl(settings.webhooks.publicUrl, company.name),
       push: settings.push
@@ -207,17 +205,11 @@ export const service = Effect.fnUntraced(function* (
     readonly more?: MoreWork
     readonly hasStored: boolean
   }
-): Effect.fn.Return<Service, never, Source> {
+): Effect.fn.Return<Service, ConfigurationError, Source> {
   const source = yield* Source
   const { webhooks, monitoring } = settings
-  // A mistake in the configured resources is reported with the companies.
-  const catalogue = yield* Effect.orElseSucceed(catalogueOf(settings), () => source.catalogue)
   return {
-    reader: protectDeliveries(
-      yield* source.deliveries,
-      protectionOf(catalogue, settings.resources),
-      (path) => exclusionOf(settings, path) !== undefined
-    ),
+    reader: protectDeliveries(yield* source.deliveries, protectionOf(yield* catalogueOf(settings), settings.resources)),
     listen: {
       host: webhooks.host,
       port: webhooks.port,

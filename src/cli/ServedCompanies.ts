@@ -110,6 +110,7 @@ const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
       secrets: secretsOf(configuration),
       fingerprint: fingerprintOf(configuration.url, configuration.token, settings.budgetScope),
       isPaused: configuration.paused !== null,
+      excluded: configuration.excluded,
       close
     }
   })

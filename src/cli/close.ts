@@ -239,7 +239,7 @@ const closeCompany = Effect.fnUntraced(function* (
     resources: target.resources.map((given) => catalogue.resources.get(given.path) ?? given),
     catalogue: catalogue.resources,
     models: (yield* Models.of(settings)).models,
-    invariants: yield* Invariants.of(settings),
+    invariants: yield* Invariants.ofCompany(settings, target.name, catalogue.resources.keys(), say),
     verification,
     draft: flags.draft,
     revision,

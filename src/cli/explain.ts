@@ -10,6 +10,7 @@ import { explain, findHistory, listHistories } from "../verify/Explain.ts"
 import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
 import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
+import { unreadReason } from "./CompanyResources.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
@@ -49,16 +50,22 @@ const versionLines = (version: Version): ReadonlyArray<string> => {
   ]
 }
 
-/** The explanation for people; `names` are those of the companies. */
+/** The explanation for people; `names` are those of the companies, and `companies` their settings. */
 export const lines = (
   explanation: Explanation,
-  names: ReadonlyMap<string, bigint> = new Map()
+  names: ReadonlyMap<string, bigint> = new Map(),
+  companies: Configuration["companies"] = []
 ): ReadonlyArray<string> => {
   const { companyId, resource, id, state, versions, quarantine, rereads, fullScan, checkpoints } = explanation
   const count = Output.plural(versions.length, "version")
   const company = [...names].find(([, id]) => id === companyId)?.[0] ?? `company ${companyId}`
+  const unread = unreadReason(
+    companies.filter(({ name }) => name === company),
+    resource
+  )
   return [
     `${resource} ${id} of ${company}: ${state === "unknown" ? "never landed" : `${state}, ${count}`}`,
+    ...(unread === null ? [] : [`  ${unread}; the warehouse keeps its rows`]),
     ...versions.flatMap(versionLines),
     "",
     ...(quarantine.length === 0 ? ["  quarantine: never"] : []),
@@ -124,10 +131,17 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const { explanations, names } = yield* onWarehouse(
+    const { companies, explanations, names, unread } = yield* onWarehouse(
       flags,
       Effect.fnUntraced(function* (settings) {
-        const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
+        const given = Option.getOrUndefined(flags.company)
+        const unread = unreadReason(
+          settings.companies.filter(({ name }) => given === undefined || name === given),
+          flags.resource
+        )
+        if (unread !== null && (yield* findHistory(settings.datasets, flags.resource)) === null)
+          return yield* usageError(`the warehouse has no history of "${flags.resource}": ${unread}`)
+        const company = yield* companyOf(settings, given)
         const resource = yield* findHistory(settings.datasets, flags.resource)
         if (resource === null) {
           const names = yield* listHistories(settings.datasets)
@@ -139,14 +153,16 @@ export const command = Command.make(
           )
         }
         const explanations = yield* explain(settings.datasets, resource, flags.id, company)
-        return { explanations, names: yield* TaskQueue.companyIds }
+        return { explanations, names: yield* TaskQueue.companyIds, companies: settings.companies, unread }
       }, Effect.scoped)
     )
     yield* Output.printResult(flags.json, { explanations }, () =>
-      explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation, names)])
+      explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation, names, companies)])
     )
     if (explanations.length > 0) return
-    yield* Output.note(`tributary: the warehouse has no version of ${flags.resource} ${flags.id}`)
+    yield* Output.note(
+      `tributary: the warehouse has no version of ${flags.resource} ${flags.id}${unread === null ? "" : `: ${unread}`}`
+    )
     yield* endWith(exitCode.usage)
   })
 ).pipe(

@@ -9,6 +9,7 @@ import { tableOf } from "../warehouse/Table.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { config, json, onWarehouse, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { operator } from "./company/Editing.ts"
+import { unreadReason } from "./CompanyResources.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -18,6 +19,8 @@ interface ForgetReport extends ForgottenRecord {
   readonly company: string
   readonly resource: string
   readonly id: bigint
+  /** Why the company does not read the resource; null where it does. */
+  readonly unread: string | null
   readonly referredToBy: ReadonlyArray<{ readonly field: string; readonly records: number }>
 }
 
@@ -28,6 +31,7 @@ const lines = (report: ForgetReport): ReadonlyArray<string> => [
     Object.entries(report.rows).map(([table, count]) => [table, Output.count(count)]),
     ["left", "right"]
   ),
+  ...(report.unread === null ? [] : [`  ${report.unread}: its current version was emptied, too`]),
   ...(report.isCurrentKept
     ? [
         "  its current version stays as the source has it: remove the values there and sync, then run this again",
@@ -68,10 +72,18 @@ export const command = Command.make(
         }
         const table = tableOf(catalogue.resources.get(path)!, settings.datasets)
         const id = BigInt(flags.id)
-        const done = yield* forget(table, { name, id: companyId }, id, yield* operator)
-        if (done === null) return yield* usageError(`the warehouse has no version of ${path} ${id} of company ${name}`)
+        const unread = unreadReason(
+          settings.companies.filter((one) => one.name === name),
+          path
+        )
+        const options = { by: yield* operator, isRead: unread === null }
+        const done = yield* forget(table, { name, id: companyId }, id, options)
+        if (done === null) {
+          const reason = unread === null ? "" : `: ${unread}`
+          return yield* usageError(`the warehouse has no version of ${path} ${id} of company ${name}${reason}`)
+        }
         const referredToBy = yield* referringTo(catalogue, settings.datasets, path, companyId, id)
-        return { ...done, company: name, resource: path, id, referredToBy } satisfies ForgetReport
+        return { ...done, company: name, resource: path, id, referredToBy, unread } satisfies ForgetReport
       })
     )
     yield* Output.printResult(flags.json, report, lines)

@@ -21,10 +21,8 @@ import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
 import * as Connection from "./Connection.ts"
-import { keptPart } from "../catalogue/Resource.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Output from "./Output.ts"
-import { Source } from "./Source.ts"
 import { embeddedRoot, locationOf } from "./Warehouse.ts"
 import { damagedTables } from "./schema/SchemaChanges.ts"
 import { fleetLines, readFleet } from "./status/Fleet.ts"
@@ -41,13 +39,8 @@ const readDamage = (settings: Configuration) =>
 
 /** The state of each resource, with the settings that limit what is read. */
 const readOf = Effect.fnUntraced(function* (settings: Configuration, ids: ReadonlyArray<bigint> | null) {
-  const { catalogue } = yield* Source
-  // A mistake in the configured resources is reported with the companies.
-  const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
-  return yield* readResources(settings.datasets, ids, settings.companies, (path) => {
-    const resource = resources.get(path)
-    return resource === undefined ? null : keptPart(resource)
-  })
+  const { resources } = yield* catalogueOf(settings)
+  return yield* readResources(settings.datasets, ids, settings.companies, (path) => resources.get(path))
 })
 
 /** Everything about these companies; null is all. */

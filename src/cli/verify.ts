@@ -80,11 +80,11 @@ const verifyCompany = Effect.fnUntraced(function* (
   // Inferred columns are compared like any other.
   const catalogue = yield* WarehouseCatalogue.load(connector.catalogue)
   const tables = resources.map((given) => tableOf(catalogue.resources.get(given.path) ?? given, settings.datasets))
-  const { damaged } = yield* TablePlan.plan(tables)
+  const { damaged, rules } = yield* TablePlan.plan(tables)
   const reports = yield* Effect.forEach(
     tables,
     (table) => {
-      const damage = damaged.find(({ resource }) => resource === table.resource.path) ?? null
+      const damage = [...damaged, ...rules].find(({ resource }) => resource === table.resource.path) ?? null
       const repair = (ids: ReadonlyArray<string>) =>
         fetchRecords({ companyId, connector, table, ids, authority: "source" }).pipe(
           Effect.map(({ failure }) => (failure === null ? null : `${failure.message}; ${failure.remedy}`))

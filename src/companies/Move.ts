@@ -21,6 +21,7 @@ import * as LockWait from "../postgres/LockWait.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
+import { pending } from "../warehouse/PendingRules.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
@@ -92,7 +93,7 @@ const promoteMissing = Effect.fnUntraced(function* (
   }
 })
 
-/** Creates the tables of the company's resources in the target; both warehouses get the inferred columns of the other. */
+/** Creates the tables of the company's resources in the target, with the privacy rules that its rows follow; both warehouses get the inferred columns of the other. */
 export const prepareTables = Effect.fnUntraced(function* (
   target: Target,
   catalogue: Catalogue,
@@ -101,13 +102,15 @@ export const prepareTables = Effect.fnUntraced(function* (
   const paths = (yield* Statement.run(resourcesStatement, [companyId])).map(({ resource }) => resource)
   const own = yield* WarehouseCatalogue.load(catalogue)
   const other = yield* Effect.provideContext(WarehouseCatalogue.load(catalogue), target)
+  const tablesOf = ({ resources }: Catalogue) =>
+    paths.flatMap((path) => (resources.has(path) ? [tableOf(resources.get(path)!, datasets)] : []))
+  // Rows are copied as they are: they must follow the rules that the target's tables get.
+  const [behind] = (yield* pending(tablesOf(own))).rules
+  if (behind !== undefined) return yield* behind.reason
   yield* promoteMissing(other, own, paths, datasets)
   yield* Effect.gen(function* () {
     yield* promoteMissing(own, other, paths, datasets)
-    const { resources } = yield* WarehouseCatalogue.load(catalogue)
-    yield* TablePlan.apply(
-      paths.flatMap((path) => (resources.has(path) ? [tableOf(resources.get(path)!, datasets)] : []))
-    )
+    yield* TablePlan.apply(tablesOf(yield* WarehouseCatalogue.load(catalogue)))
   }).pipe(Effect.provideContext(target))
 })
 

@@ -3,7 +3,7 @@ import { createHmac, createSecretKey } from "node:crypto"
 import * as Redacted from "effect/Redacted"
 import type { FieldRule } from "../catalogue/Protection.ts"
 
-export const exclude: FieldRule = { kind: "exclude", keep: () => null, statement: "exclude" }
+export const exclude: FieldRule = { kind: "exclude", keep: () => null, form: null, statement: "exclude" }
 
 /** Text in the place of the value; after it the last characters of a free text that has more of them. */
 export const mask = (shown: string, keepLast: number): FieldRule => ({
@@ -13,6 +13,7 @@ export const mask = (shown: string, keepLast: number): FieldRule => ({
     const characters = Array.from(canonical)
     return characters.length > keepLast ? shown + characters.slice(-keepLast).join("") : shown
   },
+  form: `^${shown.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}(.{${keepLast}})?$`,
   statement: `mask ${JSON.stringify(keepLast === 0 ? [shown, 0] : [shown, keepLast, "of free text"])}`
 })
 
@@ -42,5 +43,6 @@ export const hash = (key: Redacted.Redacted): FieldRule => {
   const secret = createSecretKey(Buffer.from(Redacted.value(key), "utf8"))
   const hmac = cached((text) => createHmac("sha256", secret).update(text, "utf8").digest("base64url"))
   // Says which key it was, and nothing about it.
-  return { kind: "hash", keep: hmac, statement: `hash ${hmac("tributary: which key is this?").slice(0, 12)}` }
+  const statement = `hash ${hmac("tributary: which key is this?").slice(0, 12)}`
+  return { kind: "hash", keep: hmac, form: "^[A-Za-z0-9_-]{43}$", statement }
 }

@@ -145,13 +145,10 @@ export const protectDelivery = (protection: Protection, text: string): string =>
 /** The reader of deliveries with the rules of each path; the empty path is that of an event about no resource. */
 export const protectDeliveries = (
   reader: DeliveryReader,
-  protectionOf: (path: string) => Protection | null,
-  isExcluded: (path: string) => boolean
+  protectionOf: (path: string) => Protection | null
 ): DeliveryReader => ({
   ...reader,
   kept: ({ resource }, body) => {
-    // No body about an excluded resource is kept.
-    if (resource !== null && isExcluded(resource)) return Buffer.from("{}")
     const protection = protectionOf(resource ?? "")
     return protection === null
       ? body

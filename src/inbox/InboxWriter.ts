@@ -5,7 +5,7 @@
  * All waiting events go into one statement. An event that arrives alone is inserted immediately; in a stream, an event
  * waits for some milliseconds at most. While events cannot be stored, their senders get that answer well within the
  * source's timeout of 15 s, and the writer recovers by itself. The queue is bounded. An event that Postgres cannot hold
- * fails alone.
+ * fails alone. No body is stored under privacy rules that others replaced.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -73,6 +73,11 @@ export interface InboxOptions {
   readonly connectTimeout?: Duration.Duration
   /** How long an event may have waited when its statement begins; default 5 s. */
   readonly waitMax?: Duration.Duration
+  /**
+   * The revision of the privacy rules that bodies follow, null where they may follow older ones; default: a warehouse that
+   * never had rules.
+   */
+  readonly rules?: () => bigint | null
   /** The bounds of the queue; default 20,000 events and 64 MiB. */
   readonly waitingMax?: number
   readonly waitingBytesMax?: number
@@ -84,6 +89,7 @@ const defaults = {
   answerTimeout: Duration.seconds(8),
   connectTimeout: Duration.seconds(4),
   waitMax: Duration.seconds(5),
+  rules: (): bigint | null => 0n,
   waitingMax: 20_000,
   waitingBytesMax: 64 * 1024 * 1024
 }
@@ -197,7 +203,7 @@ const insertBatch = (
   batch: ReadonlyArray<PendingInsert>
 ): Effect.Effect<void, DatabaseError> => {
   const events = batch.flatMap(({ event }) => (event === null ? [] : [event]))
-  return Effect.matchEffect(insertEvents(client, events), {
+  return Effect.matchEffect(insertEvents(client, events, state.limits.rules()), {
     onSuccess: (rows) => Effect.sync(() => resolveBatch(state, batch, rows)),
     onFailure: (error) => {
       if (!isAboutValues(error)) return Effect.fail(error)

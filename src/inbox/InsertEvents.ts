@@ -25,16 +25,20 @@ export interface NewEvent {
 
 export const keyOf = ({ company, eventId }: InsertedRow): string => `${company}\n${eventId}`
 
-/** A commit that is answered is on disk: no session of this program has `synchronous_commit` off (`SessionSettings.ts`). */
+/**
+ * A commit that is answered is on disk: no session of this program has `synchronous_commit` off (`SessionSettings.ts`). Under
+ * another revision of the privacy rules than the process knows, no body is stored: the event says which record to read.
+ */
 export const insertStatement = Statement.make({
   name: "store events",
-  params: ["text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "bytea[]"],
+  params: ["text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "bytea[]", "int8?"],
   columns: { company: "text", eventId: "text" },
-  text: `insert into tributary.inbox
+  text: `with rules as materialized (select tributary.rules_revision() as revision)
+         insert into tributary.inbox
            (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
          select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
-                to_timestamp(sent_at::float8), body
-           from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
+                to_timestamp(sent_at::float8), case when rules.revision = $10 then body else '{}' end
+           from rules, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
              as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
          on conflict (company, event_id) do nothing
          returning company, event_id as "eventId"`
@@ -43,10 +47,11 @@ export const insertStatement = Statement.make({
 /** The key of an event that was inserted. */
 export type InsertedRow = Statement.RowOf<typeof insertStatement>
 
-/** Inserts events, and returns those that are new. */
+/** Inserts events, and returns those that are new. `rules` is the revision of the privacy rules that the bodies follow. */
 export const insertEvents = (
   client: pg.Client,
-  events: ReadonlyArray<NewEvent>
+  events: ReadonlyArray<NewEvent>,
+  rules: bigint | null
 ): Effect.Effect<ReadonlyArray<InsertedRow>, DatabaseError> =>
   Effect.tryPromise({
     try: async () => {
@@ -59,7 +64,8 @@ export const insertEvents = (
         BinaryArray.texts(events, (event) => event.stamp),
         BinaryArray.texts(events, (event) => event.occurredAt),
         BinaryArray.texts(events, (event) => String(event.sentAt)),
-        BinaryArray.bytes(events, (event) => event.body)
+        BinaryArray.bytes(events, (event) => event.body),
+        rules
       ])
       return rows
     },

@@ -77,6 +77,8 @@ export interface IngestOptions {
   readonly keyring: SecretKeyring
   readonly inbox: Pick<InboxWriter, "put">
   readonly settings: Pick<VerifySettings, "tolerance" | "aheadMax">
+  /** Whether the company does not read the resource: no body about it is kept. Default: it reads all. */
+  readonly isExcluded?: (company: string, resource: string) => boolean
 }
 
 const answers = {
@@ -203,7 +205,7 @@ const answerStored = (state: IngestState, company: string, outcome: InsertOutcom
 
 /** Stores the event of a delivery with a valid signature. */
 const store = (state: IngestState, { company, body }: IncomingDelivery, sentAt: number, done: Done) => {
-  const { reader, inbox } = state.options
+  const { reader, inbox, isExcluded } = state.options
   const event = reader.read(body)
   if (!isEvent(event)) return done(rejectPayload(state, company, `its body is no event (${event.detail})`))
   inbox.put(
@@ -216,7 +218,10 @@ const store = (state: IngestState, { company, body }: IncomingDelivery, sentAt: 
       stamp: event.stamp,
       occurredAt: event.occurredAt,
       sentAt,
-      body: reader.kept?.(event, body) ?? body
+      body:
+        event.resource !== null && isExcluded?.(company, event.resource) === true
+          ? Buffer.from("{}")
+          : (reader.kept?.(event, body) ?? body)
     },
     (outcome) => done(answerStored(state, company, outcome))
   )

@@ -19,13 +19,6 @@ export class TableChanged extends Data.TaggedError("TableChanged")<{ readonly re
   }
 }
 
-/** The stored values follow other privacy rules than those of this process; what it would write could be in clear. */
-export class RulesChanged extends Data.TaggedError("RulesChanged")<{ readonly resource: string }> {
-  override get message(): string {
-    return `${this.resource}: another process has applied other privacy rules than those of this process`
-  }
-}
-
 /** The table was replaced while a run wrote into it; what was landed before is not in it. */
 export class TableReplaced extends Data.TaggedError("TableReplaced")<{
   readonly resource: string

@@ -15,6 +15,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
+import { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as TableDamage from "../warehouse/TableDamage.ts"
 import * as ChangeBatch from "./ChangeBatch.ts"
@@ -22,14 +23,7 @@ import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, typ
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import * as ConfirmIdentity from "./ConfirmIdentity.ts"
 import * as LandingConnection from "./LandingConnection.ts"
-import {
-  AlreadyRunning,
-  FenceLost,
-  type LandingError,
-  RulesChanged,
-  TableChanged,
-  WarehouseClockStepped
-} from "./LandingError.ts"
+import { AlreadyRunning, FenceLost, type LandingError, TableChanged, WarehouseClockStepped } from "./LandingError.ts"
 import { mergeSql } from "./MergeSql.ts"
 import * as Refetch from "./Refetch.ts"
 import * as WarehouseClock from "./WarehouseClock.ts"
@@ -178,6 +172,7 @@ export const raiseStatement = Statement.make({
     inferred: "int4",
     /** The privacy rules that the stored values follow. */
     privacy: "text?",
+    replaced_privacy: "text[]?",
     current: "text",
     behind_ms: "float8?",
     unconfirmed: "bool",
@@ -193,7 +188,8 @@ export const raiseStatement = Statement.make({
        feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
        ${WarehouseCatalogue.inferredCountSql("$2")} as inferred,
-       (select p.statement from tributary.privacy_rules p where p.resource = $2) as privacy, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
+       (select p.statement from tributary.privacy_rules p where p.resource = $2) as privacy,
+       (select p.replaced from tributary.privacy_rules p where p.resource = $2) as replaced_privacy, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
@@ -308,7 +304,10 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {
     return yield* new CheckpointIdentity.NewerCatalogue({ resource, own: identity.generation, met: writtenBy })
   }
-  if ((own.privacy ?? "") !== (table.resource.protection?.statement ?? "")) return yield* new RulesChanged({ resource })
+  const rules = table.resource.protection?.statement ?? ""
+  // What it would write could be in clear.
+  if ((own.privacy ?? "") !== rules)
+    return yield* new RulesChanged({ resource, isReplaced: own.replaced_privacy?.includes(rules) === true })
   if (CheckpointIdentity.lacksKey(own.current)) return yield* TableDamage.withoutKey(table)
   const differences = ConfirmIdentity.differencesOf(table, identity, own, live)
   const confirmed = {

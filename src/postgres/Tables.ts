@@ -537,6 +537,9 @@ export interface ControlTables {
     readonly fields: string
     readonly rewritten_rows: Generated<bigint>
     readonly applied_at: Generated<Date>
+    readonly replaced: Generated<ReadonlyArray<string>>
+    readonly revision: Generated<bigint>
+    readonly tables: string | null
   }
   readonly "tributary.processes": {
     readonly process_id: string

@@ -3,7 +3,8 @@
  *
  * Promise: after {@link forget}, no earlier version of the record, and no quarantined copy, delivery or resolved row of the
  * outbox about it, has a value other than keys: its number, the external key, times, flags and the numbers of records that it
- * refers to. The current version follows the source: its values go where the source no longer has the record. One
+ * refers to. The current version follows the source: its values go where the source no longer has the record, or where
+ * the company no longer reads the resource. One
  * transaction does it and writes the receipt; a crash leaves everything as it was. Records that refer to this one may repeat
  * its values: {@link referringTo} counts them.
  */
@@ -88,12 +89,15 @@ const countOf = (table: string, set: string, where: string): Effect.Effect<numbe
     return rows.length
   })
 
-/** Removes the values of the record of a company. Null where the warehouse has no version of it. */
+/**
+ * Removes the values of the record of a company; `isRead` is whether the company reads the resource. Null where the warehouse
+ * has no version of it.
+ */
 export const forget = Effect.fn("forget")(function* (
   table: Table,
   company: { readonly name: string; readonly id: bigint },
   recordId: bigint,
-  by: string
+  { by, isRead }: { readonly by: string; readonly isRead: boolean }
 ): Effect.fn.Return<ForgottenRecord | null, SqlError, SqlClient.SqlClient> {
   const { resource } = table
   const emptied = table.columns.filter((column) => !isKept(resource, column)).map(({ sql }) => `${sql} = null`)
@@ -106,7 +110,7 @@ export const forget = Effect.fn("forget")(function* (
         `select "_deleted_at" is not null as "isGone" from ${table.current} where ${record} for update`
       )
       const versions = yield* countOf(table.superseded, set, record)
-      const isGone = found[0]?.isGone ?? true
+      const isGone = !isRead || (found[0]?.isGone ?? true)
       const current = isGone ? yield* countOf(table.current, set, record) : 0
       if (found.length === 0 && versions === 0) return null
       const values = [resource.path, String(recordId)] as const

@@ -25,6 +25,8 @@ export interface ServedCompany {
   readonly fingerprint: string
   /** Its deliveries are stored, and nothing else runs. */
   readonly isPaused: boolean
+  /** The resources that it does not read: paths, or patterns with `*`. */
+  readonly excluded: ReadonlyArray<{ readonly pattern: string }>
   /** Closes its connection to the source. */
   readonly close: Effect.Effect<void>
 }
@@ -45,7 +47,9 @@ export const fixed = (
 ): CompanySource<never> => ({
   revision: Effect.succeed(0n),
   read: () =>
-    Effect.succeed(new Map(companies.map((one) => [one.company.name, { ...one, isPaused: false, close: Effect.void }])))
+    Effect.succeed(
+      new Map(companies.map((one) => [one.company.name, { ...one, isPaused: false, excluded: [], close: Effect.void }]))
+    )
 })
 
 export interface Registry<E> {

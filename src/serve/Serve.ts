@@ -4,7 +4,8 @@
  * Promise: the process listens from its start to its end, and answers 503 while events cannot be stored. The warehouse and
  * the source may be unavailable at any time: services that need them restart by themselves, and the others go on. No failed
  * service ends another. At the end, the process accepts no more deliveries, finishes those in flight, and then stops. A
- * killed process leaves nothing that hinders the next one.
+ * killed process leaves nothing that hinders the next one. A process whose privacy rules others replaced ends, and stores
+ * nothing under them meanwhile: landings have their fence, and deliveries are stored without their bodies.
  */
 import { hostname } from "node:os"
 import type * as Context from "effect/Context"
@@ -17,10 +18,11 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
+import { matches } from "../catalogue/Protection.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
 import * as CompanyLog from "../log/CompanyLog.ts"
-import * as TablePlan from "../warehouse/TablePlan.ts"
+import { RulesChanged } from "../warehouse/RulesChanged.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
@@ -42,6 +44,7 @@ import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
 import * as Sleepers from "./Sleepers.ts"
+import * as Tables from "./Tables.ts"
 
 /** The companies at the time of a call. */
 export type CurrentCompanies = () => ReadonlyArray<Registry.ServedCompany>
@@ -108,7 +111,7 @@ export interface Service<E> {
   /** The warehouse, once events can be stored for the first time. */
   readonly ready: Effect.Effect<Context.Context<Warehouse>>
   /** Fails with an error that is not transient. */
-  readonly ended: Effect.Effect<never, E>
+  readonly ended: Effect.Effect<never, E | RulesChanged>
 }
 
 /** The address to which the source delivers the events of a company. */
@@ -188,7 +191,7 @@ const listen = <E>(state: ServeState<E>) =>
 /** Connects to the warehouse and runs the services, again after each transient error. */
 const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly message: string }>(
   state: ServeState<E>
-): Effect.fn.Return<never, E> {
+): Effect.fn.Return<never, E | RulesChanged> {
   const { warehouse, isTransient } = state.options
   for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
     const error = yield* Layer.build(Layer.fresh(warehouse)).pipe(
@@ -196,7 +199,7 @@ const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly messa
       Effect.scoped,
       Effect.flip
     )
-    if (!isTransient(error)) return yield* Effect.fail(error)
+    if (error instanceof RulesChanged || !isTransient(error)) return yield* Effect.fail(error)
     yield* Effect.logWarning(
       `${error.message}; deliveries are answered 503 until the warehouse is available; next attempt in ${pauseMs / 1000} s`
     )
@@ -207,13 +210,20 @@ const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly messa
 /** Runs everything that needs the warehouse. */
 const runServices = Effect.fnUntraced(function* <E>(
   state: ServeState<E>
-): Effect.fn.Return<never, E, Warehouse | Scope.Scope> {
+): Effect.fn.Return<never, E | RulesChanged, Warehouse | Scope.Scope> {
   const { options } = state
   const registry = yield* Registry.make(yield* options.companies)
   const companies: CurrentCompanies = () => [...registry.companies().values()]
   const keyring = yield* SigningSecrets.keyring(companies().map(({ secrets }) => secrets))
-  const inbox = yield* InboxWriter.make()
-  const ingest = yield* Ingest.make({ reader: options.reader, keyring, inbox, settings: options.window })
+  const tables = yield* Tables.make
+  yield* tables.confirm(companies().map(({ company }) => company))
+  const inbox = yield* InboxWriter.make({ rules: tables.rules })
+  const isExcluded = (company: string, resource: string) =>
+    registry
+      .companies()
+      .get(company)
+      ?.excluded.some(({ pattern }) => matches(pattern, resource)) === true
+  const ingest = yield* Ingest.make({ reader: options.reader, keyring, inbox, settings: options.window, isExcluded })
   const inboxMetrics = yield* InboxMetrics.make(() => [...registry.companies().keys()])
   const moreMetrics = options.metrics === undefined ? Effect.succeed([]) : yield* options.metrics(companies)
   const metrics = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
@@ -227,7 +237,6 @@ const runServices = Effect.fnUntraced(function* <E>(
       })
   )
   const tablesReady = yield* Deferred.make<void>()
-  const tables = makeTables()
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
@@ -291,8 +300,7 @@ const runServices = Effect.fnUntraced(function* <E>(
   yield* Layer.build(
     options.ownership(yield* Database).layer((bucket) => Effect.andThen(owned.own(bucket), keeper(bucket)))
   )
-  yield* afterTables(services)
-  return yield* Effect.never
+  return yield* Effect.raceFirst(tables.replaced, Effect.andThen(afterTables(services), Effect.never))
 })
 
 const noPush: BackgroundWork["push"] = ({ name }) => ({
@@ -358,22 +366,6 @@ const reconcileServices = <E>(
           )
         }
       ]
-
-/** The tables of all resources that events may name, as a sync creates them. */
-const makeTables = () => {
-  const prepared = new WeakSet<Company>()
-  const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
-    const shared = yield* Effect.all(new Set(companies.map(({ tables }) => tables)))
-    const tables = new Map(shared.flatMap((one) => [...one]))
-    yield* TablePlan.applyAndLog([...tables.values()])
-    for (const company of companies) prepared.add(company)
-  })
-  return {
-    create,
-    /** Creates the tables of a company that is new. */
-    prepare: (company: Company) => Effect.suspend(() => (prepared.has(company) ? Effect.void : create([company])))
-  }
-}
 
 /** Sends heartbeats while events can be stored. A missing heartbeat shows that they cannot. */
 const sendHeartbeats = Effect.fnUntraced(function* (

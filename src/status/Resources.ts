@@ -52,6 +52,8 @@ export interface ShownCompany extends Company {
   readonly receivesAt: string | null
   /** How rejected rows of a push are sent again. */
   readonly push: PushSettings
+  /** The resources that `exclude_resources` leaves out, paths or patterns; absent: none. */
+  readonly excluded?: ReadonlyArray<{ readonly pattern: string }>
 }
 
 /** Worst first. `never-synced` is not late: it has no target, or its first run is under way. `blocked`: the token may not read it. */

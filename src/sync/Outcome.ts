@@ -133,6 +133,7 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
         `upgrade this program; to go back to the older catalogue on purpose, run tributary sync ${error.resource} --full`
       )
     case "TableDamaged":
+    case "RulesChanged":
       return failure("configuration", error.remedy)
     case "TableReplaced":
       return failure("contended", "run again: the next run reads every record")
@@ -143,11 +144,6 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
       )
     case "TableChanged":
       return failure("contended", "run again: the next run knows the new columns")
-    case "RulesChanged":
-      return failure(
-        "configuration",
-        "every process needs the same rules and TRIBUTARY_PRIVACY_KEY; where those of this process are meant, run tributary schema apply"
-      )
     case "FenceLost":
     case "AlreadyRunning":
       return failure("contended", "nothing is lost: the other run continues")

@@ -2,7 +2,7 @@
  * The sync of several companies: identify, prepare the tables, then read each resource.
  *
  * Promise: resources are synced concurrently and independently: the most urgent freshness target first, children after
- * their parents. A failure, or a damaged table, stops one resource, unless the source refuses the identity, too
+ * their parents. A failure, a damaged table, or privacy rules that others replaced, stop one resource, unless the source refuses the identity, too
  * (`FailureScope.ts`). The report has every requested resource, also those with an access block.
  */
 import * as Clock from "effect/Clock"
@@ -19,6 +19,7 @@ import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Datasets, tableOf } from "../warehouse/Table.ts"
 import type { Index } from "../warehouse/Indexes.ts"
 import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
+import type { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
@@ -128,7 +129,7 @@ export const lastReadStatement = Statement.make({
 const syncCompany = Effect.fn("syncCompany")(function* (
   options: SyncOptions,
   company: SyncCompany,
-  damaged: ReadonlyMap<string, TableDamaged>
+  damaged: ReadonlyMap<string, TableDamaged | RulesChanged>
 ) {
   const { mode = {} } = options
   const lane = laneOf(mode)
@@ -231,10 +232,10 @@ export const sync = Effect.fn("sync")(function* (
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
-  const { damaged } = yield* retryTransient(
+  const { damaged, rules } = yield* retryTransient(
     TablePlan.applyUndamaged([...resources.values()].map((resource) => tableOf(resource, options.datasets)))
   )
-  const damagedOf = new Map(damaged.map((damage) => [damage.resource, damage]))
+  const damagedOf = new Map([...damaged, ...rules].map((damage) => [damage.resource, damage]))
   yield* Effect.ignore(RunStore.markAbandoned)
   const [companies] = yield* Effect.all(
     [
@@ -246,7 +247,10 @@ export const sync = Effect.fn("sync")(function* (
     { concurrency: "unbounded" }
   )
   // After all runs have ended: no run may continue while its table gets columns.
-  const sentences = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
+  const sentences = yield* ColumnPromotion.inferAll(
+    [...resources.values()].filter(({ path }) => !damagedOf.has(path)),
+    options.datasets
+  )
   const progress = yield* Progress
   for (const sentence of sentences) yield* progress.note(sentence)
   return { companies, durationMs: Math.floor(MonotonicClock.nowMs(clock) - beganAt) }

@@ -14,6 +14,7 @@ import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
+import type { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import { begin, compareEverything, type FirstComparison, type Sides } from "./FirstComparison.ts"
 import { failureOf, type Mismatch, type RepairReport, type ResourceReport } from "./Report.ts"
@@ -30,8 +31,8 @@ export interface VerifyOptions<R> {
   readonly companyId: bigint
   readonly connector: ConnectorShape
   readonly table: Table
-  /** Damage of its table: then its rows are not compared. */
-  readonly damage?: TableDamaged | null
+  /** Damage of its table, or other privacy rules of its rows: then they are not compared. */
+  readonly damage?: Pick<TableDamaged | RulesChanged, "message" | "remedy"> | null
   /** How many records to draw; null compares everything. */
   readonly sample: number | null
   readonly seed: number

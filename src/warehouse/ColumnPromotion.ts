@@ -17,6 +17,7 @@ import { literal } from "./Identifier.ts"
 import * as LaneLock from "./LaneLock.ts"
 import { columnName, type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "./Table.ts"
+import type { RulesChanged } from "./RulesChanged.ts"
 import type { TableDamaged } from "./TableDamage.ts"
 import * as TablePlan from "./TablePlan.ts"
 import { markPromoted } from "./UnknownFields.ts"
@@ -174,7 +175,11 @@ export const planFor = Effect.fn("ColumnPromotion.planFor")(function* (
   base: Resource,
   requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
-): Effect.fn.Return<PromotionPlan, TablePlan.TableConflict | TableDamaged | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<
+  PromotionPlan,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  SqlClient.SqlClient
+> {
   if (requests.length === 0) return { promotions: [], statements: [] }
   const prepared = yield* prepare(base, requests, datasets)
   const changes = yield* TablePlan.planFor([prepared.table], prepared.promoted)
@@ -219,7 +224,11 @@ export const promote = Effect.fn("ColumnPromotion.promote")(function* (
   base: Resource,
   requests: ReadonlyArray<PromotionRequest>,
   datasets: Datasets
-): Effect.fn.Return<PromotionPlan, TablePlan.TableConflict | TableDamaged | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<
+  PromotionPlan,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  SqlClient.SqlClient
+> {
   if (requests.length === 0) return { promotions: [], statements: [] }
   const when = <A, E, R>(body: Effect.Effect<A, E, R>, table: Table) =>
     TablePlan.changing(table.name, Effect.andThen(lockAllRuns(table), body)).pipe(
@@ -251,7 +260,11 @@ const inferredMax = 500
 export const infer = Effect.fn("ColumnPromotion.infer")(function* (
   base: Resource,
   datasets: Datasets
-): Effect.fn.Return<ReadonlyArray<Promotion>, TablePlan.TableConflict | TableDamaged | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<
+  ReadonlyArray<Promotion>,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  SqlClient.SqlClient
+> {
   if (base.basis !== "configured") return []
   const room = Math.max(0, inferredMax - base.fields.length)
   const requests = (yield* candidates([base]))

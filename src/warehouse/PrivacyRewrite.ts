@@ -4,8 +4,9 @@
  * Promise: after {@link apply}, no row, version, quarantined record or delivery of the resource holds a value that its
  * rules leave out, hash or mask. One transaction per resource does it: a crash leaves the resource as it was, and the next
  * sync does it again. Values that were kept under an earlier rule stay as that rule left them, in versions; the next sync
- * reads every record. Own views of the changed columns are dropped; the plans of tables and views make them again. A
- * change of columns that other views read is refused with their names.
+ * reads every record. Own views of the changed columns are dropped; the plans of tables and views make them again. A text
+ * column stays, with its indexes and the views over it. A change of other columns is refused while other views read them.
+ * Which rules are the newer ones, RulesChanged.ts says.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -25,26 +26,28 @@ import { fenceOffStatement } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelDatasetsOf } from "./Model.ts"
+import { confirmStatement, pending, type PendingRules } from "./PendingRules.ts"
 import { rewriteRecords } from "./PrivacyRecords.ts"
-import { restored } from "./PrivacyRestored.ts"
+import { ofRestored, restoredRules } from "./PrivacyRestored.ts"
 import { introspect } from "./RelationPlan.ts"
 import { type Column, keys, sentValue, type Table, tableOf } from "./Table.ts"
 import { type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 
-export const storedStatement = Statement.make({
-  name: "read the applied privacy rules",
-  params: ["text[]"],
-  columns: { resource: "text", statement: "text", fields: "text" },
-  text: "select resource, statement, fields from tributary.privacy_rules where resource = any($1)"
-})
-type StoredRules = Statement.RowOf<typeof storedStatement>
-
 export const saveStatement = Statement.make({
   name: "store the applied privacy rules",
   params: ["text", "text", "text", "int8"],
-  text: `insert into tributary.privacy_rules as p (resource, statement, fields, rewritten_rows) values ($1, $2, $3, $4)
+  text: `insert into tributary.privacy_rules as p (resource, statement, fields, rewritten_rows, replaced, revision)
+         values ($1, $2, $3, $4, array[''], (select coalesce(max(revision), 0) + 1 from tributary.privacy_rules))
          on conflict (resource) do update set statement = excluded.statement, fields = excluded.fields,
-           rewritten_rows = excluded.rewritten_rows, applied_at = tributary.now()`
+           rewritten_rows = excluded.rewritten_rows, applied_at = tributary.now(), revision = excluded.revision,
+           tables = null, replaced = array_remove(array_remove(p.replaced, p.statement) || p.statement, excluded.statement)`
+})
+
+/** Waits for the writers of deliveries. Those of the transaction's time keep no body (`tributary.rules_revision()`). */
+export const lockStatement = Statement.make({
+  name: "wait for writers of deliveries",
+  columns: { pg_advisory_xact_lock: "void" },
+  text: "select pg_advisory_xact_lock(7261003)"
 })
 
 export const findingsStatement = Statement.make({
@@ -89,6 +92,8 @@ interface Change {
     | "drop"
     /** It becomes text. */
     | "text"
+    /** It is text: its values are rewritten in place. */
+    | "values"
     /** The members of its JSON are rewritten in place. */
     | "json"
   readonly keep: (text: string) => string | null
@@ -102,10 +107,10 @@ type EarlierRules = Pick<Protection, "ruleOf" | "ruleWithin">
 /** The rules of each name that the stored values follow. */
 const earlierRules = (sent: Resource, stored: string): EarlierRules => {
   const rules = JSON.parse(stored) as ReadonlyArray<StoredRule>
-  const asItIs = (text: string) => text
+  const asItIs = { keep: (text: string) => text, form: null }
   const { protection } = protect(
     sent,
-    rules.map(({ pattern, ...rule }) => ({ pattern, rule: { ...rule, keep: asItIs } }))
+    rules.map(({ pattern, ...rule }) => ({ pattern, rule: { ...rule, ...asItIs } }))
   ).resource
   return protection ?? { ruleOf: () => undefined, ruleWithin: () => undefined }
 }
@@ -156,12 +161,13 @@ const moveToExtra = (table: string, columns: ReadonlyArray<Column>): string => {
   )
 }
 
-/** The changes of the columns of a table, by their rules before and now. */
+/** The changes of the columns of a table, by their rules before and now. `protection` is that of the stored values. */
 const changesOf = (
   table: Table,
   found: ReadonlyMap<string, { readonly type: string }>,
   earlierOf: Protection["ruleOf"],
-  protection: Protection | null
+  protection: Protection | null,
+  isRestored: boolean
 ): ReadonlyArray<Change> => {
   const sent = protection === null ? table : tableOf(protection.sent, table.datasets)
   const ofFields = sent.columns.flatMap((column): ReadonlyArray<Change> => {
@@ -180,9 +186,11 @@ const changesOf = (
       )
     }
     if (rule.kind === "exclude") return change("drop")
-    if (isKeptAlready(earlier, rule) && found.get(column.name)?.type === "text") return []
+    const isText = found.get(column.name)?.type === "text"
+    if (!isRestored && isKeptAlready(earlier, rule) && isText) return []
     const field = sent.resource.field.get(column.field)!
-    return change("text", (text) => keepColumn(field, rule, text))
+    const applied = isRestored ? ofRestored(rule) : rule
+    return change(isText ? "values" : "text", (text) => keepColumn(field, applied, text))
   })
   if (protection === null) return ofFields
   const isWithoutCustomFields = protection.ruleOf(customFieldsName) !== undefined
@@ -199,6 +207,9 @@ const changesOf = (
     )
   ]
 }
+
+/** Whether the column goes, so that what reads it must go before. */
+const isMadeAgain = ({ action }: Change): boolean => action === "drop" || action === "text"
 
 const rowsAtOnce = 5_000
 
@@ -251,7 +262,7 @@ const rewriteTable = Effect.fnUntraced(function* (
     after = key.map((_, index) => last[`k${index}`]!)
     if (rows.length < rowsAtOnce) break
   }
-  const dropped = changes.filter(({ action }) => action !== "json").map(({ name }) => `drop column ${identifier(name)}`)
+  const dropped = changes.filter(isMadeAgain).map(({ name }) => `drop column ${identifier(name)}`)
   const renamed = kept.flatMap((change) =>
     change.action === "text" ? [`rename column ${draft(change)} to ${identifier(change.name)}`] : []
   )
@@ -268,7 +279,7 @@ const dropViews = Effect.fnUntraced(function* (
   table: string,
   changes: ReadonlyArray<Change>
 ) {
-  const columns = changes.flatMap(({ action, name }) => (action === "json" ? [] : [name]))
+  const columns = changes.filter(isMadeAgain).map(({ name }) => name)
   if (columns.length === 0) return []
   const models = new Set(modelDatasetsOf(datasets).map((one) => one.models))
   const isOwn = ({ comment, dataset, name }: Statement.RowOf<typeof viewsOverStatement>) =>
@@ -282,18 +293,18 @@ const dropViews = Effect.fnUntraced(function* (
   return []
 })
 
-const noRules: Omit<StoredRules, "resource"> = { statement: "", fields: "[]" }
-
 const rewriteResource = Effect.fnUntraced(function* <E>(
   table: Table,
-  stored: Omit<StoredRules, "resource">,
+  { isRestored, stored }: Pick<PendingRules, "isRestored" | "stored">,
   refuse: (detail: string, remedy: string) => E
 ) {
   const { datasets, resource } = table
   const { protection } = resource
+  yield* Statement.run(lockStatement)
   const { relations } = yield* introspect(datasets, [table])
   const earlier = earlierRules(protection?.sent ?? resource, stored.fields)
-  const changed = protection === null ? null : changedRules(protection, earlier)
+  const changed =
+    protection === null ? null : isRestored ? restoredRules(protection) : changedRules(protection, earlier)
   const sql = yield* SqlClient.SqlClient
   const findings = yield* Statement.run(findingsStatement, [resource.path])
   const inferred = inferredWithRule(table, findings)
@@ -306,7 +317,7 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     // A damaged table is not rewritten, and its repair comes first.
     if (found === undefined) continue
     if (found.kind !== "r") return rows
-    const changes = changesOf(table, found.columns, earlier.ruleOf, changed)
+    const changes = changesOf(table, found.columns, earlier.ruleOf, changed, isRestored)
     const moved = inferred.filter((column) => found.columns.has(column.name))
     if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
     const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))
@@ -335,38 +346,37 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   // A run under the earlier rules can no longer write.
   yield* Statement.run(fenceOffStatement, [resource.path])
   yield* Statement.run(saveStatement, [resource.path, protection?.statement ?? "", JSON.stringify(rules), BigInt(rows)])
+  yield* Statement.run(confirmStatement, [resource.path, table.current, table.superseded])
   return rows
 })
 
-/** The resources whose stored values do not follow their rules yet. */
-export const pending = Effect.fnUntraced(function* (
-  tables: ReadonlyArray<Table>
-): Effect.fn.Return<ReadonlyArray<readonly [Table, Omit<StoredRules, "resource">]>, SqlError, SqlClient.SqlClient> {
-  const rows = yield* Statement.run(storedStatement, [tables.map(({ resource }) => resource.path)])
-  const stored = new Map(rows.map((row) => [row.resource, row]))
-  const again = yield* restored(tables)
-  return tables.flatMap((table) => {
-    const { path, protection } = table.resource
-    const before = stored.get(path) ?? noRules
-    return before.statement === (protection?.statement ?? "") && !again.has(path) ? [] : [[table, before] as const]
-  })
-})
+/** Whether a process may go back to rules that others replaced: a person wants it. */
+export interface ApplyOptions {
+  readonly goesBack?: boolean
+}
 
-/** Applies changed rules to what is stored. `changing` runs the change of one resource in a transaction. */
+/** Applies newer rules to what is stored. `changing` runs the change of one resource in a transaction. */
 export const apply = Effect.fnUntraced(function* <E>(
   tables: ReadonlyArray<Table>,
+  { goesBack = false }: ApplyOptions,
   changing: (
     table: string,
     body: Effect.Effect<void, E | SqlError, SqlClient.SqlClient>
   ) => Effect.Effect<void, E | SqlError, SqlClient.SqlClient>,
   refuse: (table: string, detail: string, remedy: string) => E
 ) {
-  for (const [table] of yield* pending(tables)) {
+  const applicable = Effect.fnUntraced(function* (some: ReadonlyArray<Table>) {
+    const { confirmed, rules } = yield* pending(some)
+    for (const { current, resource, superseded } of confirmed)
+      yield* Statement.run(confirmStatement, [resource.path, current, superseded])
+    return rules.filter(({ reason }) => goesBack || !reason.isReplaced)
+  })
+  for (const { table } of yield* applicable(tables)) {
     const rewrite = Effect.gen(function* () {
       // Another process may have done it meanwhile.
-      const [found] = yield* pending([table])
+      const [found] = yield* applicable([table])
       if (found === undefined) return
-      const rows = yield* rewriteResource(...found, (detail, remedy) => refuse(table.name, detail, remedy))
+      const rows = yield* rewriteResource(table, found, (detail, remedy) => refuse(table.name, detail, remedy))
       if (rows > 0)
         yield* Effect.logInfo(`${table.name}: its privacy rules changed; ${rows} rows and versions were rewritten`)
     })

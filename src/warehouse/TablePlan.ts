@@ -30,7 +30,9 @@ import {
   otherKind,
   planRelation
 } from "./RelationPlan.ts"
+import { pending } from "./PendingRules.ts"
 import * as PrivacyRewrite from "./PrivacyRewrite.ts"
+import type { RulesChanged } from "./RulesChanged.ts"
 import * as TableDamage from "./TableDamage.ts"
 import {
   type Column,
@@ -194,21 +196,32 @@ export const nameStatement = (scope: string, apiName: string, name: string): str
   `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
   "on conflict do nothing"
 
-/** What brings the tables up to date, and which of them are damaged. */
+/** What brings the tables up to date, which of them are damaged, and which follow other privacy rules. */
 export interface TablesPlan {
-  /** Of every resource without damage. */
+  /** Of every resource without damage whose tables follow its privacy rules. */
   readonly statements: ReadonlyArray<string>
   readonly damaged: ReadonlyArray<TableDamage.TableDamaged>
+  /** Resources of which nothing can be landed yet. */
+  readonly rules: ReadonlyArray<RulesChanged>
+  /** The revision of the privacy rules. */
+  readonly revision: bigint
 }
 
-/** Compares all tables with the catalogue. Damage of one resource leaves out its statements only. */
+/** Compares all tables with the catalogue. What is wrong with one resource leaves out its statements only. */
 export const plan = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
   promoted: ReadonlySet<Field> = new Set()
 ): Effect.fn.Return<TablesPlan, SqlError, SqlClient.SqlClient> {
   const first = tables[0]
-  if (first === undefined) return { statements: [], damaged: [] }
+  const { revision, rules } = yield* pending(tables)
+  if (first === undefined) return { statements: [], damaged: [], rules: [], revision }
   const existing = yield* introspect(first.datasets, tables)
+  // Of a resource without a table nothing is stored. A damaged one is repaired first.
+  const behind = rules.filter(({ table: { datasets, name, supersededName } }) => {
+    const earlier = existing.relations.get(`${datasets.history}.${supersededName}`)
+    return existing.relations.get(`${datasets.current}.${name}`)?.kind === "r" && (earlier?.kind ?? "r") === "r"
+  })
+  const others = new Set(behind.map(({ table }) => table))
   const planned: Array<string> = []
   const { current, history, asOf } = first.datasets
   for (const [dataset, comment] of [
@@ -220,23 +233,33 @@ export const plan = Effect.fnUntraced(function* (
     const name = identifier(dataset)
     planned.push(`create schema if not exists ${name}`, `comment on schema ${name} is ${literal(comment)}`)
   }
-  const plans = yield* Effect.forEach(tables, (table) => planTable(table, existing, promoted))
+  const plans = yield* Effect.forEach(
+    tables.filter((table) => !others.has(table)),
+    (table) => planTable(table, existing, promoted)
+  )
   return {
     statements: [...planned, ...plans.flatMap((one) => (one.damaged.length > 0 ? [] : one.statements))],
-    damaged: plans.flatMap((one) => one.damaged)
+    damaged: plans.flatMap((one) => one.damaged),
+    rules: behind.map(({ reason }) => reason),
+    revision
   }
 })
 
+/** The statements of a plan; fails where a table is damaged or follows other rules. */
+const orFail = ({ damaged, rules, statements: planned }: TablesPlan) => {
+  const [first] = [...damaged, ...rules]
+  return first === undefined ? Effect.succeed(planned) : Effect.fail(first)
+}
+
 /**
- * The statements that bring the tables up to date; empty when they are. Fails where one is damaged. The values of
+ * The statements that bring the tables up to date; empty when they are. Fails as {@link apply} does. The values of
  * promoted fields are in the rows: ColumnPromotion.ts moves them out of `_extra`.
  */
 export const planFor = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
   promoted: ReadonlySet<Field> = new Set()
-): Effect.fn.Return<ReadonlyArray<string>, TableDamage.TableDamaged | SqlError, SqlClient.SqlClient> {
-  const { statements: planned, damaged } = yield* plan(tables, promoted)
-  return damaged[0] === undefined ? planned : yield* damaged[0]
+): Effect.fn.Return<ReadonlyArray<string>, TableDamage.TableDamaged | RulesChanged | SqlError, SqlClient.SqlClient> {
+  return yield* orFail(yield* plan(tables, promoted))
 })
 
 /** The number of this advisory lock is used for no other. */
@@ -294,12 +317,17 @@ export const run = Effect.fnUntraced(function* (
   }
 })
 
-/** Plans and applies in one transaction; returns the statements, and the damaged tables, which are left as they are. */
+/**
+ * Applies newer privacy rules, then plans and applies the rest in one transaction; returns the statements, and what was left
+ * as it is.
+ */
 export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
-  tables: ReadonlyArray<Table>
+  tables: ReadonlyArray<Table>,
+  options: PrivacyRewrite.ApplyOptions = {}
 ): Effect.fn.Return<TablesPlan, TableConflict | SqlError, SqlClient.SqlClient> {
   yield* PrivacyRewrite.apply(
     tables,
+    options,
     changing<void, TableConflict, SqlClient.SqlClient>,
     (table, detail, remedy) => new TableConflict({ table, detail, remedy })
   )
@@ -320,10 +348,12 @@ export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
 export const applyAndLog = (tables: ReadonlyArray<Table>) =>
   Effect.tap(applyUndamaged(tables), ({ damaged }) => TableDamage.log(damaged))
 
-/** {@link applyUndamaged}; fails where a table is damaged. */
-export const apply = Effect.fnUntraced(function* (
-  tables: ReadonlyArray<Table>
-): Effect.fn.Return<ReadonlyArray<string>, TableConflict | TableDamage.TableDamaged | SqlError, SqlClient.SqlClient> {
-  const { statements: done, damaged } = yield* applyUndamaged(tables)
-  return damaged[0] === undefined ? done : yield* damaged[0]
-})
+/** {@link applyUndamaged}; fails where a table is damaged, or follows privacy rules that replaced those of this process. */
+export const apply = (
+  tables: ReadonlyArray<Table>,
+  options: PrivacyRewrite.ApplyOptions = {}
+): Effect.Effect<
+  ReadonlyArray<string>,
+  TableConflict | TableDamage.TableDamaged | RulesChanged | SqlError,
+  SqlClient.SqlClient
+> => Effect.flatMap(applyUndamaged(tables, options), orFail)

@@ -62,7 +62,8 @@ const receiving = Effect.fnUntraced(function* (
         done(outcome(event))
       }
     },
-    settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
+    settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) },
+    isExcluded: (company, resource) => company === "bolt" && resource === "orders"
   }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])))
   return { receiver, events, counts, lines, tried }
 })
@@ -102,6 +103,17 @@ describe("Ingest", () => {
     assert.deepInclude(outcomes, { accepted: 1, known: 1, forged: 0 })
     assert.deepStrictEqual([...acceptedAt], [["acme", t * 1000]])
     assert.strictEqual(counts.refreshes, 0)
+  })
+
+  test("keeps no body about a resource that the company does not read", function* () {
+    const { receiver, events } = yield* receiving(companies())
+    const body = bodyOf("evt_1")
+    yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
+    yield* answerOf(receiver, delivery(signatureOf(other, t, body), body, "bolt"))
+    assert.deepStrictEqual(
+      events.map((event) => Buffer.from(event.body).toString()),
+      [body, "{}"]
+    )
   })
 
   test("rejects every forgery with the same answer and stores nothing", function* () {

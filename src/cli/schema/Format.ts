@@ -58,18 +58,24 @@ const damageNotes = ({ damaged }: SchemaReport): ReadonlyArray<string> =>
     ? []
     : [...damaged.map((sentence) => `tributary: ${sentence}`), `  what to do: ${TableDamage.remedy}`]
 
-const summaryLine = (statements: SchemaReport["statements"], isPlan: boolean): string => {
+const summaryLine = ({ privacy, statements }: SchemaReport, isPlan: boolean): string => {
   const text = Output.plural(statements.length, "statement")
   if (isPlan) {
-    return statements.length === 0 ? "The warehouse is up to date." : `\n${text} to run: tributary schema apply`
+    const changes = [
+      ...(statements.length === 0 ? [] : [text]),
+      ...(privacy.length === 0 ? [] : [`the privacy rules of ${Output.plural(privacy.length, "resource")}`])
+    ]
+    return changes.length === 0
+      ? "The warehouse is up to date."
+      : `\n${changes.join(", and ")}, to apply: tributary schema apply`
   }
   return statements.length === 0 ? "The warehouse was up to date; nothing was changed." : `${text} ran.`
 }
 
 export const printReport = Effect.fnUntraced(function* (report: SchemaReport, isPlan: boolean) {
-  const { statements, unknownFields, names, adopted } = report
+  const { statements, unknownFields, names, adopted, privacy } = report
   yield* Output.printLines([
-    ...(isPlan ? statementLines(statements) : []),
+    ...(isPlan ? [...privacy.map((sentence) => `-- ${sentence}`), ...statementLines(statements)] : []),
     ...fieldLines(unknownFields, isPlan),
     ...nameLines(names)
   ])
@@ -77,5 +83,5 @@ export const printReport = Effect.fnUntraced(function* (report: SchemaReport, is
   const adoptedLines = adopted.map(
     ({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`
   )
-  yield* Output.printLines([...(isPlan ? [] : adoptedLines), summaryLine(statements, isPlan)])
+  yield* Output.printLines([...(isPlan ? [] : adoptedLines), summaryLine(report, isPlan)])
 })

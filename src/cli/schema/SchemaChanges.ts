@@ -43,6 +43,8 @@ export interface SchemaReport {
   readonly statements: ReadonlyArray<string>
   /** A sentence for each damaged table, which is left as it is. */
   readonly damaged: ReadonlyArray<string>
+  /** Resources whose stored values do not follow their privacy rules yet. */
+  readonly privacy: ReadonlyArray<string>
   readonly adopted: ReadonlyArray<ColumnPromotion.Promotion>
   readonly unknownFields: ReadonlyArray<UnknownField>
   readonly names: ReadonlyArray<MappedName>
@@ -82,13 +84,14 @@ export const warehouseTables = (settings: Configuration) =>
 export const damagedTables = (settings: Configuration) =>
   Effect.map(Effect.flatMap(warehouseTables(settings), TablePlan.plan), ({ damaged }) => damaged)
 
-/** Fails where one of these resources has a damaged table: its rows would be counted wrong. */
+/** Fails where one of these resources has a damaged table, or rows under other privacy rules: they would be counted wrong. */
 export const refuseDamaged = Effect.fnUntraced(function* (
   settings: Configuration,
   resources: ReadonlyArray<Pick<Resource, "path">>
 ) {
   const paths = new Set(resources.map(({ path }) => path))
-  const damage = (yield* damagedTables(settings)).find(({ resource }) => paths.has(resource))
+  const { damaged, rules } = yield* Effect.flatMap(warehouseTables(settings), TablePlan.plan)
+  const damage = [...damaged, ...rules].find(({ resource }) => paths.has(resource))
   if (damage !== undefined) return yield* damage
 })
 
@@ -161,13 +164,14 @@ const reportOf = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
   known: ReadonlyArray<ColumnPromotion.Candidate>,
   adoptions: ReadonlyArray<ColumnPromotion.Promotion>,
-  { statements, damaged }: Pick<SchemaReport, "statements" | "damaged">,
+  { statements, damaged, privacy }: Pick<SchemaReport, "statements" | "damaged" | "privacy">,
   views: Pick<Views.ViewPlan, "skipped" | "refused">
 ) {
   const declared = new Set(resources.filter(({ basis }) => basis === "configured").map(({ path }) => path))
   return {
     statements,
     damaged,
+    privacy,
     adopted: adoptions,
     unknownFields: known.map(({ resource, field, times, kinds, type }) => ({
       resource,
@@ -192,11 +196,14 @@ const change = Effect.fnUntraced(function* (
   isPlan: boolean
 ) {
   const tables = resources.map((one) => tableOf(one, settings.datasets))
-  const ofTables = yield* isPlan ? TablePlan.plan(tables) : TablePlan.applyUndamaged(tables)
+  // A person wants the rules of this configuration, also where they are older ones.
+  const ofTables = yield* isPlan ? TablePlan.plan(tables) : TablePlan.applyUndamaged(tables, { goesBack: true })
   const statements = [...ofTables.statements]
   const adopted: Array<ColumnPromotion.Promotion> = []
   const promote = isPlan ? ColumnPromotion.planFor : ColumnPromotion.promote
+  const behind = new Set(ofTables.rules.map(({ resource }) => resource))
   for (const resource of resources) {
+    if (behind.has(resource.path)) continue
     const changes = yield* promote(resource, promotionsOf(adopting, resource), settings.datasets)
     adopted.push(...changes.promotions)
     statements.push(...changes.statements)
@@ -218,7 +225,9 @@ const change = Effect.fnUntraced(function* (
       refused.push(...views.refused)
     }
   }
-  return { statements, adopted, damaged: ofTables.damaged.map(({ message }) => message), views: { skipped, refused } }
+  const damaged = ofTables.damaged.map(({ message }) => message)
+  const privacy = ofTables.rules.map(({ message }) => message)
+  return { statements, adopted, damaged, privacy, views: { skipped, refused } }
 })
 
 /** The changes that {@link apply} makes; changes nothing. */

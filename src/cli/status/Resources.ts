@@ -1,6 +1,8 @@
 /** The state of each resource in the warehouse: rows, cursor, last run and age. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { FieldRule, PatternRule } from "../../catalogue/Protection.ts"
+import { keptPart, type Resource } from "../../catalogue/Resource.ts"
 import { type CompanyConfiguration, exclusionOf } from "../../configuration/Companies.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
@@ -20,6 +22,8 @@ export interface ResourceStatus {
   readonly excludedBy: string | null
   /** Which of its records are kept; null for all of them. */
   readonly part: string | null
+  /** The privacy rules of its fields: each with the name or pattern. */
+  readonly privacy: ReadonlyArray<Pick<PatternRule, "pattern"> & Pick<FieldRule, "kind">>
   readonly rows: number
   readonly deleted: number
   readonly cursor: string | null
@@ -116,7 +120,7 @@ export const readResources = Effect.fn("status.read")(function* (
   datasets: Datasets,
   companyIds: ReadonlyArray<bigint> | null = null,
   companies: ReadonlyArray<Pick<CompanyConfiguration, "name" | "excluded">> = [],
-  partOf: (resource: string) => string | null = () => null
+  resourceOf: (path: string) => Resource | undefined = () => undefined
 ) {
   const companyOf = new Map(companies.map((one) => [one.name, one]))
   const now = yield* Clock.currentTimeMillis
@@ -130,12 +134,14 @@ export const readResources = Effect.fn("status.read")(function* (
     const { error, remedy, note, fullWanted } = row
     const key = keyOf(companyId, resource)
     const configured = companyOf.get(company ?? "")
+    const of = resourceOf(resource)
     return {
       companyId,
       company,
       resource,
       excludedBy: configured === undefined ? null : (exclusionOf(configured, resource)?.pattern ?? null),
-      part: partOf(resource),
+      part: of === undefined ? null : keptPart(of),
+      privacy: (of?.protection?.rules ?? []).map(({ pattern, rule: { kind } }) => ({ pattern, kind })),
       rows: counts.get(key)?.rows ?? 0,
       deleted: counts.get(key)?.deleted ?? 0,
       cursor,

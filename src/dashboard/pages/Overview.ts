@@ -4,6 +4,7 @@
  * states instead.
  */
 import * as Effect from "effect/Effect"
+import { matches } from "../../catalogue/Protection.ts"
 import { html, page, redirect, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import * as Activity from "../../status/Activity.ts"
@@ -13,7 +14,7 @@ import * as Invariants from "../../status/Invariants.ts"
 import * as Processes from "../../status/Processes.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
-import { ago, badge, count, duration, type Tone } from "../../web/Components.ts"
+import { ago, badge, count, duration, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { lastDay, totalsHint } from "../ActivityCharts.ts"
 import { resourcesAddress } from "../Addresses.ts"
@@ -243,6 +244,26 @@ export const unknownNumber = html`<p class="hint">
   The number of this company at the source is not known yet, so that its runs and rows cannot be shown.
 </p>`
 
+/** The resources that the company does not read; nothing where it reads all. */
+const excludedPart = ({ connector, excluded = [] }: ShownCompany): Html => {
+  const entries = excluded.map(({ pattern }) => ({
+    pattern,
+    paths: [...connector.catalogue.resources.keys()].filter((path) => matches(pattern, path)).sort()
+  }))
+  return entries.length === 0
+    ? html``
+    : section(
+        "excluded",
+        "Not read",
+        html`<p class="hint">The warehouse keeps rows that were read before.</p>
+          ${table(
+            "The resources that exclude_resources leaves out",
+            "Entry, Resources",
+            entries.map(({ paths, pattern }) => [html`<code>${visible(pattern)}</code>`, visible(paths.join(", "))])
+          )}`
+      )
+}
+
 const overview = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
   const companies = company === null ? request.companies : [company]
@@ -261,7 +282,8 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
       ${healthTiles(companies, states)}
-      ${hours === null ? totalsHint("/") : lastDay(hours, now, states, company?.name ?? null)}`
+      ${hours === null ? totalsHint("/") : lastDay(hours, now, states, company?.name ?? null)}
+      ${company === null ? "" : excludedPart(company)}`
   })
 })
 

@@ -6,11 +6,12 @@ import { ago, badge, count, duration, facts, none, problem, section } from "../.
 import { actionLink, cursor, freshness, healthBadges, lastRun, nextRun, rows } from "../Format.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { companyAddress, resourcesAddress } from "../Addresses.ts"
+import * as PrivacyRules from "../../status/PrivacyRules.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
 import { findHistory } from "../../verify/Explain.ts"
-import { chartsPart, fieldsPart, reasonPart, runsShown } from "./ResourceParts.ts"
+import { chartsPart, fieldsPart, privacyPart, reasonPart, runsShown } from "./ResourceParts.ts"
 import { changeTable, readChangedLines } from "./RunParts.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
@@ -195,6 +196,9 @@ export const routes: ReadonlyArray<Route> = [
         companyId === null || quarantined === 0
           ? html``
           : yield* quarantinePart({ companyId, company, resource }, null, now)
+      const catalogue = request.companies.find((one) => one.name === company)?.connector.catalogue
+      const protection = catalogue?.resources.get(resource)?.protection ?? null
+      const applied = protection === null ? null : yield* PrivacyRules.read(resource)
       const { changed, fields } =
         companyId === null ? { changed: "", fields: "" } : yield* detailsOf(request, state, companyId)
       return page({
@@ -215,7 +219,8 @@ export const routes: ReadonlyArray<Route> = [
           ${companyId === null ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
           ${section("now", "Now", stateFacts(state, now))}
           ${companyId === null ? "" : chartsPart(state, hours, runs, now)} ${runsPart(runs, state, now)} ${changed}
-          ${entries} ${fields} ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}`
+          ${entries} ${fields} ${privacyPart(protection, applied, now)}
+          ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}`
       })
     })
   }

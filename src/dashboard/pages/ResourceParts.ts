@@ -1,4 +1,6 @@
 /** The parts of a resource's page: its state with the reason, freshness, changes and runs over time, and its fields. */
+import type { FieldRule, Protection } from "../../catalogue/Protection.ts"
+import type { AppliedRules } from "../../status/PrivacyRules.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
 import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
@@ -306,6 +308,37 @@ const unknownTable = (unknown: ReadonlyArray<UnknownField>, now: Date): Html =>
       ago(lastSeenAt, now)
     ])
   )
+
+const keptWords: Readonly<Record<FieldRule["kind"], string>> = {
+  exclude: "left out",
+  hash: "hashed",
+  mask: "masked"
+}
+
+/** The privacy rules of the resource, and since when what is stored follows them; nothing without rules. */
+export const privacyPart = (protection: Protection | null, applied: AppliedRules | null, now: Date): Html => {
+  if (protection === null) return html``
+  const named = (names: ReadonlyArray<string>) =>
+    names.length === 0 ? none("none that the catalogue states") : html`<code>${visible(names.join(", "))}</code>`
+  const kinds = ["exclude", "hash", "mask"] as const
+  const rows = kinds.flatMap((kind) => {
+    const patterns = protection.rules.flatMap((one) => (one.rule.kind === kind ? [one.pattern] : []))
+    const fields = protection.sent.fields.flatMap(({ name }) => (protection.ruleOf(name)?.kind === kind ? [name] : []))
+    return patterns.length === 0 ? [] : [[html`${keptWords[kind]}`, named(fields), named(patterns)]]
+  })
+  return section(
+    "privacy",
+    "Privacy rules",
+    html`<p>
+        ${
+          applied?.statement === protection.statement
+            ? html`What is stored follows them; they were applied ${ago(applied.appliedAt, now)}.`
+            : html`They are not applied yet: <code>tributary sync</code> does it before it reads.`
+        }
+      </p>
+      ${table("What is kept of fields", "Values, Fields, Rules", rows)}`
+  )
+}
 
 /** The columns with the unused ones, and the fields that the catalogue does not have. */
 export const fieldsPart = (columns: ReadonlyArray<Column>, unknown: ReadonlyArray<UnknownField>, now: Date): Html => {

@@ -9,6 +9,8 @@ import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { protect } from "../../../src/catalogue/Protection.ts"
+import { exclude } from "../../../src/connector/FieldRules.ts"
 import * as CompanyRows from "../../../src/companies/CompanyRows.ts"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import { companyColumns, companyTables, tablesThat } from "../../../src/companies/CompanyTables.ts"
@@ -147,6 +149,10 @@ const makeWarehouses = Effect.gen(function* () {
     datasets: datasetsDefault,
     by: "a person"
   }
+  const { resource } = protect(serviceV2.resources.get("customers")!, [{ pattern: "name", rule: exclude }])
+  const ruled = { ...serviceV2, resources: new Map([...serviceV2.resources, ["customers", resource] as const]) }
+  const refused = yield* Effect.flip(Move.prepareTables(target, ruled, move))
+  assert.include(refused.message, "its privacy rules changed, and what is stored does not follow them yet")
   yield* Move.prepareTables(target, serviceV2, move)
   const begin = Effect.map(Move.begin("south"), (row) => ({ ...move, row }))
   return {

@@ -206,7 +206,7 @@ test("no value under a rule is in anything that is kept, printed or shown", func
 
   // Deliveries, also about resources that the catalogue does not know.
   const protectionOf = WarehouseCatalogue.protectionOf(catalogue, settings.resources)
-  const reader = protectDeliveries(deliveryReader, protectionOf, () => false)
+  const reader = protectDeliveries(deliveryReader, protectionOf)
   for (const [at, type] of [...paths.map((path) => `${path}.updated`), "gadgets.updated", "announcement"].entries()) {
     const resource = resources[at]
     const data = resource === undefined ? { id: 1, name: canary(), deep: [{ x: canary() }] } : canaryRecord(resource, 1)
@@ -279,7 +279,10 @@ test("no value under a rule is in anything that is kept, printed or shown", func
   yield* control("DELETE", "/faults")
 
   yield* observe(
-    forget(tableOf(resources.find(({ path }) => path === "vendors")!), { name: "north", id: 1n }, 1n, "a person")
+    forget(tableOf(resources.find(({ path }) => path === "vendors")!), { name: "north", id: 1n }, 1n, {
+      by: "a person",
+      isRead: true
+    })
   ).pipe(Effect.tap((receipt) => Effect.sync(() => print(receipt))))
 
   /** Everything that the program has kept, printed or shown. A new place is added here. */

@@ -12,6 +12,8 @@ import * as Verify from "../../../src/cli/verify.ts"
 import * as FieldRules from "../../../src/connector/FieldRules.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { forget } from "../../../src/retention/Forget.ts"
+import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import { transaction } from "../../../src/postgres/Transaction.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
@@ -49,6 +51,9 @@ const makeCompany = Effect.gen(function* () {
     const catalogue = yield* WarehouseCatalogue.load(configured)
     const { connector } = yield* connect(source, 1, { catalogue, includeCustomFields: true })
     const wanted = [...catalogue.resources.values()].filter(({ path }) => paths.includes(path))
+    // A person wants these rules, also where others replaced them.
+    const tables = wanted.map((one) => tableOf(one))
+    yield* TablePlan.apply(tables, { goesBack: true })
     const companies = [{ name: "north", connector: protect(connector), resources: wanted }]
     const report = yield* flowing(
       sync({ companies, datasets: datasetsDefault, concurrency: 4, batchRecordsMax: 2_500 })
@@ -110,7 +115,11 @@ test("a forgotten record has no value in any version, once the source does not h
   const { source, under } = yield* makeCompany
   const put = (name: string) =>
     Effect.promise(() =>
-      source.control("POST", "/records", { company: 1, resource: "customers", records: [{ id: 1, name }] })
+      source.control("POST", "/records", {
+        company: 1,
+        resource: "customers",
+        records: [{ id: 1, name }]
+      })
     )
   yield* put("Leopoldine Feuerstein")
   const [customers] = yield* under([], ["customers"])
@@ -128,7 +137,7 @@ test("a forgotten record has no value in any version, once the source does not h
     `insert into tributary.push_requests (id, company, resource, operation, idempotency_key, record_count, state, reason) overriding system value
      values (5, 'north', 'customers', 'create', 'a', 1, 'rejected', 'invalid: Leopoldine Feuerstein')`
   )
-  const forgetIt = forget(tableOf(customers!), { name: "north", id: 1n }, 1n, "a person")
+  const forgetIt = forget(tableOf(customers!), { name: "north", id: 1n }, 1n, { by: "a person", isRead: true })
   const first = yield* forgetIt
   assert.deepInclude(first?.rows, {
     "erp_history.customers__superseded": 1,
@@ -146,7 +155,12 @@ test("a forgotten record has no value in any version, once the source does not h
   assert.notInclude((yield* databaseTexts).join(), "Someone else")
   const versions = yield* execute<{ id: string }>("select id::text from erp_history.customers where id = 1")
   assert.isAtLeast(versions.length, 3, "its versions and its number stay")
-  assert.isNull(yield* forget(tableOf(customers!), { name: "north", id: 1n }, 987_654n, "a person"))
+  assert.isNull(
+    yield* forget(tableOf(customers!), { name: "north", id: 1n }, 987_654n, {
+      by: "a person",
+      isRead: true
+    })
+  )
 })
 
 test("a change of the rules applies to rows, versions and deliveries, and can be taken back", function* () {
@@ -198,7 +212,16 @@ test("a rule for a field with an inferred column takes the column away", functio
       source.control("POST", "/records", {
         company: 1,
         resource: "vendors",
-        records: [{ id: 1, name, iban: `${name} iban`, phone: `${name} phone`, limit: 4711.5, detail: { iban: name } }]
+        records: [
+          {
+            id: 1,
+            name,
+            iban: `${name} iban`,
+            phone: `${name} phone`,
+            limit: 4711.5,
+            detail: { iban: name }
+          }
+        ]
       })
     )
   yield* send("Canary one")
@@ -235,19 +258,108 @@ test("a rule for a field with an inferred column takes the column away", functio
 })
 
 test("a rule is refused while another view reads the column, and names the view", function* () {
-  const vendors = serviceV2.resources.get("vendors")!
-  const hashedVendors = protectResource(vendors, [{ pattern: "name", rule: hash }]).resource
-  yield* TablePlan.apply([tableOf(vendors, datasetsDefault)])
+  const customers = serviceV2.resources.get("customers")!
+  const hashedCustomers = protectResource(customers, [{ pattern: "creditlimit", rule: hash }]).resource
+  yield* TablePlan.apply([tableOf(customers)])
   yield* execute("create schema bi")
   yield* execute(
-    "create view bi.names as select name from erp_history.vendors, lateral (select record ->> 'name' as name) r"
+    "create view bi.limits as select lim from erp_history.customers, lateral (select record ->> 'creditlimit' as lim) r"
   )
-  const refused = yield* Effect.flip(TablePlan.apply([tableOf(hashedVendors, datasetsDefault)]))
-  assert.include(refused.message, "bi.names")
-  const left = yield* execute<{ name: string }>("select to_regclass('bi.names')::text as name")
-  assert.deepStrictEqual(left, [{ name: "bi.names" }])
-  yield* execute("drop view bi.names")
-  yield* TablePlan.apply([tableOf(hashedVendors, datasetsDefault)])
+  const refused = yield* Effect.flip(TablePlan.apply([tableOf(hashedCustomers)]))
+  assert.include(refused.message, "bi.limits")
+  const left = yield* execute<{ name: string }>("select to_regclass('bi.limits')::text as name")
+  assert.deepStrictEqual(left, [{ name: "bi.limits" }])
+  yield* execute("drop view bi.limits")
+  yield* TablePlan.apply([tableOf(hashedCustomers)])
+})
+
+test("a rule rewrites a text column in place: a view over it and an index on it stay", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  yield* TablePlan.apply([tableOf(vendors)])
+  yield* execute(
+    "insert into erp.vendors (_company_id, id, _origin, _observed_at, name) values (1, 1, 'scan', now(), 'Canary')"
+  )
+  yield* execute("create schema bi")
+  yield* execute("create view bi.names as select name from erp.vendors")
+  yield* execute("create index of_a_person on erp.vendors (name)")
+  yield* TablePlan.apply([tableOf(protectResource(vendors, [{ pattern: "name", rule: hash }]).resource)])
+  assert.deepStrictEqual(
+    yield* execute("select name, to_regclass('erp.of_a_person') is not null as indexed from bi.names"),
+    [{ name: hash.keep("Canary"), indexed: true }]
+  )
+})
+
+test("rules that others replaced are the older ones: only a person goes back to them", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  const under = (...rules: ReadonlyArray<PatternRule>) => tableOf(protectResource(vendors, rules).resource)
+  const name = () => Effect.map(execute<{ name: string }>("select name from erp.vendors"), ([row]) => row?.name)
+  const [none, hashing, masking] = [
+    under(),
+    under({ pattern: "name", rule: hash }),
+    under({ pattern: "name", rule: FieldRules.mask("***", 0) })
+  ]
+  yield* TablePlan.apply([none])
+  yield* execute(
+    "insert into erp.vendors (_company_id, id, _origin, _observed_at, name) values (1, 1, 'scan', now(), 'Canary')"
+  )
+  yield* TablePlan.apply([hashing])
+  const before = yield* TablePlan.applyUndamaged([none])
+  assert.deepStrictEqual(
+    before.rules.map(({ isReplaced, resource }) => ({ isReplaced, resource })),
+    [{ isReplaced: true, resource: "vendors" }]
+  )
+  assert.strictEqual(yield* name(), hash.keep("Canary"))
+  yield* TablePlan.apply([masking])
+  for (const older of [none, hashing]) {
+    const refused = yield* Effect.flip(TablePlan.apply([older]))
+    assert.include(refused.message, "others have replaced")
+  }
+  assert.strictEqual(yield* name(), "***")
+  yield* TablePlan.apply([hashing], { goesBack: true })
+  assert.include((yield* Effect.flip(TablePlan.apply([masking]))).message, "others have replaced")
+  yield* TablePlan.apply([hashing])
+})
+
+test("a process under older rules stores no body of a delivery, and none while rules are applied", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  yield* TablePlan.apply([tableOf(vendors)])
+  const { revision } = yield* TablePlan.plan([tableOf(vendors)])
+  const inbox = yield* InboxWriter.make({ rules: () => revision })
+  const store = (id: string) =>
+    Effect.callback<InboxWriter.Outcome>((resume) => {
+      const event = {
+        company: "north",
+        eventId: id,
+        eventType: "vendors.updated",
+        resource: "vendors",
+        recordId: "1",
+        stamp: null,
+        occurredAt: null,
+        sentAt: 0,
+        body: Buffer.from(`{"data":{"id":1,"name":"Canary ${id}"}}`)
+      }
+      inbox.put(event, (outcome) => resume(Effect.succeed(outcome)))
+    })
+  const body = (id: string) =>
+    Effect.map(
+      execute<{ body: string }>(
+        `select convert_from(body, 'UTF8') as body from tributary.inbox where event_id = '${id}'`
+      ),
+      ([row]) => row?.body
+    )
+  assert.strictEqual(yield* flowing(store("before")), "stored")
+  assert.include(yield* body("before"), "Canary")
+  yield* transaction(
+    Effect.gen(function* () {
+      yield* execute("select pg_advisory_xact_lock(7261003)")
+      assert.strictEqual(yield* flowing(store("meanwhile")), "stored")
+    })
+  )
+  assert.strictEqual(yield* body("meanwhile"), "{}")
+  yield* TablePlan.apply([tableOf(protectResource(vendors, [{ pattern: "name", rule: hash }]).resource)])
+  assert.strictEqual(yield* flowing(store("after")), "stored")
+  assert.strictEqual(yield* body("after"), "{}")
+  assert.notInclude((yield* databaseTexts).join("\n"), "Canary")
 })
 
 test("a run under other rules writes nothing after the rules of another process", function* () {
@@ -266,7 +378,12 @@ test("a run under other rules writes nothing after the rules of another process"
   assert.strictEqual(report.companies[0]?.outcomes[0]?.failure?.kind, "FenceLost")
   const [row] = yield* execute<{ count: number }>("select count(*)::int as count from erp.employees")
   assert.strictEqual(row?.count, 0)
-  const stale = { table: tableOf(employees, datasetsDefault), connector, companyId: 1n, lane: "records" } as const
+  const stale = {
+    table: tableOf(employees, datasetsDefault),
+    connector,
+    companyId: 1n,
+    lane: "records"
+  } as const
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
 })
 
@@ -348,6 +465,35 @@ test("a rule that stays is not applied again when another one changes", function
     yield* under([hashedIban, ...rules], ["vendors"]).pipe(Effect.exit)
     assert.deepStrictEqual(yield* kept(), [{ iban: hash.keep("DE02 1203") ?? "" }])
   }
+})
+
+test("texts that come back from a backup follow the rules again, and a truncated table is compared once", function* () {
+  const customers = serviceV2.resources.get("customers")!
+  const table = tableOf(
+    protectResource(customers, [
+      { pattern: "name", rule: hash },
+      { pattern: "salesman", rule: FieldRules.mask("***", 2) }
+    ]).resource
+  )
+  const confirmed = () =>
+    execute<{ confirmed: boolean }>(
+      "select tables = tributary.table_identity('erp.customers', 'erp_history.customers__superseded') as confirmed from tributary.privacy_rules"
+    )
+  yield* TablePlan.apply([table])
+  yield* TablePlan.apply([table])
+  assert.deepStrictEqual(yield* confirmed(), [{ confirmed: true }])
+  yield* execute("truncate erp.customers")
+  yield* execute(
+    `insert into erp.customers (_company_id, id, _origin, _observed_at, name, salesman) values
+       (1, 1, 'scan', now(), 'Canary', '901820'), (1, 2, 'scan', now(), '${hash.keep("Kept")}', '***20')`
+  )
+  assert.lengthOf((yield* TablePlan.plan([table])).rules, 1)
+  yield* TablePlan.apply([table])
+  assert.deepStrictEqual(yield* execute("select name, salesman from erp.customers order by id"), [
+    { name: hash.keep("Canary"), salesman: "***20" },
+    { name: hash.keep("Kept"), salesman: "***20" }
+  ])
+  assert.deepStrictEqual(yield* confirmed(), [{ confirmed: true }])
 })
 
 test("columns that come back from a backup follow the rules again", function* () {

@@ -178,7 +178,7 @@ suite("a damaged table", warehouse, (test) => {
 
       const repaired = yield* TablePlan.changing(path, TableRepair.repair(table))
       assert.match(`${repaired[0]!.table}: ${repaired[0]!.done.join("; ")}`, pattern(one.done))
-      assert.deepStrictEqual(yield* TablePlan.plan([table]), { statements: [], damaged: [] })
+      assert.deepInclude(yield* TablePlan.plan([table]), { statements: [], damaged: [] })
       const rows = yield* select(`select name from erp.${path} order by id`)
       assert.deepStrictEqual(valuesOf(rows, "name"), [...(one.names ?? ["one", "two"])])
       assert.lengthOf(yield* select(`select name from erp_history.${path}__superseded`), 1)

@@ -43,8 +43,8 @@ export const rules: Mutants = {
     changes: [
       {
         file: lock,
-        find: 'if ((own.privacy ?? "") !== (table.resource.protection?.statement ?? "")) return',
-        replace: "if (own.privacy === undefined) return"
+        find: 'if ((own.privacy ?? "") !== rules)',
+        replace: "if (own.privacy === undefined)"
       }
     ],
     options: just(["G3", "C4", "C3", "N5"])

@@ -25,7 +25,8 @@ import { Budget } from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { select } from "../../../src/connector/SelectedConnector.ts"
-import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault, type EngineSettings } from "../../../src/sync/EngineSettings.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
@@ -58,6 +59,8 @@ export interface CycleOptions {
   readonly backfill?: boolean
   /** The release and configuration of the process; the current release when absent. */
   readonly program?: Program
+  /** Whether a person goes back to privacy rules of the process that others replaced; default: yes. */
+  readonly goesBack?: boolean
 }
 
 /** The longest Retry-After that a client waits for, as configured by default. */
@@ -122,8 +125,14 @@ export const engineOf = ({ drawn }: Machine): EngineSettings => ({
 /** One `tributary sync` of every company of the plan. */
 export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, options: CycleOptions) {
   const { drawn } = machine
+  const { goesBack = true, program = currentOf(drawn) } = options
+  if (goesBack && drawn.later.rules.length > 0)
+    yield* TablePlan.applyUndamaged(
+      program.resources.map((resource) => tableOf(resource)),
+      { goesBack }
+    )
   return yield* sync({
-    companies: yield* companiesOf(machine, owner, life, options.program ?? currentOf(drawn)),
+    companies: yield* companiesOf(machine, owner, life, program),
     datasets: datasetsDefault,
     mode: {
       full: options.full,

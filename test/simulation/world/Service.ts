@@ -90,12 +90,15 @@ export const serve = Effect.fnUntraced(function* (
 ) {
   const { drawn, ports } = machine
   // The tables of other seeds exist before they begin.
-  if (drawn.later.rules.length > 0) yield* TablePlan.applyAndLog(tablesOf(program))
+  const { revision } =
+    drawn.later.rules.length > 0
+      ? yield* TablePlan.applyUndamaged(tablesOf(program), { goesBack: true })
+      : { revision: 0n }
   const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life, program)
   const { keyring } = secrets
-  const inbox = yield* InboxWriter.make()
+  const inbox = yield* InboxWriter.make({ rules: () => revision })
   const receiver = yield* Ingest.make({
-    reader: protectDeliveries(deliveryReader, protectionOf(program.catalogue, program.entries), () => false),
+    reader: protectDeliveries(deliveryReader, protectionOf(program.catalogue, program.entries)),
     keyring,
     inbox,
     settings: { tolerance: Duration.seconds(toleranceSeconds), aheadMax: Duration.seconds(aheadSeconds) }

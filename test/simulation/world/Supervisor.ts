@@ -158,7 +158,8 @@ export class Supervisor extends Processes<Life> {
     const program = period === null ? currentOf(drawn, rules) : programOf(drawn, period)
     if (program.release === "unaware") this.machine.connections.unaware.add(life.owner)
     const { loadsLost } = this
-    this.run(life, { full: false, backfill: isBackfill, program }, (report) => {
+    const goesBack = rules === this.rulesOf(firstPlace)
+    this.run(life, { full: false, backfill: isBackfill, program, goesBack }, (report) => {
       this.recordReleases(program, report)
       if (rules !== this.rulesOf(place)) this.fired("G3 the rules changed during a run")
       if (report?.companies.some(({ outcomes }) => outcomes.some(({ failure }) => failure?.kind === "RulesChanged")))
