@@ -1,4 +1,7 @@
-/** The dialects: the switches at the end of decisions.md, by their names in the control plane. */
+/**
+ * The dialects: the switches at the end of decisions.md, by their names in the control plane. The client reads in those of
+ * lists (test/client/subscriptions.test.ts), and the radar names those that reads reveal (test/radar/variants.long.test.ts).
+ */
 import { afterEach, assert, beforeAll, describe } from "vitest"
 import {
   control,
@@ -6,14 +9,10 @@ import {
   idOf,
   ids,
   it,
-  micros,
   newCompany,
-  query,
   refused,
   row,
   rows,
-  serverNow,
-  stamp,
   succeeded,
   text,
   useServer,
@@ -21,7 +20,7 @@ import {
   type Company,
   type Row
 } from "./harness.ts"
-import { makeOrder, makeSalesman, makeShipment, putSalesmen } from "./world.ts"
+import { makeOrder, makeSalesman, makeShipment } from "./world.ts"
 
 useServer()
 
@@ -40,73 +39,12 @@ const turn = (switches: Row) => control("PUT", "/dialect", switches)
 const ask = (c: Company, path: string): Promise<Answer> => c.send({ method: "GET", path, faulty: true })
 
 describe("a list in another dialect", () => {
-  for (const key of ["results", "items", "records"]) {
-    it(`[A-01] has its records under ${key}`, async (c) => {
-      const made = await putSalesmen(c, 2)
-      await turn({ itemsKey: key })
-      const body = row((await ask(c, "/salesmen")).json)
-      assert.deepEqual(ids(rows(body[key])), made)
-      assert.notProperty(body, "data")
-    })
-  }
-
-  it("[A-01] has its records under the resource's name, or is a bare array", async (c) => {
-    const made = await putSalesmen(c, 2)
-    await turn({ itemsKey: "resource" })
-    assert.deepEqual(ids(rows(row((await ask(c, "/salesmen")).json)["salesmen"])), made)
-    await turn({ itemsKey: "bare" })
-    assert.deepEqual(ids(rows((await ask(c, "/salesmen")).json)), made)
-  })
-
-  it("[A-02] has pages by number, by offset or by link", async (c) => {
-    const made = await putSalesmen(c, 5)
-    const walk = async (next: (answer: Answer, count: number) => string | undefined): Promise<number[]> => {
-      const seen: number[] = []
-      let path: string | undefined = "/salesmen?limit=2"
-      for (let i = 0; i < 10 && path !== undefined; i += 1) {
-        const answer = await ask(c, path)
-        assert.strictEqual(answer.status, 200, answer.text)
-        const list = rows(row(answer.json)["data"])
-        seen.push(...ids(list))
-        path = list.length < 2 ? undefined : next(answer, i + 1)
-      }
-      return seen
-    }
-    await turn({ paging: "page" })
-    assert.deepEqual(await walk((_, i) => `/salesmen?limit=2&page=${i + 1}`), made)
-    await turn({ paging: "offset" })
-    assert.deepEqual(await walk((_, i) => `/salesmen?limit=2&offset=${i * 2}`), made)
-    await turn({ paging: "link" })
-    assert.deepEqual(
-      await walk((answer) => {
-        const link = /<([^>]*)>\s*;\s*rel="?next"?/.exec(String(answer.headers["link"] ?? ""))?.[1]
-        return link === undefined ? undefined : link.slice(link.indexOf("/salesmen"))
-      }),
-      made
-    )
-  })
-
   it("[A-08] has cancelled records only, or too, under cancel=true everywhere", async (c) => {
     const [, dead] = await c.put("salesmen", [{ name: "a" }, { name: "b", cancel: true }])
     await turn({ cancelTrue: "only" })
     assert.deepEqual(ids(await c.list("/salesmen?cancel=true")), [idOf(row(dead))])
     await turn({ cancelTrue: "includes" })
     assert.lengthOf(await c.list("/salesmen?cancel=true"), 2)
-  })
-
-  it("[A-06] has an exclusive modifiedsince", async (c) => {
-    const at = stamp((await serverNow()) - 3_600_000_000n)
-    await c.put("salesmen", [{ name: "at" }], at)
-    assert.lengthOf(await c.list(`/salesmen${query({ modifiedsince: at })}`), 1)
-    await turn({ modifiedSince: "exclusive" })
-    assert.isEmpty(await c.list(`/salesmen${query({ modifiedsince: at })}`))
-    assert.lengthOf(await c.list(`/salesmen${query({ modifiedsince: stamp(micros(at) - 1n) })}`), 1)
-  })
-
-  it("[I-03][X-02][EP-20] has modifiedsince also for the four resources with only lastchangedate", async (c) => {
-    await turn({ modifiedSinceOnFour: true })
-    for (const path of ["producttypetaxes", "vendororderfroms", "assetcategories", "itemcomparisongroups"])
-      assert.strictEqual((await ask(c, `/${path}?modifiedsince=1970-01-01T00:00:00Z`)).status, 200, path)
   })
 })
 
@@ -120,13 +58,6 @@ describe("a record in another dialect", () => {
     refused(await c.patch(`/salesmen/${idOf(record)}`, { email1: "x" }, stale), "stale_record")
     const guard = { "if-match": `"${text(row(answer.json)["lastchangedate"])}"` }
     succeeded(await c.patch(`/salesmen/${idOf(record)}`, { email1: "x" }, guard))
-  })
-
-  it("[F-01] has timestamps for all dates", async (c) => {
-    const shipment = idOf(await makeShipment(c, await makeOrder(c)))
-    assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\d$/)
-    await turn({ dateForm: "timestamp" })
-    assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\dT/)
   })
 
   it("[F-04][CODE-11] has an externalid that is unique within company and resource", async (c) => {
@@ -180,12 +111,5 @@ describe("a header in another dialect", () => {
     await control("PUT", "/limits", { requestsPerMinute: 600 })
     assert.strictEqual(answer.status, 429)
     assert.match(String(answer.headers["retry-after"]), /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/)
-  })
-
-  it("[B-11] states the request id under another name", async (c) => {
-    await turn({ requestIdHeader: "Request-Id" })
-    const answer = await ask(c, "/salesmen")
-    assert.isNotEmpty(String(answer.headers["request-id"] ?? ""))
-    assert.isUndefined(answer.headers["svc-request-id"])
   })
 })

@@ -1,15 +1,9 @@
 /**
- * The harness of the wire tests: it starts or finds a reference server, sends HTTP requests, and has the assertions
+ * The harness of the wire tests: it starts a reference server for each file, sends HTTP requests, and has the assertions
  * that every test shares. It is written from the documents alone and uses nothing of the product but its address and its
  * answers, so that it cannot repeat a mistake of the product.
- *
- * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server. The clock, the limits
- * and the faults of a server are global, so run the tests then with `--no-file-parallelism`. Otherwise each test file
- * starts a server of its own, on ports of its own.
  */
-import { randomInt } from "node:crypto"
 import http from "node:http"
-import https from "node:https"
 import { afterAll, assert, beforeAll, it as test } from "vitest"
 import { ERROR_CODES } from "./facts.ts"
 
@@ -123,11 +117,6 @@ let running: Promise<Server> | undefined
 const PROGRAM = new URL("../../connectors/service-v2/reference-server/index.ts", import.meta.url)
 
 async function start(): Promise<Server> {
-  const baseUrl = process.env["CONFORMANCE_BASE_URL"]
-  const controlUrl = process.env["CONFORMANCE_CONTROL_URL"]
-  if (baseUrl !== undefined && controlUrl !== undefined) {
-    return { baseUrl, controlUrl, close: async () => undefined }
-  }
   const program = (await import(PROGRAM.href)) as { start: (options: { data: string }) => Promise<Server> }
   return program.start({ data: "empty" })
 }
@@ -194,7 +183,6 @@ export interface Sent {
 }
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 64 })
-const secureAgent = new https.Agent({ keepAlive: true, maxSockets: 64 })
 
 function exchange(url: URL, rawPath: string, sent: Sent, again = true): Promise<Answer> {
   const payload =
@@ -211,15 +199,14 @@ function exchange(url: URL, rawPath: string, sent: Sent, again = true): Promise<
   }
   for (const [name, value] of Object.entries(sent.headers ?? {})) headers[name.toLowerCase()] = value
   return new Promise((resolve, reject) => {
-    const secure = url.protocol === "https:"
-    const request = (secure ? https : http).request(
+    const request = http.request(
       {
         host: url.hostname,
         port: url.port,
         method: sent.method,
         path: rawPath,
         headers,
-        agent: sent.faulty === true ? false : secure ? secureAgent : agent
+        agent: sent.faulty === true ? false : agent
       },
       (response) => {
         const chunks: Buffer[] = []
@@ -543,17 +530,14 @@ export async function advance(seconds: number): Promise<void> {
 
 // --- companies ------------------------------------------------------------------------------------------------------
 
-// On a server that outlives the tests, the names and companies of another run are not free.
-const run = process.env["CONFORMANCE_BASE_URL"] === undefined ? 0 : randomInt(900_000)
-const runTag = run.toString(36).padStart(5, "0")
-const firstCompany = 1000 + run * 1000
+const firstCompany = 1000
 let companies = 0
 let names = 0
 
 /** A short name that no other test uses (at most 20 characters with a prefix of up to 8). */
 export function fresh(prefix = "n"): string {
   names += 1
-  return `${prefix}-${runTag}-${names}`
+  return `${prefix}-${names}`
 }
 
 export interface Company {

@@ -2,7 +2,6 @@
  * The command `npm run conformance`: every wire test, and the resulting status of every fact of the documents.
  *
  *   npm run conformance                                 against servers that the tests start themselves
- *   CONFORMANCE_BASE_URL=… CONFORMANCE_CONTROL_URL=…    against that server, one file after another
  *   … run.ts --json                                     the same as one JSON document
  *   … run.ts webhooks rules                             only the files whose names contain one of these
  *
@@ -33,15 +32,9 @@ interface Report {
 }
 
 const repository = path.resolve(import.meta.dirname, "../..")
-const base = process.env["CONFORMANCE_BASE_URL"]
-const control = process.env["CONFORMANCE_CONTROL_URL"]
 const json = process.argv.includes("--json")
 const fileNames = process.argv.slice(2).filter((each) => !each.startsWith("--"))
 
-if (base !== undefined && control === undefined) {
-  console.error("CONFORMANCE_BASE_URL needs CONFORMANCE_CONTROL_URL.")
-  process.exit(1)
-}
 // Dots for a terminal.
 const live = !json && process.stdout.isTTY
 
@@ -55,9 +48,7 @@ function vitest(report: string): Promise<number> {
     "config/vitest.config.ts",
     "--reporter=json",
     `--outputFile=${report}`,
-    ...(live ? ["--reporter=dot"] : []),
-    // One server for all tests, with one clock: one file at a time.
-    ...(base === undefined ? [] : ["--no-file-parallelism"])
+    ...(live ? ["--reporter=dot"] : [])
   ]
   const child = spawn(process.execPath, args, {
     cwd: repository,
