@@ -1,12 +1,12 @@
 /** The output of `tributary completions` for bash, evaluated by bash. zsh and fish are not installed everywhere. */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { startCommand } from "../support/reference.ts"
 import { liveTest } from "../support/live.ts"
+import { temporaryFolder } from "../support/servers.ts"
 
 /** A script that completes the last of these words as bash does, and prints the candidates. */
 const script = (file: string, lines: ReadonlyArray<ReadonlyArray<string>>) => `
@@ -20,10 +20,7 @@ ${lines.map((words) => `offer ${words.join(" ")}`).join("\n")}
 `
 
 liveTest("tributary completions completes commands, flags, resources and companies in bash", function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-completions-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
+  const folder = yield* temporaryFolder
   writeFileSync(
     join(folder, "own.yaml"),
     "companies:\n  - { name: northern, token: x, url: 'https://erp.example.com/!/api/v2' }\nresources:\n  widgets/parts: {}\n"

@@ -1,23 +1,13 @@
 /** The embedded Postgres as other programs use it, from an empty folder on. */
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type AddressInfo } from "node:net"
 import { once } from "node:events"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import pg from "pg"
 import { startCommand } from "../support/reference.ts"
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => {
-    const path = mkdtempSync(join(tmpdir(), "tributary-server-"))
-    // As root, Postgres runs as another user, who needs access to the folder.
-    chmodSync(path, 0o755)
-    return path
-  }),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
+import { temporaryFolder } from "../support/servers.ts"
 
 /** Commands in this folder; the server is stopped at the end. */
 const commandsIn = (cwd: string, env: Readonly<Record<string, string>> = {}) => {
@@ -47,7 +37,7 @@ const askAt = (connectionString: string, text: string) =>
 describe("the embedded Postgres", () => {
   it.live("is not made by commands that read, and stays for other programs from start to stop", () =>
     Effect.gen(function* () {
-      const cwd = yield* folder
+      const cwd = yield* temporaryFolder
       // A program in the place of psql prints what it gets.
       const programs = join(cwd, "programs")
       mkdirSync(programs)
@@ -108,7 +98,7 @@ describe("the embedded Postgres", () => {
       const other = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(other, "listening"))
       const { port } = other.address() as AddressInfo
-      const cwd = yield* folder
+      const cwd = yield* temporaryFolder
       mkdirSync(join(cwd, "config"))
       writeFileSync(join(cwd, "config", "tributary.yaml"), `warehouse:\n  embedded_port: ${port}\n`)
       const run = yield* commandsIn(cwd)

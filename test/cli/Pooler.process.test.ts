@@ -1,15 +1,12 @@
 /** Commands behind PgBouncer. Transaction mode: exit code 2 and no change. Session mode: commands work. */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted, type Scope } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import * as pgbouncer from "../support/pgbouncer.ts"
-import { freshDatabase } from "../support/postgres.ts"
+import { freshDatabase, sql } from "../support/postgres.ts"
 import { firstLine, type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
 import { liveTest } from "../support/live.ts"
+import { temporaryFolder } from "../support/servers.ts"
 
 interface Place {
   readonly run: (...args: ReadonlyArray<string>) => ReturnType<typeof startCommand>
@@ -26,10 +23,7 @@ const placed = (mode: "session" | "transaction", poolSize: number): Effect.Effec
       (one) => Effect.promise(one.stop)
     )
     const token = yield* Effect.promise(() => reference.token(1))
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-pooler-"))),
-      (one) => Effect.sync(() => rmSync(one, { recursive: true, force: true }))
-    )
+    const folder = yield* temporaryFolder
     const env = {
       SERVICE_API_URL: reference.baseUrl,
       SERVICE_API_TOKEN: token,
@@ -39,9 +33,7 @@ const placed = (mode: "session" | "transaction", poolSize: number): Effect.Effec
   })
 
 const queryRows = <Row extends object>(url: Redacted.Redacted, text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)).pipe(
-    Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url)))
-  )
+  sql.unsafe<Row>(text).pipe(Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url))))
 
 const resources = ["areas", "salesmen", "customers"]
 

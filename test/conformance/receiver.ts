@@ -3,10 +3,9 @@
  * machine trusts.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
-import https from "node:https"
-import type { AddressInfo } from "node:net"
 import { assert } from "vitest"
 import { certificate } from "../support/certificate.ts"
+import { startRecording } from "../support/recording.ts"
 import { control, idOf, integer, row, rows, succeeded, text, type Answer, type Company, type Row } from "./harness.ts"
 
 // --- receivers ------------------------------------------------------------------------------------------------------
@@ -45,36 +44,26 @@ export interface Receiver {
 export async function startReceiver(): Promise<Receiver> {
   const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
   const boxes = new Map<string, Mailbox>()
-  const server = https.createServer({ cert, key }, (request, response) => {
-    const chunks: Buffer[] = []
-    request.on("data", (chunk: Buffer) => chunks.push(chunk))
-    request.on("end", () => {
-      const path = request.url ?? ""
-      const box = boxes.get(path)
-      if (box === undefined) {
-        response.writeHead(404).end()
-        return
-      }
-      const received: Received = {
-        method: request.method ?? "",
-        path,
-        headers: request.headers,
-        body: Buffer.concat(chunks)
-      }
-      box.received.push(received)
-      const reply = box.answer(received, box.received.length)
-      if (reply.instead === "hang") return
-      if (reply.instead === "reset") {
-        request.socket.destroy()
-        return
-      }
-      const answer = () => response.writeHead(reply.status ?? 204, reply.headers).end(reply.body)
-      if (reply.after === undefined) answer()
-      else void reply.after.then(answer)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  const handle: Parameters<typeof startRecording>[0] = (request, body, response) => {
+    const path = request.url ?? ""
+    const box = boxes.get(path)
+    if (box === undefined) {
+      response.writeHead(404).end()
+      return
+    }
+    const received: Received = { method: request.method ?? "", path, headers: request.headers, body }
+    box.received.push(received)
+    const reply = box.answer(received, box.received.length)
+    if (reply.instead === "hang") return
+    if (reply.instead === "reset") {
+      request.socket.destroy()
+      return
+    }
+    const answer = () => response.writeHead(reply.status ?? 204, reply.headers).end(reply.body)
+    if (reply.after === undefined) answer()
+    else void reply.after.then(answer)
+  }
+  const { port, close } = await startRecording(handle, { cert, key })
   let count = 0
   return {
     port,
@@ -86,12 +75,7 @@ export async function startReceiver(): Promise<Receiver> {
       boxes.set(path, box)
       return box
     },
-    close: async () => {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve())
-      })
-    }
+    close
   }
 }
 

@@ -1,14 +1,13 @@
 import { request as httpsRequest } from "node:https"
 import { createHash, createHmac, hkdfSync } from "node:crypto"
 import { connect as connectTcp } from "node:net"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as Access from "../../src/dashboard/Access.ts"
 import * as AccessTokens from "../../src/dashboard/AccessTokens.ts"
 import type { AccessRequest } from "../../src/dashboard/AccessDecision.ts"
@@ -16,7 +15,7 @@ import * as SessionCookies from "../../src/dashboard/SessionCookies.ts"
 import { make as makeSessions, type Sessions } from "../../src/dashboard/Sessions.ts"
 import * as Statement from "../../src/postgres/Statement.ts"
 import { certificate } from "../support/certificate.ts"
-import { execute, layerPages, layerWarehouse } from "../support/postgres.ts"
+import { execute, layerPages, layerWarehouse, sql } from "../support/postgres.ts"
 import {
   acting,
   ask,
@@ -32,6 +31,7 @@ import {
   withPassword
 } from "../support/pages.ts"
 import { suite, test } from "../support/suite.ts"
+import { temporaryFolder } from "../support/servers.ts"
 
 const companies = [shownCompany("north", 1n)]
 const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(
@@ -51,11 +51,9 @@ const addToken = (name: string) => AccessTokens.add(name, "a test")
 /** A new token of a program. */
 const newToken = (name: string) => Effect.map(addToken(name), (token) => token ?? assert.fail(`${name} is in use`))
 
-const requestedTasks = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.map(
-    sql<{ n: number }>`select count(*)::int as n from tributary.tasks where requested_at is not null`,
-    ([row]) => row!.n
-  )
+const requestedTasks = Effect.map(
+  sql<{ n: number }>`select count(*)::int as n from tributary.tasks where requested_at is not null`,
+  ([row]) => row!.n
 )
 
 /** The fields of a form, from its confirmation page. */
@@ -243,7 +241,6 @@ suite("dashboard access", warehouse, (test) => {
     })
 
     test("shows no value against which a guessed password could be checked", function* () {
-      const sql = yield* SqlClient.SqlClient
       const one = yield* showing(companies, withPassword)
       const form = yield* ask(`${one}/login`)
       const { cookie = "" } = yield* logIn(one)
@@ -408,10 +405,7 @@ suite("dashboard access", warehouse, (test) => {
   })
 
   test("over TLS sends Strict-Transport-Security", function* () {
-    const folder = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-pages-"))),
-      (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-    )
+    const folder = yield* temporaryFolder
     const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
     const { cert, key } = certificate(["localhost"])
     writeFileSync(tls.certificate, cert)

@@ -12,7 +12,8 @@ import { parse } from "yaml"
 import { blocksOf, linesOf as commandsOf } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
 import { test } from "../support/suite.ts"
-import { linesOf, loaded, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
+import { linesOf, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
+import { loadText } from "../support/configuration.ts"
 import { valuesOf } from "../support/rows.ts"
 
 /** The Node of a checkout, by its package for each platform. */
@@ -61,7 +62,7 @@ describe("the Dockerfile", () => {
   })
 
   test("exposes the program's default ports", function* () {
-    const settings = yield* loaded("{}", {})
+    const settings = yield* loadText("{}", {})
     assert.deepStrictEqual(of("EXPOSE"), [`${settings.webhooks.port} ${settings.dashboard?.port}`])
   })
 })
@@ -195,9 +196,9 @@ describe("docker-compose.yml", () => {
       )
     }
     const password = /:-(.+)\}$/.exec(services["demo"]!.environment!["TRIBUTARY_DASHBOARD_PASSWORD"]!)![1]!
-    const settings = yield* loaded(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
+    const settings = yield* loadText(yaml, { ...environment, TRIBUTARY_DASHBOARD_PASSWORD: password }, { dashboard })
     assert.strictEqual(settings.companies.length, 2)
-    assert.include((yield* Effect.flip(loaded(yaml, environment, { dashboard }))).message, "set a password")
+    assert.include((yield* Effect.flip(loadText(yaml, environment, { dashboard }))).message, "set a password")
   })
 })
 
@@ -246,9 +247,9 @@ describe("docs/how-to", () => {
     const serve = lines.find((line) => line.startsWith("docker run") && line.includes("tributary serve"))!
     const [, listen, dashboard] = /--listen (\S+) --dashboard (\S+)/.exec(serve)!
     const flags = { listen, dashboard }
-    const { companies } = yield* loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "long enough" }, flags)
+    const { companies } = yield* loadText(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "long enough" }, flags)
     assert.deepStrictEqual(valuesOf(companies, "name"), ["north", "south"])
-    const refused = yield* Effect.flip(loaded(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "" }, flags))
+    const refused = yield* Effect.flip(loadText(yaml!, { ...given, TRIBUTARY_DASHBOARD_PASSWORD: "" }, flags))
     assert.include(refused.message, "set a password")
   })
 })

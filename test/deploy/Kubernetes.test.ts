@@ -4,7 +4,8 @@ import { Effect, Schema } from "effect"
 import { parse, parseAllDocuments } from "yaml"
 import { layerWarehouse, sql } from "../support/postgres.ts"
 import { test } from "../support/suite.ts"
-import { healthPaths, loaded, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
+import { healthPaths, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
+import { loadText } from "../support/configuration.ts"
 
 const Labels = Schema.Record(Schema.String, Schema.String)
 const Probe = Schema.Struct({ httpGet: Schema.Struct({ path: Schema.String, port: Schema.String }) })
@@ -79,7 +80,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     const secret = [...textOf("docs/how-to/kubernetes.md").matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
     const yaml = one(ConfigMap).data["tributary.yaml"]!
     const given = (names: ReadonlyArray<string>) => Object.fromEntries(names.map((name) => [name, "long enough"]))
-    const settings = yield* loaded(yaml, given(secret))
+    const settings = yield* loadText(yaml, given(secret))
     assert.deepStrictEqual(
       [settings.webhooks.port, settings.dashboard?.port, settings.monitoring.listen?.port],
       container.ports.map(({ containerPort }) => containerPort)
@@ -87,7 +88,10 @@ describe("config/kubernetes/tributary.yaml", () => {
     for (const name of secret) {
       assert.isTrue(variables.includes(name) || yaml.includes(`token_env: ${name}`), name)
       if (name === "DATABASE_URL") continue
-      assert.include((yield* Effect.flip(loaded(yaml, given(secret.filter((other) => other !== name))))).message, name)
+      assert.include(
+        (yield* Effect.flip(loadText(yaml, given(secret.filter((other) => other !== name))))).message,
+        name
+      )
     }
   })
 })

@@ -1,12 +1,9 @@
 /** What the deployment files may name: the files, commands, flags, variables and settings of the program. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { environmentVariables } from "../../src/configuration/EnvironmentVariables.ts"
-import * as Configuration from "../../src/configuration/Configuration.ts"
-import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
 import { root } from "../support/reference.ts"
 
 export const textOf = (path: string): string => readFileSync(join(root, path), "utf8")
@@ -26,18 +23,6 @@ export const stopSeconds =
 
 /** Variables that the program reads, besides those that a configuration names. */
 export const variables = Object.keys(environmentVariables)
-
-/** The settings that result from a configuration file and these variables. */
-export const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deploy-"))),
-    (folder) => {
-      const config = join(folder, "tributary.yaml")
-      writeFileSync(config, yaml)
-      return Configuration.load({ ...flags, config }, environment)
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  )
 
 /** The file of a command, from the program's list. */
 const fileOf = (command: string): string => {

@@ -1,8 +1,7 @@
 /** The limits of a listener against peers that are slow, silent or too many, or do not read. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import type { ServerResponse } from "node:http"
 import { connect, type Socket } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
@@ -13,22 +12,17 @@ import * as Server from "../../src/http/Server.ts"
 import { certificate } from "../support/certificate.ts"
 import { until } from "../support/until.ts"
 import { test } from "../support/suite.ts"
+import { temporaryFolder } from "../support/servers.ts"
 
 const pem = certificate(["localhost"])
 
 /** PEM files that are deleted with the scope. */
-const files = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-listen-"))),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-  ),
-  (folder) => {
-    const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
-    writeFileSync(tls.certificate, pem.cert)
-    writeFileSync(tls.key, pem.key)
-    return tls
-  }
-)
+const files = Effect.map(temporaryFolder, (folder) => {
+  const tls = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
+  writeFileSync(tls.certificate, pem.cert)
+  writeFileSync(tls.key, pem.key)
+  return tls
+})
 
 const listening = (options: Partial<Server.ServerOptions> = {}) =>
   Server.listen({

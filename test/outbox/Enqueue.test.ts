@@ -1,8 +1,7 @@
 /** A dry run of a push: the same checks as a push, without a warehouse. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { type InputOptions, openInput } from "../../src/outbox/input/Input.ts"
 import { type InputRecord, InputError } from "../../src/outbox/input/InputRecord.ts"
@@ -10,6 +9,7 @@ import { dryRun } from "../../src/outbox/DryRun.ts"
 import { EnqueueRejected } from "../../src/outbox/ValidateInput.ts"
 import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import { bytesOf, ndJsonStream, resourceOf } from "./support.ts"
+import { temporaryFolder } from "../support/servers.ts"
 import { test } from "../support/suite.ts"
 import { assertEach } from "../support/assertions.ts"
 
@@ -94,40 +94,31 @@ describe("the --from option", () => {
       input._tag === "File" ? Stream.runCollect(input.records) : Effect.succeed([])
     )
 
-  it.effect("reads a file in the format of its name or of --format", () =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "push-"))),
-      (folder) =>
-        Effect.gen(function* () {
-          const file = (name: string, content: string) => {
-            writeFileSync(join(folder, name), content)
-            return join(folder, name)
-          }
-          const tags = (text: string, options?: Partial<InputOptions>) =>
-            Effect.map(read(text, options), (inputs) => inputs.map(({ _tag }) => _tag))
-          assert.deepStrictEqual(yield* tags(file("a.ndjson", "{}\n{}")), ["Json", "Json"])
-          assert.deepStrictEqual(yield* tags(file("a.JSONL", "{}")), ["Json"])
-          const cells: InputRecord = { _tag: "Cells", line: 2, cells: ["1", "2"] }
-          assert.deepStrictEqual((yield* read(file("a.csv", "a,b\n1,2")))[1], cells)
-          assert.deepStrictEqual((yield* read(file("a.tsv", "a\tb\n1\t2")))[1], cells)
-          assert.deepStrictEqual((yield* read(file("b.csv", "a;b\n1;2"), { delimiter: ";" }))[1], cells)
-          assert.deepStrictEqual(yield* tags(file("data", "{}"), { format: "ndjson" }), ["Json"])
-          assert.deepStrictEqual(yield* tags("-"), ["Json"])
-          assert.deepStrictEqual(yield* tags("-", { format: "csv" }), ["Header"])
-          for (const name of ["data", "a.json", "a.constructor"]) {
-            assert.match((yield* Effect.flip(read(file(name, "{}")))).message, /the format of .* is not known/)
-          }
-          const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
-          assert.instanceOf(absent, InputError)
-          assert.match(absent.message, /absent\.csv cannot be read: there is no such file/)
-          assert.match(
-            (yield* Effect.flip(read(folder, { format: "csv" }))).message,
-            /is a folder, and a file is needed/
-          )
-        }),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
-    )
-  )
+  test("reads a file in the format of its name or of --format", function* () {
+    const folder = yield* temporaryFolder
+    const file = (name: string, content: string) => {
+      writeFileSync(join(folder, name), content)
+      return join(folder, name)
+    }
+    const tags = (text: string, options?: Partial<InputOptions>) =>
+      Effect.map(read(text, options), (inputs) => inputs.map(({ _tag }) => _tag))
+    assert.deepStrictEqual(yield* tags(file("a.ndjson", "{}\n{}")), ["Json", "Json"])
+    assert.deepStrictEqual(yield* tags(file("a.JSONL", "{}")), ["Json"])
+    const cells: InputRecord = { _tag: "Cells", line: 2, cells: ["1", "2"] }
+    assert.deepStrictEqual((yield* read(file("a.csv", "a,b\n1,2")))[1], cells)
+    assert.deepStrictEqual((yield* read(file("a.tsv", "a\tb\n1\t2")))[1], cells)
+    assert.deepStrictEqual((yield* read(file("b.csv", "a;b\n1;2"), { delimiter: ";" }))[1], cells)
+    assert.deepStrictEqual(yield* tags(file("data", "{}"), { format: "ndjson" }), ["Json"])
+    assert.deepStrictEqual(yield* tags("-"), ["Json"])
+    assert.deepStrictEqual(yield* tags("-", { format: "csv" }), ["Header"])
+    for (const name of ["data", "a.json", "a.constructor"]) {
+      assert.match((yield* Effect.flip(read(file(name, "{}")))).message, /the format of .* is not known/)
+    }
+    const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
+    assert.instanceOf(absent, InputError)
+    assert.match(absent.message, /absent\.csv cannot be read: there is no such file/)
+    assert.match((yield* Effect.flip(read(folder, { format: "csv" }))).message, /is a folder, and a file is needed/)
+  })
 
   test("is a query when it begins with select or with", function* () {
     for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {

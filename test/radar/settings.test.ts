@@ -1,7 +1,4 @@
 /** The recommended settings: with them, the connector reads every record of the installation. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -9,23 +6,11 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import * as Budget from "../../src/budget/Budget.ts"
 import { settingsLines } from "../../src/cli/radar/Report.ts"
-import * as Configuration from "../../src/configuration/Configuration.ts"
 import type { Page } from "../../src/connector/Connector.ts"
 import type { Json } from "../reference-server/support.ts"
 import { change, clientOf, compare, installation } from "./support.ts"
+import { loadText } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
-
-/** The configuration of a file with these lines. */
-const load = (lines: ReadonlyArray<string>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-radar-"))),
-    (folder) => {
-      const file = join(folder, "tributary.yaml")
-      writeFileSync(file, lines.join("\n"))
-      return Configuration.load({ config: file }, { SERVICE_API_URL: "http://127.0.0.1/x", SERVICE_API_TOKEN: "token" })
-    },
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-  )
 
 const dialects: ReadonlyArray<Json> = [
   { itemsKey: "results", paging: "page", limit: "ignored", pageDefault: 40, requestIdHeader: "X-Trace" },
@@ -44,7 +29,10 @@ describe("the recommended settings", () => {
       change(one, "PUT", "/dialect", dialect)
       const { report } = yield* compare(one)
       assert.isNotEmpty(report.differences)
-      const settings = yield* load(settingsLines(report.settings))
+      const settings = yield* loadText(settingsLines(report.settings).join("\n"), {
+        SERVICE_API_URL: "http://127.0.0.1/x",
+        SERVICE_API_TOKEN: "token"
+      })
       const connector = yield* ServiceClient.make({
         baseUrl: one.baseUrl,
         token: Redacted.make(one.token()),

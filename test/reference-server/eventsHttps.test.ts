@@ -1,7 +1,5 @@
 /** Deliveries over real HTTPS on loopback: the behaviour of the network layer. */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { isPublic } from "../../connectors/service-v2/reference-server/events/addresses.ts"
@@ -9,6 +7,7 @@ import { httpsNetwork } from "../../connectors/service-v2/reference-server/event
 import type { HttpsNetworkOptions } from "../../connectors/service-v2/reference-server/events/httpsNetwork.ts"
 import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { certificate } from "../support/certificate.ts"
+import { startRecording } from "../support/recording.ts"
 import type { Json } from "./support.ts"
 import { assertNone } from "../support/assertions.ts"
 
@@ -24,15 +23,7 @@ interface ReceivedRequest {
 const receivedRequests: Array<ReceivedRequest> = []
 let connections = 0
 let answer: (response: ServerResponse, path: string) => void = (response) => response.writeHead(204).end()
-const receiver = createServer(own, (message, response) => {
-  const chunks: Array<Buffer> = []
-  message.on("data", (chunk: Buffer) => chunks.push(chunk))
-  message.on("end", () => {
-    receivedRequests.push({ path: message.url!, headers: message.headers, body: Buffer.concat(chunks) })
-    answer(response, message.url!)
-  })
-})
-receiver.on("connection", () => connections++)
+let receiver: Awaited<ReturnType<typeof startRecording>>
 let port: number
 
 const scope = Scope.makeUnsafe()
@@ -40,10 +31,12 @@ let baseUrl: string
 let controlUrl: string
 
 beforeAll(async () => {
-  await new Promise<void>((resolve) => {
-    receiver.listen(0, "127.0.0.1", resolve)
-  })
-  port = (receiver.address() as AddressInfo).port
+  receiver = await startRecording((message, body, response) => {
+    receivedRequests.push({ path: message.url!, headers: message.headers, body })
+    answer(response, message.url!)
+  }, own)
+  receiver.server.on("connection", () => connections++)
+  port = receiver.port
   const urls = await Effect.runPromise(Scope.provide(start({ port: 0, controlPort: 0, data: "empty" }), scope))
   baseUrl = urls.baseUrl
   controlUrl = urls.controlUrl
@@ -51,8 +44,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Effect.runPromise(Scope.close(scope, Exit.void))
-  receiver.close()
-  receiver.closeAllConnections()
+  await receiver.close()
 })
 
 const never: HttpsNetworkOptions["sleep"] = (_, signal) =>

@@ -1,12 +1,11 @@
 /** The runners of the language-independent cases, as a reader starts them, and the server that they need. */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Scope } from "effect"
 import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import { certificate } from "../support/certificate.ts"
+import { startRecording } from "../support/recording.ts"
 
 const folder = fileURLToPath(new URL("../../connectors/service-v2/reference-server/examples/", import.meta.url))
 
@@ -56,14 +55,7 @@ export interface ExampleServer {
 /** A new reference server, and a receiver that acknowledges every delivery. */
 export const exampleServer = async (): Promise<ExampleServer> => {
   const own = certificate(["localhost"], ["127.0.0.1"])
-  const receiver = createServer(own, (request, response) => {
-    request.resume()
-    request.on("end", () => response.writeHead(204).end())
-  })
-  await new Promise<void>((resolve) => {
-    receiver.listen(0, "127.0.0.1", resolve)
-  })
-  const { port } = receiver.address() as AddressInfo
+  const { port, close } = await startRecording((_request, _body, response) => response.writeHead(204).end(), own)
   const scope = Scope.makeUnsafe()
   const options = { port: 0, controlPort: 0, data: "empty" } as const
   const { baseUrl, controlUrl } = await Effect.runPromise(Scope.provide(start(options), scope))
@@ -89,8 +81,7 @@ export const exampleServer = async (): Promise<ExampleServer> => {
     run,
     close: async () => {
       await Effect.runPromise(Scope.close(scope, Exit.void))
-      receiver.close()
-      receiver.closeAllConnections()
+      await close()
     }
   }
 }

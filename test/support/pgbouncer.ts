@@ -3,12 +3,12 @@
  * reason.
  */
 import { spawn, spawnSync } from "node:child_process"
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Redacted, Schedule, type Scope } from "effect"
 import { freePort } from "./freePort.ts"
+import { temporaryFolder } from "./servers.ts"
 
 const program = "pgbouncer"
 
@@ -34,8 +34,7 @@ export const pooled = (
   Effect.gen(function* () {
     const target = new URL(Redacted.value(url))
     const port = yield* Effect.promise(freePort)
-    const folder = mkdtempSync(join(tmpdir(), "tributary-pgbouncer-"))
-    chmodSync(folder, 0o755)
+    const folder = yield* temporaryFolder
     const file = join(folder, "pgbouncer.ini")
     writeFileSync(
       file,
@@ -64,7 +63,6 @@ export const pooled = (
             child.kill("SIGKILL")
             await ended
           }
-          rmSync(folder, { recursive: true, force: true })
         })
     )
     yield* Effect.promise(() => answers(port)).pipe(

@@ -23,6 +23,12 @@ export const makeFolder = (name: string): string => {
   return folder
 }
 
+/** Such a folder, deleted with the scope. */
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => makeFolder("test")),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
 /** Starts the embedded Postgres in a folder, with its default durability or without any. */
 export const startPostgres = async (folder: string, durable = true): Promise<Postgres> => {
   const scope = Scope.makeUnsafe()

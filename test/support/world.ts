@@ -2,8 +2,7 @@
  * A whole installation for one test: a reference server in a process of its own, an empty database on the run's
  * Postgres, a folder for the configuration, and the `tributary` command.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -11,8 +10,11 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { tableOf } from "../../src/warehouse/Table.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { compare, type Comparison } from "../../src/verify/Compare.ts"
+import { certificate } from "./certificate.ts"
+import { freePort } from "./freePort.ts"
 import { freshDatabase } from "./postgres.ts"
 import { commandsIn, type CommandRun, type ReferenceProcess, startReference } from "./reference.ts"
+import { temporaryFolder } from "./servers.ts"
 
 export interface World {
   readonly reference: ReferenceProcess
@@ -47,10 +49,7 @@ export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
     (server) => Effect.promise(() => server.stop())
   )
   const databaseUrl = Redacted.value(yield* freshDatabase)
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-world-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
+  const folder = yield* temporaryFolder
   const token = yield* Effect.promise(() => reference.token(options.company))
   const sql = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(databaseUrl))))
   const control = (method: string, path: string, body?: unknown) =>
@@ -82,4 +81,27 @@ export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
     control
   }
   return world
+})
+
+/** An installation whose company `north` receives its events over TLS. */
+export const makeReceivingWorld = Effect.fnUntraced(function* (resources: string, webhooks: string) {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  const port = yield* Effect.promise(freePort)
+  const { cert, key } = certificate(["localhost"])
+  writeFileSync(join(world.folder, "cert.pem"), cert)
+  writeFileSync(join(world.folder, "key.pem"), key)
+  yield* world.control("POST", "/trust", { caPem: cert })
+  yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
+  world.configure(`companies:
+  - { name: north, token_env: NORTH, resources: [${resources}] }
+webhooks:
+  listen: 127.0.0.1:${port}
+  public_url: https://localhost:${port}
+  certificate: cert.pem
+  key: key.pem
+  ${webhooks}
+schedule: { default: off }
+dashboard: { listen: off }
+`)
+  return { world, port, cert, token: yield* Effect.promise(() => world.reference.token(1)) }
 })

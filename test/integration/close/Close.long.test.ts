@@ -8,11 +8,9 @@ import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ChangedRecord, Comparison } from "../../../src/close/Compare.ts"
 import type { Document } from "../../../src/close/Document.ts"
-import { certificate } from "../../support/certificate.ts"
-import { freePort } from "../../support/freePort.ts"
 import { firstLine } from "../../support/reference.ts"
 import { until } from "../../support/until.ts"
-import { makeWorld, type World } from "../../support/world.ts"
+import { makeReceivingWorld, type World } from "../../support/world.ts"
 import { exact, sum } from "../models/figures/records.ts"
 import { liveTest } from "../../support/live.ts"
 import { assertEach, assertNone } from "../../support/assertions.ts"
@@ -44,10 +42,7 @@ const expectedOf = Effect.fnUntraced(function* (world: World) {
     all: invoices.length,
     invoices: {
       count: closed.size,
-      sum: sum(
-        invoices.filter(({ id }) => closed.has(id)),
-        "invoicetotal"
-      )
+      sum: sum(invoices, "invoicetotal", ({ id }) => closed.has(id))
     },
     payments: { count: payments.length, sum: sum(payments, "amount") },
     invoicelines: { count: lines.length, sum: sum(lines, "totalprice") }
@@ -69,25 +64,7 @@ const assertEqualToState = Effect.fnUntraced(function* (world: World, document: 
 
 /** An installation whose company receives events, with its month closed. */
 const makeClosed = Effect.gen(function* () {
-  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-  const port = yield* Effect.promise(freePort)
-  const { cert, key } = certificate(["localhost"])
-  writeFileSync(join(world.folder, "cert.pem"), cert)
-  writeFileSync(join(world.folder, "key.pem"), key)
-  yield* world.control("POST", "/trust", { caPem: cert })
-  yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
-  const token = yield* Effect.promise(() => world.reference.token(1))
-  world.configure(`companies:
-  - { name: north, token_env: NORTH, resources: [customers, invoices, invoicelines, payments] }
-webhooks:
-  listen: 127.0.0.1:${port}
-  public_url: https://localhost:${port}
-  certificate: cert.pem
-  key: key.pem
-  events: all
-schedule: { default: off }
-dashboard: { listen: off }
-`)
+  const { world, token } = yield* makeReceivingWorld("customers, invoices, invoicelines, payments", "events: all")
   const run = Effect.fnUntraced(function* (line: string, code = 0) {
     const result = yield* world.run(line.split(" "), { NORTH: token })
     assert.strictEqual(result.code, code, `${line}: ${result.stdout}${result.stderr}`)

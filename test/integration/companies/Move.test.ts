@@ -2,8 +2,6 @@
  * The rows of a company that moves: every table is copied with its references, whatever ids, formats and versions the
  * other server has. `npm run test:postgres` moves from another major version to the embedded server.
  */
-import { mkdtempSync, rmSync, chmodSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
@@ -30,6 +28,7 @@ import { testWith } from "../../support/suite.ts"
 import { flowing, until, untilTrue } from "../../support/until.ts"
 import { assertNone } from "../../support/assertions.ts"
 import { valuesOf } from "../../support/rows.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 
 const test = testWith(layerWarehouse)
 
@@ -54,14 +53,9 @@ const layerEmbedded = Layer.effectDiscard(Migrations.migrate()).pipe(
   Layer.provideMerge(sqlLayer),
   Layer.provideMerge(
     Layer.unwrap(
-      Effect.gen(function* () {
-        const folder = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-move-"))),
-          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-        )
-        chmodSync(folder, 0o755)
-        return Database.layerEmbedded({ root: join(folder, "postgres"), port: 0, durable: false })
-      })
+      Effect.map(temporaryFolder, (folder) =>
+        Database.layerEmbedded({ root: join(folder, "postgres"), port: 0, durable: false })
+      )
     )
   ),
   Layer.orDie

@@ -1,6 +1,6 @@
 /** Exports of tables with odd values, read back by DuckDB and as text. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { hostname, tmpdir } from "node:os"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { join } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
 import { assert } from "@effect/vitest"
@@ -13,11 +13,7 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 import { assertEach } from "../../support/assertions.ts"
-
-const acquireFolder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-export-"))),
-  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-)
+import { temporaryFolder } from "../../support/servers.ts"
 
 const createTables = Effect.gen(function* () {
   for (const statement of [
@@ -40,7 +36,7 @@ const createTables = Effect.gen(function* () {
 })
 
 /** New tables, and a folder to export to. */
-const tablesAndFolder = Effect.andThen(createTables, acquireFolder)
+const tablesAndFolder = Effect.andThen(createTables, temporaryFolder)
 
 /** Values of the rows in each format. */
 const lines = '[{"a": "b,\\"c\\""}]'
@@ -89,7 +85,7 @@ suite("an export", layerWarehouse, (test) => {
       [0o077, "parquet", "600", "700"],
       [0o022, "ndjson", "640", "750"]
     ] as const) {
-      const folder = join(yield* acquireFolder, "made")
+      const folder = join(yield* temporaryFolder, "made")
       yield* Effect.acquireUseRelease(
         Effect.sync(() => process.umask(mask)),
         () => Export.run(optionsOf(folder, format, { history: true })),

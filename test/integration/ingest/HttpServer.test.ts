@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { request as httpsRequest } from "node:https"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { gzipSync } from "node:zlib"
@@ -18,6 +17,7 @@ import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { flowing, settled, until } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 
 const secret = "whsec_of_acme"
 const other = "whsec_of_bolt"
@@ -119,10 +119,7 @@ const sendGood = (url: string, id: string) => send(url, bodyOf(id))
 
 /** PEM files that are deleted with the scope, their contents, and a function that replaces them. */
 const tlsFiles = Effect.gen(function* () {
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-tls-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-  )
+  const folder = yield* temporaryFolder
   const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
   const write = ({ cert, key }: { readonly cert: string; readonly key: string }) => {
     writeFileSync(files.certificate, cert)

@@ -1,8 +1,5 @@
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
 import { type AddressInfo, type Socket, createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
@@ -11,6 +8,7 @@ import { Database, DatabaseError, sqlLayer } from "../../../src/postgres/Databas
 import { parseUrl } from "../../../src/postgres/DatabaseUrl.ts"
 import { freshDatabase, layerDatabase, layerSql, serverUrl } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 import { test, testWith } from "../../support/suite.ts"
 
 const testSql = testWith(layerSql)
@@ -175,8 +173,7 @@ describe("a failed database connection", () => {
   })
 
   test("reports a missing unix socket", function* () {
-    const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
-    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+    const folder = yield* temporaryFolder
     const error = yield* refused(Redacted.make(`postgres://me@/x?host=${folder}`))
     assert.include(error.message, `cannot reach Postgres at ${folder}:5432 (ENOENT)`)
   })

@@ -1,22 +1,17 @@
 /** Failed starts of an embedded Postgres before a server is started. */
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { appendFileSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { fail } from "../../../src/postgres/embedded/Failure.ts"
 import { logSize, withReason } from "../../../src/postgres/embedded/ServerLog.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 import { test } from "../../support/suite.ts"
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => join(mkdtempSync(join(tmpdir(), "tributary-embedded-")), "postgres")),
-  (root) => Effect.sync(() => rmSync(join(root, ".."), { recursive: true, force: true }))
-)
 
 describe("a failed start of embedded Postgres", () => {
   test("reports a file in place of the data directory", function* () {
-    const root = yield* folder
+    const root = join(yield* temporaryFolder, "postgres")
     writeFileSync(root, "")
     const error = yield* Effect.flip(Effect.scoped(start({ root })))
     assert.strictEqual(error.step, "folder")
@@ -24,7 +19,7 @@ describe("a failed start of embedded Postgres", () => {
   })
 
   test("reports the last PANIC or FATAL of the server where another process is starting it", function* () {
-    const root = yield* folder
+    const root = join(yield* temporaryFolder, "postgres")
     mkdirSync(root, { recursive: true })
     const logFile = join(root, "postgres.log")
     writeFileSync(logFile, "2026-01-01 00:00:00 UTC [1] PANIC:  an earlier one\n")

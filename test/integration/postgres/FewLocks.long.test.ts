@@ -1,39 +1,28 @@
-import { chmodSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { sql } from "../../support/postgres.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 
 it.live(
   "a server with max_locks_per_transaction = 10 accepts the tables of every resource",
   () =>
     Effect.gen(function* () {
-      const path = yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const made = mkdtempSync(join(tmpdir(), "tributary-locks-"))
-          // If the test runs as root, the server runs as another user, which needs access to the folder.
-          chmodSync(made, 0o755)
-          return made
-        }),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
+      const path = yield* temporaryFolder
       const server = sqlLayer.pipe(
         Layer.provideMerge(Database.layerEmbedded({ root: join(path, "pg"), port: 0, durable: false }))
       )
       const within = <A, E>(work: Effect.Effect<A, E, Database | SqlClient.SqlClient>) =>
         Effect.scoped(Effect.provide(work, Layer.fresh(server)))
-      yield* within(
-        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("alter system set max_locks_per_transaction = 10"))
-      )
+      yield* within(sql.unsafe("alter system set max_locks_per_transaction = 10"))
       yield* within(
         Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
           const [setting] = yield* sql<{
             locks: string
           }>`select current_setting('max_locks_per_transaction') as locks`

@@ -1,6 +1,5 @@
 /** Migrations while other sessions hold locks: the wait of other statements, and the messages. */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { cpSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Logger, type Scope } from "effect"
@@ -11,17 +10,13 @@ import { Database, DatabaseError } from "../../../src/postgres/Database.ts"
 import { folderDefault, migrate } from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
 import { valuesOf } from "../../support/rows.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 
 const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>) =>
   test.pipe(Effect.scoped, Effect.provide(layerSql))
 
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-locks-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
-)
-
 /** The migrations of this package, and one more that changes a table of the engine. */
-const withOneMore = Effect.tap(folder, (path) =>
+const withOneMore = Effect.tap(temporaryFolder, (path) =>
   Effect.sync(() => {
     cpSync(folderDefault, path, { recursive: true })
     writeFileSync(
@@ -134,7 +129,7 @@ describe.concurrent("a migration behind an open transaction", () => {
         yield* sql`create table b (id int)`
         const first = yield* reading("select * from a")
         const second = yield* reading("select * from b")
-        const path = yield* folder
+        const path = yield* temporaryFolder
         writeFileSync(join(path, "0001_both.sql"), "alter table a add column x int; alter table b add column x int;")
         const { fiber } = yield* logging(migrate({ folder: path, lockTimeout: { attemptsMax: 1 } }))
         yield* blocked(sql, first.pid)
@@ -158,7 +153,7 @@ describe.concurrent("a migration behind an open transaction", () => {
         const sql = yield* SqlClient
         yield* sql`create table a (id int)`
         const reader = yield* reading("select * from a")
-        const path = yield* folder
+        const path = yield* temporaryFolder
         writeFileSync(join(path, "0001_one.sql"), "alter table a add column x int")
         const one = yield* logging(migrate({ folder: path, lockTimeout: { pause: "100 millis" } }))
         yield* blocked(sql, reader.pid)

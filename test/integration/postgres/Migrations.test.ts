@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
@@ -13,18 +12,16 @@ import {
   readMigrations
 } from "../../../src/postgres/Migrations.ts"
 import { layerSql } from "../../support/postgres.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 import { test, testWith } from "../../support/suite.ts"
 
 const testSql = testWith(layerSql)
 
 const folderOf = (files: Record<string, string>) =>
-  Effect.acquireRelease(
+  Effect.tap(temporaryFolder, (folder) =>
     Effect.sync(() => {
-      const folder = mkdtempSync(join(tmpdir(), "tributary-migrations-"))
       for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text)
-      return folder
-    }),
-    (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    })
   )
 
 const first = `

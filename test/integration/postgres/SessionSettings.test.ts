@@ -10,7 +10,7 @@ import * as Reader from "../../../src/warehouse/Reader.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { makeHostile, oddSettings } from "../../support/hostileRole.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
-import { freshDatabase } from "../../support/postgres.ts"
+import { freshDatabase, sql } from "../../support/postgres.ts"
 import { flowing } from "../../support/until.ts"
 import { test } from "../../support/suite.ts"
 
@@ -54,7 +54,7 @@ const hostile = Effect.gen(function* () {
 })
 
 const pooled = (url: Redacted.Redacted, statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<{ readonly text: string }>(statement)).pipe(
+  sql.unsafe<{ readonly text: string }>(statement).pipe(
     Effect.map(([row]) => row!.text),
     Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(url))))
   )

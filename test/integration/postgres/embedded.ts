@@ -1,8 +1,7 @@
 /** Helpers for tests of the embedded Postgres: folders for clusters, and other processes that use the server. */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
@@ -10,6 +9,7 @@ import { beforeAll } from "@effect/vitest"
 import { Effect } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { type EmbeddedServer, start } from "../../../src/postgres/EmbeddedPostgres.ts"
+import { makeFolder } from "../../support/servers.ts"
 import { until } from "../../support/until.ts"
 
 export const program = fileURLToPath(new URL("./embedded-user.ts", import.meta.url))
@@ -17,11 +17,7 @@ export const isRoot = process.getuid?.() === 0
 
 /** A folder for one server. A server that a failed test left running is killed. */
 export const emptyRoot = Effect.acquireRelease(
-  Effect.sync(() => {
-    const folder = mkdtempSync(join(tmpdir(), "tributary-embedded-"))
-    chmodSync(folder, 0o755)
-    return join(folder, "postgres")
-  }),
+  Effect.sync(() => join(makeFolder("embedded"), "postgres")),
   (root) =>
     Effect.gen(function* () {
       const pid = serverPid(root)
@@ -37,8 +33,7 @@ export const temporaryRoot = Effect.tap(emptyRoot, (root) =>
 )
 let template = ""
 beforeAll(async () => {
-  const folder = mkdtempSync(join(tmpdir(), "tributary-embedded-"))
-  chmodSync(folder, 0o755)
+  const folder = makeFolder("embedded")
   template = join(folder, "postgres")
   await Effect.runPromise(Effect.scoped(start({ root: template, port: 0, durable: false })))
   return () => rmSync(folder, { recursive: true })

@@ -2,16 +2,12 @@
  * `tributary serve` with real processes, HTTPS and signatures. It is killed, loses its warehouse and is stopped. Every
  * change arrives, and no secret is printed.
  */
-import { writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { certificate } from "../../support/certificate.ts"
-import { freePort } from "../../support/freePort.ts"
 import { makeGate } from "../../support/gate.ts"
 import { firstLine, untilSeen } from "../../support/reference.ts"
-import { makeWorld } from "../../support/world.ts"
+import { makeReceivingWorld } from "../../support/world.ts"
 import { liveTest } from "../../support/live.ts"
 import { assertEach } from "../../support/assertions.ts"
 
@@ -23,25 +19,7 @@ interface Attempt {
 
 /** An installation with orders in the warehouse and an address of a receiver. */
 const makeReceiving = Effect.gen(function* () {
-  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-  const port = yield* Effect.promise(freePort)
-  const { cert, key } = certificate(["localhost"])
-  writeFileSync(join(world.folder, "cert.pem"), cert)
-  writeFileSync(join(world.folder, "key.pem"), key)
-  yield* world.control("POST", "/trust", { caPem: cert })
-  yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
-  const token = yield* Effect.promise(() => world.reference.token(1))
-  world.configure(`companies:
-  - { name: north, token_env: NORTH, resources: [orders, orderlines] }
-webhooks:
-  listen: 127.0.0.1:${port}
-  public_url: https://localhost:${port}
-  certificate: cert.pem
-  key: key.pem
-  check_minutes: 1
-schedule: { default: off }
-dashboard: { listen: off }
-`)
+  const { world, port, cert, token } = yield* makeReceivingWorld("orders, orderlines", "check_minutes: 1")
   const outputs: Array<string> = []
   const env = { NORTH: token }
 

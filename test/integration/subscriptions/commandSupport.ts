@@ -3,12 +3,11 @@
  * signing secrets in everything that is printed or stored.
  */
 import { createHmac } from "node:crypto"
-import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { decrypt } from "../../../src/subscriptions/SecretCipher.ts"
 import { certificate } from "../../support/certificate.ts"
+import { recording } from "../../support/recording.ts"
 import { makeWorld } from "../../support/world.ts"
 
 interface Received {
@@ -18,28 +17,6 @@ interface Received {
 
 /** The response body of the receiver. A terminal would clear its screen. */
 const odd = `seen \u001b[2J\u202e\n${"x".repeat(600)}`
-
-const receiver = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const { cert, key } = certificate(["localhost"])
-    const received: Array<Received> = []
-    const server = createServer({ cert, key }, (request, response) => {
-      const chunks: Array<Buffer> = []
-      request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => {
-        received.push({ signature: String(request.headers["svc-signature"]), body: Buffer.concat(chunks) })
-        response.end(odd)
-      })
-    })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    return { server, cert, received, url: `https://localhost:${(server.address() as AddressInfo).port}` }
-  }),
-  ({ server }) =>
-    Effect.promise(async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-)
 
 /** Whether one of the signatures was made with this secret. */
 export const signed = (secret: string, { signature, body }: Received): boolean => {
@@ -62,9 +39,17 @@ export const ownSecret = "canary-0b5f-a-secret-of-my-own-choice"
 
 export const hooked = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "empty"], company: 1 })
-  const hook = yield* receiver
+  const { cert, key } = certificate(["localhost"])
+  const received: Array<Received> = []
+  const { url } = yield* recording(
+    (request, body, response) => {
+      received.push({ signature: String(request.headers["svc-signature"]), body })
+      response.end(odd)
+    },
+    { cert, key }
+  )
   yield* world.control("PUT", "/limits", { allowPrivateReceivers: true })
-  yield* world.control("POST", "/trust", { caPem: hook.cert })
+  yield* world.control("POST", "/trust", { caPem: cert })
   const token = yield* Effect.promise(() => world.reference.token(1))
   let output = ""
   /** All stored secrets, decrypted with the token. */
@@ -77,8 +62,8 @@ export const hooked = Effect.gen(function* () {
   )
   return {
     world,
-    url: hook.url,
-    received: hook.received,
+    url,
+    received,
     secrets,
     /** `more` is YAML that follows the company. The company requests one event that exists and one that does not. */
     configure: (more: string) =>
@@ -108,7 +93,7 @@ export const hooked = Effect.gen(function* () {
         dump += rows.map(({ text }) => text).join("\n")
       }
       // The search finds text that exists.
-      assert.include(dump, `${hook.url}/hooks/main`)
+      assert.include(dump, `${url}/hooks/main`)
       const storedSecrets = yield* secrets
       assert.isAbove(storedSecrets.length, 0)
       for (const secret of [...storedSecrets, ownSecret]) {

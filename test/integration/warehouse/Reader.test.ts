@@ -1,5 +1,5 @@
 /** SQL of a user on a real Postgres whose owner is a superuser: Postgres rejects everything except reading. */
-import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
@@ -17,16 +17,7 @@ import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"
 import { layerSql, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 import { assertEach } from "../../support/assertions.ts"
-
-const root = Effect.acquireRelease(
-  Effect.sync(() => {
-    const path = mkdtempSync(join(tmpdir(), "tributary-reader-"))
-    // If the test runs as root, the server runs as another user, which needs access to the folder.
-    chmodSync(path, 0o755)
-    return path
-  }),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
+import { temporaryFolder } from "../../support/servers.ts"
 
 const filled = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -45,7 +36,7 @@ const embedded = filled.pipe(
   Layer.provideMerge(sqlLayer),
   Layer.provideMerge(
     Layer.effectContext(
-      Effect.flatMap(root, (path) =>
+      Effect.flatMap(temporaryFolder, (path) =>
         TestClock.withLive(Layer.build(Database.layerEmbedded({ root: join(path, "pg"), port: 0, durable: false })))
       )
     )

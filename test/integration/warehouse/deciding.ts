@@ -1,8 +1,5 @@
 /** Every reading of the reader on which a decision rests, and a role that reads as DATABASE_READER_URL says. */
 import { randomUUID } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { Effect, Redacted, Stream } from "effect"
 import * as Snapshot from "../../../src/close/Snapshot.ts"
 import * as Export from "../../../src/export/Export.ts"
@@ -11,6 +8,7 @@ import { ReaderOptions } from "../../../src/warehouse/Reader.ts"
 import * as SourceRecords from "../../../src/warehouse/SourceRecords.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { run } from "../invariants/landings.ts"
+import { temporaryFolder } from "../../support/servers.ts"
 
 /** A role that may read everything, in the database of the session. It ends with the scope. */
 export const readerRole = Effect.acquireRelease(
@@ -36,17 +34,12 @@ export const readingFrom =
     })
   }
 
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deciding-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
-
 const messageOf = <A, E extends { readonly message: string }, R>(read: Effect.Effect<A, E, R>) =>
   Effect.match(read, { onFailure: ({ message }) => message, onSuccess: () => null })
 
 /** The message with which each of them fails; null where it read. */
 export const refusals = Effect.gen(function* () {
-  const exported = yield* folder
+  const exported = yield* temporaryFolder
   return {
     close: yield* messageOf(Effect.scoped(Snapshot.open(1n))),
     export: yield* messageOf(

@@ -1,11 +1,10 @@
 /** Failures: errors of every documented code, retries, lost answers, cancellation. */
-import { createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { inspect } from "node:util"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
 import { certificate } from "../../../support/certificate.ts"
+import { startRecording } from "../../../support/recording.ts"
 import { rejection, thrownBy, useReference } from "./support.ts"
 import { cellsOf, valuesOf } from "../../../support/rows.ts"
 import { assertEach } from "../../../support/assertions.ts"
@@ -318,12 +317,13 @@ describe("an abort", () => {
 it("the client's own transport trusts the given certificates and no others", async () => {
   const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
   const seen: Array<string | undefined> = []
-  const server = createServer({ cert, key }, (request, response) => {
-    seen.push(request.headers.authorization)
-    response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  const { port, close } = await startRecording(
+    (request, _body, response) => {
+      seen.push(request.headers.authorization)
+      response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
+    },
+    { cert, key }
+  )
   const baseUrl = `https://127.0.0.1:${port}/!/api/v2`
   const trusting = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, transport: { ca: cert } })
   const wary = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, maxAttempts: 1 })
@@ -333,7 +333,7 @@ it("the client's own transport trusts the given certificates and no others", asy
     assert.deepStrictEqual(seen, ["Bearer over-tls"])
   } finally {
     await Promise.all([trusting.close(), wary.close()])
-    await new Promise((resolve) => server.close(resolve))
+    await close()
   }
 })
 
