@@ -5,10 +5,9 @@
 import type { Page } from "playwright-core"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { type Answer, application } from "../support/application.ts"
 import { desk, type Visit } from "../support/browser.ts"
-import { pagesNow } from "../support/postgres.ts"
+import { pagesNow, sql } from "../support/postgres.ts"
 import { Shown, shownInBrowser, visited, type VisitOptions } from "./shownInBrowser.ts"
 import { suite } from "../support/suite.ts"
 
@@ -56,7 +55,7 @@ const countRefreshes = ({ page }: Visit) => {
   return state
 }
 
-const sqlOf = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text))
+const sqlOf = (text: string) => sql.unsafe(text)
 
 suite("a page", shownInBrowser, (test) => {
   describe("that is open", () => {

@@ -11,7 +11,7 @@ import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { DatabaseError } from "../../src/postgres/DatabaseError.ts"
 import * as Migrations from "../../src/postgres/Migrations.ts"
 import { ask, type Reply, seed, showing, shownCompany } from "../support/pages.ts"
-import { freshDatabase } from "../support/postgres.ts"
+import { freshDatabase, sql } from "../support/postgres.ts"
 import { test } from "../support/suite.ts"
 
 const companies = [shownCompany("north", 1n)]
@@ -35,11 +35,9 @@ const shown = (url: string) =>
   )
 
 /** Hides the runs from a reader, but not from their owner. */
-const hideRuns = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.andThen(
-    sql.unsafe("alter table tributary.runs enable row level security"),
-    sql.unsafe("alter table tributary.quarantine enable row level security")
-  )
+const hideRuns = Effect.andThen(
+  sql.unsafe("alter table tributary.runs enable row level security"),
+  sql.unsafe("alter table tributary.quarantine enable row level security")
 )
 
 /** A temporary role that is dropped with the scope. */

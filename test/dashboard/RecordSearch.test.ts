@@ -1,7 +1,6 @@
 /** The search of records, and the links between them, on Postgres with tables of the catalogue. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { address } from "../../src/web/Escape.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"
@@ -14,19 +13,19 @@ import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import * as Views from "../../src/warehouse/Views.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 import { suite } from "../support/suite.ts"
+import { sql } from "../support/postgres.ts"
 
 const tables = [...serviceV2.resources.values()].map((resource) => tableOf(resource))
 
 /** Inserts a row as a landing does. */
-const insert = (resource: string, company: number, values: Readonly<Record<string, unknown>>, deleted = false) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => {
-    const names = Object.keys(values)
-    return sql.unsafe(
-      `insert into erp.${resource} (_company_id, ${names.join(", ")}, _origin, _observed_at, _deleted_at, _op)
+const insert = (resource: string, company: number, values: Readonly<Record<string, unknown>>, deleted = false) => {
+  const names = Object.keys(values)
+  return sql.unsafe(
+    `insert into erp.${resource} (_company_id, ${names.join(", ")}, _origin, _observed_at, _deleted_at, _op)
        values ($1, ${names.map((_, index) => `$${index + 2}`).join(", ")}, 'scan', tributary.now(), ${deleted ? "tributary.now()" : "null"}, '${deleted ? "delete" : "insert"}')`,
-      [company, ...Object.values(values)]
-    )
-  })
+    [company, ...Object.values(values)]
+  )
+}
 
 /** Three companies: two of the dashboard, and one that it does not show. */
 const rows = Effect.gen(function* () {
@@ -138,7 +137,6 @@ suite("the search for records", stand, (test) => {
   })
 
   test("finds a record that never landed in the quarantine", function* () {
-    const sql = yield* SqlClient.SqlClient
     const add = (company: number, id: string) => sql`
         insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
         values (${company}, 'customers', ${id}, 'holds the character NUL', '{}', 1, 'GET /customers', tributary.now(), tributary.now())`
@@ -151,7 +149,6 @@ suite("the search for records", stand, (test) => {
   })
 
   test("links records in both directions, as SQL finds them", function* () {
-    const sql = yield* SqlClient.SqlClient
     const linksOf = (text: string) =>
       [...text.matchAll(/href="\/records\?company=(\w+)&amp;resource=(\w+)&amp;id=(\d+)"/g)].map(
         ([, company, resource, id]) => `${company} ${resource} ${id}`
@@ -205,7 +202,6 @@ suite("the search for records", stand, (test) => {
 
 suite("large tables", stand, (test) => {
   test("are searched by an index, and named while they have none", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* sql`
         insert into erp.invoices (_company_id, id, invoicenumber, customerid, _origin, _observed_at)
         select 1, n, 'F' || n, n, 'scan', tributary.now() from generate_series(100000, 160000) n`

@@ -5,7 +5,6 @@
  * every kind, in every text that comes from outside. Nothing of `new` was read yet.
  */
 import { Effect, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
@@ -15,7 +14,7 @@ import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { type Table, tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { seed } from "../support/pages.ts"
-import { clockIs, pagesNow as now } from "../support/postgres.ts"
+import { clockIs, pagesNow as now, sql } from "../support/postgres.ts"
 import { atOnce, hostile, makeSource, unconnected } from "./asking.ts"
 
 const before = (hours: number) => new Date(Date.parse(now) - hours * 3_600_000).toISOString()
@@ -32,7 +31,7 @@ const url = "https://hooks.example.com/hooks/north"
 /** Of the second company. By their position, some are late, failing, paused or in quarantine. */
 const widgets = Array.from({ length: 18 }, (_, index) => `widgets${index + 3}`)
 
-const run = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text))
+const run = (text: string) => sql.unsafe(text)
 const setClock = (at: string) => run(clockIs(`timestamptz ''${at}''`))
 
 /** Rows of the tables that no sync writes. `$company` is a foreign name, `$text` a foreign text. */
@@ -275,7 +274,4 @@ export const views: ReadonlyArray<View> = [
 export const addressOf = ({ path, id }: View) =>
   id === undefined
     ? Effect.succeed(path)
-    : Effect.map(
-        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<{ id: string }>(id)),
-        ([row]) => path.replace("$", encodeURIComponent(row!.id))
-      )
+    : Effect.map(sql.unsafe<{ id: string }>(id), ([row]) => path.replace("$", encodeURIComponent(row!.id)))

@@ -1,16 +1,14 @@
 /** A warehouse with one company, what makes each kind of condition hold in it, and rounds of three processes. */
 import { Effect } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
 import type { DiskProblem } from "../../../src/alerts/Observations.ts"
 import type { Route } from "../../../src/alerts/Route.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import { type Alerting, alertingProcess, alertsTo } from "../../support/alerting.ts"
-import { clockIs, databaseUrl, layerWarehouse } from "../../support/postgres.ts"
+import { clockIs, databaseUrl, layerWarehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
-export const run = <Row extends object>(text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)).pipe(Effect.orDie)
+export const run = <Row extends object>(text: string) => sql.unsafe<Row>(text).pipe(Effect.orDie)
 
 export const north = { name: "north", fingerprint: "f".repeat(64) }
 

@@ -4,7 +4,7 @@ import { Duration, Effect, Latch } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as NewEvents from "../../../src/inbox/NewEvents.ts"
 import { flowing, until } from "../../support/until.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
 let events = 0
@@ -64,7 +64,6 @@ suite("the watch for new events", layerWarehouse, (test) => {
   })
 
   test("finds an event that was committed after a later one", function* () {
-    const sql = yield* SqlClient.SqlClient
     const { latchOf, looked } = yield* watching(Duration.seconds(2), "slow")
     const [isInserted, mayCommit] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
     yield* sql

@@ -1,9 +1,9 @@
 /** What a sync leaves for invariants, without a source: changes in the feed, and checkpoints of completed scans. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import { sql } from "../../support/postgres.ts"
 
 export const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+  sql.unsafe<Row>(text, values)
 
 /** A change of each resource of each company. */
 export const changed = (companies: ReadonlyArray<number>, resources: ReadonlyArray<string>) =>

@@ -5,7 +5,6 @@
 import { randomUUID } from "node:crypto"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import { statements } from "../../../src/warehouse/Grants.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
@@ -16,7 +15,7 @@ import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
 import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { layerCatalogue } from "../../support/demo.ts"
-import { databaseUrl, execute } from "../../support/postgres.ts"
+import { databaseUrl, execute, sql } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { untilTrue } from "../../support/until.ts"
 import { datasets } from "../warehouse/readers.ts"
@@ -28,9 +27,7 @@ const password = "not-a-secret"
 
 /** The error code with which Postgres refuses a statement. */
 const refusalOf = (statement: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.flip(sql.unsafe(statement))).pipe(
-    Effect.map((error) => DatabaseError.from("try")(error).code)
-  )
+  Effect.flip(sql.unsafe(statement)).pipe(Effect.map((error) => DatabaseError.from("try")(error).code))
 
 suite("the database roles", layerCatalogue, (test) => {
   test("allow the loader only to sync, and the reader only to read", function* () {
@@ -102,7 +99,6 @@ suite("the database roles", layerCatalogue, (test) => {
     // The grants cover tables that the owner creates later.
     yield* TablePlan.apply([tableOf({ ...things, path: "later" })])
     const settings = yield* Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       yield* sql`insert into erp.later (_company_id, id, _origin, _observed_at) values (1, 1, 'scan', now())`
       return yield* sql`select from tributary.runs`
     }).pipe(Effect.provide(as(names.loader)))
@@ -110,7 +106,6 @@ suite("the database roles", layerCatalogue, (test) => {
 
     // Reader.test.ts of the warehouse has what a reader may not do; here it has a session of its own.
     yield* Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
       assert.isAbove((yield* sql`select from erp_models.payments_by_day`).length, 10)
       assert.strictEqual((yield* sql`select from erp.later`).length, 1)
       assert.isAbove((yield* sql`select from erp_history.payments`).length, 10)

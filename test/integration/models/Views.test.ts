@@ -10,7 +10,7 @@ import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { resourcesOf } from "./compare.ts"
 import { suite } from "../../support/suite.ts"
 import { valuesOf } from "../../support/rows.ts"
@@ -49,11 +49,9 @@ const library = Effect.gen(function* () {
 })
 
 const columnsOf = (view: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe<{ name: string; comment: string | null }>(
-      `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
+  sql.unsafe<{ name: string; comment: string | null }>(
+    `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
         where attrelid = '${view}'::regclass and attnum > 0 order by attnum`
-    )
   )
 
 suite("the model views", layerWarehouse, (test) => {

@@ -48,12 +48,10 @@ const quotient = (dividend: bigint, divisor: bigint, decimals: number): string =
   const scaled = (2n * (dividend < 0n ? -dividend : dividend) + divisor * step) / (2n * divisor * step)
   return shown((dividend < 0n ? -scaled : scaled) * step)
 }
-const mean = (numbers: ReadonlyArray<number>): string =>
-  quotient(
-    numbers.reduce((total, number) => total + exact(String(number)), 0n),
-    BigInt(numbers.length),
-    1
-  )
+const mean = (numbers: ReadonlyArray<number>): string => {
+  const all = numbers.reduce((added, number) => added + exact(String(number)), 0n)
+  return quotient(all, BigInt(numbers.length), 1)
+}
 
 /** The first rows by a number, highest first, then by a text. */
 const first = (
@@ -83,15 +81,32 @@ const changed = ({ now, before }: Given, resource: string) => {
     .filter((one) => JSON.stringify(one.was) !== JSON.stringify(one.is))
 }
 
+/** A row for each value of the key: the value, and what these columns say about its records. */
+const per = (
+  records: ReadonlyArray<Json>,
+  key: string | ((record: Json) => unknown),
+  columns: (own: ReadonlyArray<Json>) => ReadonlyArray<unknown>
+) => {
+  const keyOf = typeof key === "string" ? (record: Json) => record[key] : key
+  return grouped(records, keyOf).map((own) => [keyOf(own[0]!), ...columns(own)])
+}
+const monthBy = (field: string) => (record: Json) => monthOf(record[field])
+const total = (records: ReadonlyArray<Json>, field: string): string => shown(sum(records, field))
+
+/** These columns of the rows of a view that count. */
+const columnsOf =
+  (name: string, columns: string, counts: (row: Row, given: Given) => boolean = () => true): Answer =>
+  (given) =>
+    view(name, given)
+      .filter((row) => counts(row, given))
+      .map((row) => of(row, ...columns.split(" ")))
+
 const overdue = (row: Row): string =>
-  shown(["days_1_30", "days_31_60", "days_61_90", "over_90"].reduce((total, name) => total + exact(row[name]), 0n))
+  shown(["days_1_30", "days_31_60", "days_61_90", "over_90"].reduce((all, name) => all + exact(row[name]), 0n))
 
 const sales: Readonly<Record<string, Answer>> = {
   "What did we invoice in each month?": (given) =>
-    grouped(view("revenue_by_month", given), (row) => row["month"]).map((rows) => [
-      rows[0]!["month"],
-      shown(sum(rows, "amount"))
-    ]),
+    per(view("revenue_by_month", given), "month", (own) => [total(own, "amount")]),
   "Who are our ten largest customers?": ({ now }) => {
     const customer = byId(now, "customers")
     const rows = grouped(posted(now), (one) => one["customerid"])
@@ -99,109 +114,87 @@ const sales: Readonly<Record<string, Answer>> = {
       .map((own) => [
         ...of(customer(own[0]!["customerid"])!, "customercode", "name"),
         own.length,
-        shown(sum(own, "invoicetotal"))
+        total(own, "invoicetotal")
       ])
     return first(rows, 10, 3, 0)
   },
   "Which items sell best?": (given) => {
-    const rows = grouped(
-      view("revenue_by_month", given).filter((row) => row["item"] !== null),
-      (row) => row["item"]
-    ).map((own) => [own[0]!["item"], shown(sum(own, "qty")), shown(sum(own, "amount"))])
+    const lines = view("revenue_by_month", given).filter((row) => row["item"] !== null)
+    const rows = per(lines, "item", (own) => [total(own, "qty"), total(own, "amount")])
     return first(rows, 10, 2, 0)
   },
-  "What commission did each salesperson earn?": (given) =>
-    grouped(
-      view("sales_by_salesman", given).filter((row) => row["salesman"] !== null),
-      (row) => row["salesman"]
-    ).map((own) => [
-      own[0]!["salesman"],
-      shown(sum(own, "invoiced")),
-      quotient(
-        own.reduce((total, row) => total + exact(row["invoiced"]) * exact(row["commission_rate"]), 0n) / 10n ** 6n,
-        100n * 10n ** 6n,
-        2
-      )
-    ]),
+  "What commission did each salesperson earn?": (given) => {
+    const rows = view("sales_by_salesman", given).filter((row) => row["salesman"] !== null)
+    const earned = (own: ReadonlyArray<Json>) =>
+      own.reduce((all, row) => all + exact(row["invoiced"]) * exact(row["commission_rate"]), 0n)
+    return per(rows, "salesman", (own) => [
+      total(own, "invoiced"),
+      quotient(earned(own) / 10n ** 6n, 100n * 10n ** 6n, 2)
+    ])
+  },
   "Which customers have bought nothing for 60 days?": (given) =>
-    view("customer_balances", given)
-      .filter((row) => row["last_invoice_date"] !== null && days(row["last_invoice_date"], given.today) > 60)
-      .map((row) => [
-        ...of(row, "customer", "customer_name", "last_invoice_date"),
-        days(row["last_invoice_date"], given.today)
-      ]),
+    columnsOf(
+      "customer_balances",
+      "customer customer_name last_invoice_date",
+      (row) => row["last_invoice_date"] !== null && days(row["last_invoice_date"], given.today) > 60
+    )(given).map((row) => [...row, days(row[2], given.today)]),
   "Which quotes are open, and what are they worth?": ({ now }) =>
     active(now, "orders")
       .filter((one) => one["status"] === "quote")
       .map((one) => of(one, "id", "customer", "orderdate", "ordertotal")),
-  "What did we lose to cancelled orders, month by month?": ({ now }) =>
-    grouped(
-      now.of("orders").filter((one) => one["cancel"] === true),
-      (one) => monthOf(one["orderdate"])
-    ).map((own) => [monthOf(own[0]!["orderdate"]), own.length, shown(sum(own, "ordertotal"))]),
+  "What did we lose to cancelled orders, month by month?": ({ now }) => {
+    const cancelled = now.of("orders").filter((one) => one["cancel"] === true)
+    return per(cancelled, monthBy("orderdate"), (own) => [own.length, total(own, "ordertotal")])
+  },
   "To which cities do we ship most?": ({ now }) => {
     const place = byId(now, "shiptos")
     const shipments = active(now, "shipments").flatMap((one) => {
       const to = place(one["shiptoid"])
       return to === undefined ? [] : [{ ...one, city: to["city"], state: to["state"] }]
     })
-    const rows = grouped(shipments, (one) => [one.city, one.state]).map((own) => [
+    const rows = grouped(shipments, (one) => [one["city"], one["state"]]).map((own) => [
       ...of(own[0]!, "city", "state"),
       own.length,
-      new Set(own.map((one: Json) => one["orderid"])).size
+      new Set(own.map((one) => one["orderid"])).size
     ])
     return first(rows, 5, 2, 0)
   },
-  "Which customers use more than half of their credit limit?": (given) =>
-    view("customer_balances", given)
-      .filter(
-        (row) =>
-          row["credit_limit"] !== null &&
-          exact(row["credit_limit"]) > 0n &&
-          2n * exact(row["balance"]) > exact(row["credit_limit"])
-      )
-      .map((row) => of(row, "customer", "customer_name", "balance", "credit_limit", "credit_available"))
+  "Which customers use more than half of their credit limit?": columnsOf(
+    "customer_balances",
+    "customer customer_name balance credit_limit credit_available",
+    (row) => exact(row["credit_limit"]) > 0n && 2n * exact(row["balance"]) > exact(row["credit_limit"])
+  )
 }
 
 const shipping: Readonly<Record<string, Answer>> = {
-  "What remains to ship, the oldest first?": (given) =>
-    view("open_order_lines", given).map((row) =>
-      of(row, "order_id", "customer", "item", "qty_remaining", "amount_remaining", "age_days")
-    ),
+  "What remains to ship, the oldest first?": columnsOf(
+    "open_order_lines",
+    "order_id customer item qty_remaining amount_remaining age_days"
+  ),
   "Which orders are late: open for two weeks without a shipment?": ({ now, today }) => {
     const shipped = new Set(active(now, "shipments").map((one) => one["orderid"]))
     return active(now, "orders")
-      .filter(
-        (one) =>
-          ["unconfirmed", "open"].includes(String(one["status"])) &&
-          days(one["orderdate"], today) > 14 &&
-          !shipped.has(one["id"])
-      )
+      .filter((one) => ["unconfirmed", "open"].includes(String(one["status"])) && !shipped.has(one["id"]))
+      .filter((one) => days(one["orderdate"], today) > 14)
       .map((one) => of(one, "id", "customer", "orderdate", "ordertotal"))
   },
-  "How many days pass from the order to its first shipment?": (given) =>
-    grouped(
-      view("order_to_cash", given).filter((row) => row["first_shipped"] !== null),
-      (row) => monthOf(row["orderdate"])
-    ).map((own) => [monthOf(own[0]!["orderdate"]), own.length, mean(own.map((row) => Number(row["days_to_ship"])))]),
+  "How many days pass from the order to its first shipment?": (given) => {
+    const shipped = view("order_to_cash", given).filter((row) => row["first_shipped"] !== null)
+    return per(shipped, monthBy("orderdate"), (own) => [
+      own.length,
+      mean(own.map((row) => Number(row["days_to_ship"])))
+    ])
+  },
   "What did we ship in the last seven days?": ({ now, today }) => {
     const lines = Map.groupBy(active(now, "shipmentlines"), (line) => line["shipmentid"])
     const recent = active(now, "shipments").filter((one) => days(one["shipdate"], today) < 7 && lines.has(one["id"]))
-    return grouped(recent, (one) => one["shipdate"]).map((own) => [
-      own[0]!["shipdate"],
-      own.length,
-      shown(
-        sum(
-          own.flatMap((one) => lines.get(one["id"])!),
-          "quantity"
-        )
-      )
-    ])
+    const linesOf = (own: ReadonlyArray<Json>) => own.flatMap((one) => lines.get(one["id"])!)
+    return per(recent, "shipdate", (own) => [own.length, total(linesOf(own), "quantity")])
   },
-  "What went out and was never invoiced?": (given) =>
-    view("shipments_not_invoiced", given).map((row) =>
-      of(row, "shipment_id", "order_id", "customer", "shipdate", "amount")
-    ),
+  "What went out and was never invoiced?": columnsOf(
+    "shipments_not_invoiced",
+    "shipment_id order_id customer shipdate amount"
+  ),
   "Which carriers ship how much?": ({ now }) => {
     const service = byId(now, "carrierservices")
     const shipments = active(now, "shipments").filter((one) => service(one["carrierserviceid"]) !== undefined)
@@ -224,11 +217,8 @@ const shipping: Readonly<Record<string, Answer>> = {
   },
   "How many hours were worked on service orders, by type of work?": ({ now }) => {
     const type = byId(now, "worktypes")
-    return grouped(active(now, "serviceordertimes"), (one) => one["worktypeid"]).map((own) => [
-      type(own[0]!["worktypeid"])!["name"],
-      own.length,
-      shown(sum(own, "hours"))
-    ])
+    const nameOf = (one: Json) => type(one["worktypeid"])!["name"]
+    return per(active(now, "serviceordertimes"), nameOf, (own) => [own.length, total(own, "hours")])
   }
 }
 
@@ -240,53 +230,50 @@ const receivables: Readonly<Record<string, Answer>> = {
       3,
       0
     ),
-  "Which invoices are more than 30 days overdue?": (given) =>
-    view("receivables_open", given)
-      .filter((row) => Number(row["days_overdue"]) > 30 && exact(row["open_amount"]) > 0n)
-      .map((row) => of(row, "invoicenumber", "customer", "due_date", "days_overdue", "open_amount")),
-  "What was paid in the last 30 days, and how?": (given) =>
-    grouped(
-      view("payments_by_day", given).filter((row) => row["day"] !== null && days(row["day"], given.today) < 30),
-      (row) => row["method_name"]
-    ).map((own) => [own[0]!["method_name"], shown(sum(own, "payments")), shown(sum(own, "net_amount"))]),
+  "Which invoices are more than 30 days overdue?": columnsOf(
+    "receivables_open",
+    "invoicenumber customer due_date days_overdue open_amount",
+    (row) => Number(row["days_overdue"]) > 30 && exact(row["open_amount"]) > 0n
+  ),
+  "What was paid in the last 30 days, and how?": (given) => {
+    const recent = view("payments_by_day", given).filter(({ day }) => day !== null && days(day, given.today) < 30)
+    return per(recent, "method_name", (own) => [total(own, "payments"), total(own, "net_amount")])
+  },
   "How many days does a customer take to pay?": ({ now }) => {
     const invoice = byId(now, "invoices")
-    const rows = grouped(
-      active(now, "payments").filter((one) => invoice(one["invoiceid"]) !== undefined),
-      (one) => one["customer"]
+    const payments = active(now, "payments").filter((one) => invoice(one["invoiceid"]) !== undefined)
+    const wait = (one: Json) => days(invoice(one["invoiceid"])!["invoicedate"], one["datereceived"])
+    const rows = per(payments, "customer", (own) => [own.length, mean(own.map(wait))])
+    return first(
+      rows.filter((row) => Number(row[1]) >= 3),
+      10,
+      2,
+      0
     )
-      .filter((own) => own.length >= 3)
-      .map((own) => [
-        own[0]!["customer"],
-        own.length,
-        mean(own.map((one) => days(invoice(one["invoiceid"])!["invoicedate"], one["datereceived"])))
-      ])
-    return first(rows, 10, 2, 0)
   },
-  "Which deposits on orders are not applied to an invoice yet?": (given) =>
-    view("deposits_unapplied", given).map((row) =>
-      of(row, "deposit_id", "order_id", "customer", "amount", "applied", "unapplied")
-    ),
-  "On which days do the payments differ from the daily close?": (given) =>
-    view("daily_close_check", given)
-      .filter((row) => Number(row["closes"]) > 0)
-      .map((row) => of(row, "day", "location", "status", "cash_difference", "checks_and_cards_difference")),
+  "Which deposits on orders are not applied to an invoice yet?": columnsOf(
+    "deposits_unapplied",
+    "deposit_id order_id customer amount applied unapplied"
+  ),
+  "On which days do the payments differ from the daily close?": columnsOf(
+    "daily_close_check",
+    "day location status cash_difference checks_and_cards_difference",
+    (row) => Number(row["closes"]) > 0
+  ),
   "Which invoices are still drafts?": ({ now }) =>
     active(now, "invoices")
       .filter((one) => (one["voucherid"] ?? null) === null)
       .map((one) => of(one, "id", "invoicenumber", "customer", "invoicedate", "invoicetotal")),
   "What did returned goods cost us in credits?": ({ now }) =>
-    grouped(active(now, "rmareturns"), (one) => monthOf(one["return_date"])).map((own) => [
-      monthOf(own[0]!["return_date"]),
+    per(active(now, "rmareturns"), monthBy("return_date"), (own) => [
       own.length,
-      shown(sum(own, "total_credit")),
-      shown(sum(own, "restock_fee"))
+      total(own, "total_credit"),
+      total(own, "restock_fee")
     ]),
-  "What do the journal entries add up to on each account?": ({ now }) =>
-    grouped(
-      active(now, "gltransactions").flatMap((one) => one["lines"] as ReadonlyArray<Json>),
-      (line) => line["glaccount"]
-    ).map((own) => [own[0]!["glaccount"], own.length, shown(sum(own, "amount"))])
+  "What do the journal entries add up to on each account?": ({ now }) => {
+    const lines = active(now, "gltransactions").flatMap((one) => one["lines"] as ReadonlyArray<Json>)
+    return per(lines, "glaccount", (own) => [own.length, total(own, "amount")])
+  }
 }
 
 const purchasing: Readonly<Record<string, Answer>> = {
@@ -301,12 +288,13 @@ const purchasing: Readonly<Record<string, Answer>> = {
   },
   "How many days does each vendor need to deliver?": ({ now }) => {
     const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
+    const orderOf = (receipt: Json) => order.get(receipt["purchaseorderid"])!
     const receipts = active(now, "purchaseorderreceipts").filter((one) => order.has(one["purchaseorderid"]))
-    return grouped(receipts, (one) => order.get(one["purchaseorderid"])!["vendor"]).map((own) => [
-      order.get(own[0]!["purchaseorderid"])!["vendor"],
-      own.length,
-      mean(own.map((one) => days(order.get(one["purchaseorderid"])!["orderdate"], one["receiptdate"])))
-    ])
+    return per(
+      receipts,
+      (one) => orderOf(one)["vendor"],
+      (own) => [own.length, mean(own.map((one) => days(orderOf(one)["orderdate"], one["receiptdate"])))]
+    )
   },
   "What did each vendor bill us?": ({ now }) => {
     const vendor = byId(now, "vendors")
@@ -314,18 +302,18 @@ const purchasing: Readonly<Record<string, Answer>> = {
       own[0]!["vendor"],
       vendor(own[0]!["vendorid"])!["name"],
       own.length,
-      shown(sum(own, "billtotal"))
+      total(own, "billtotal")
     ])
   },
   "What did we last pay for each item, against what it sells for?": ({ now }) => {
     const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
+    const orderedAt = (line: Json) =>
+      `${String(order.get(line["purchaseorderid"])!["orderdate"])} ${String(line["id"]).padStart(9, "0")}`
     const rows = active(now, "items").flatMap((item) => {
-      const [latest] = active(now, "purchaseorderlines")
+      const latest = active(now, "purchaseorderlines")
         .filter((line) => line["itemid"] === item["id"] && order.has(line["purchaseorderid"]))
-        .sort((a, b) => {
-          const [one, other] = [a, b].map((line) => String(order.get(line["purchaseorderid"])!["orderdate"]))
-          return one! > other! || (one === other && Number(a["id"]) > Number(b["id"])) ? -1 : 1
-        })
+        .sort((a, b) => (orderedAt(a) < orderedAt(b) ? -1 : 1))
+        .at(-1)
       if (latest === undefined) return []
       const margin = shown(exact(item["price"]) - exact(latest["priceach"]))
       return [[item["sku"], latest["priceach"], item["price"], margin]]
@@ -363,9 +351,7 @@ const changes: Readonly<Record<string, Answer>> = {
     ),
   "What did customers owe at the end of the month?": ({ before, day }) => {
     const rows = figures["receivables_aging"]!(before, day)
-    return [
-      [rows.length, shown(sum(rows, "total")), shown(rows.reduce((total, row) => total + exact(overdue(row)), 0n))]
-    ]
+    return [[rows.length, total(rows, "total"), shown(rows.reduce((all, row) => all + exact(overdue(row)), 0n))]]
   },
   "Which orders were open then and are not open now?": (given) =>
     changed(given, "orders").flatMap(({ id, was, is }) =>

@@ -177,10 +177,7 @@ const daily_close_check = (books: Books): ReadonlyArray<Row> => {
       const closed = group.filter((one) => one["isClose"] === true)
       const paid = group.filter((one) => one["isClose"] !== true)
       const by = (...which: ReadonlyArray<number>) =>
-        sum(
-          paid.filter((one) => which.includes(Number(one["paymeth"] ?? 0))),
-          "amount"
-        )
+        sum(paid, "amount", (one) => which.includes(Number(one["paymeth"] ?? 0)))
       const cash = by(1)
       const checks = by(2)
       const cards = by(3, 5)
@@ -215,10 +212,7 @@ const deposits_unapplied = (books: Books): ReadonlyArray<Row> =>
   active(books, "orderdeposits")
     .filter((deposit) => deposit["returned"] !== 1)
     .flatMap((deposit) => {
-      const applied = sum(
-        active(books, "payments").filter((payment) => payment["orderdepositid"] === deposit["id"]),
-        "amount"
-      )
+      const applied = sum(active(books, "payments"), "amount", (payment) => payment["orderdepositid"] === deposit["id"])
       const unapplied = exact(deposit["amount"]) - applied
       if (unapplied === 0n) return []
       const order = find(books, "orders", deposit["orderid"])
@@ -411,10 +405,7 @@ const order_to_cash = (books: Books, asOf: string): ReadonlyArray<Row> =>
 const invoice_payment_check = (books: Books): ReadonlyArray<Row> =>
   books.of("invoices").flatMap((invoice) => {
     const payments = active(books, "payments").filter((payment) => payment["invoiceid"] === invoice["id"])
-    const returned = sum(
-      payments.filter((payment) => payment["returned"] === 1),
-      "amount"
-    )
+    const returned = sum(payments, "amount", (payment) => payment["returned"] === 1)
     const difference = exact(invoice["invoicepaid"]) - sum(payments, "amount")
     if (difference === 0n && returned === 0n) return []
     return [

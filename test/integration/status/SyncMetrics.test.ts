@@ -1,19 +1,16 @@
 /** Metrics of tasks, runs and rate budgets: when tasks are late, due or failed, and counters that survive retention. */
 import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import * as SyncMetrics from "../../../src/status/SyncMetrics.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
 
 const fingerprint = "f".repeat(64)
 const minutes = (count: number) => `(tributary.now() - make_interval(mins => ${count}))`
 
 const tell = (text: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.forEach(text.split(";"), (statement) => sql.unsafe(statement, []), { discard: true })
-  )
+  Effect.forEach(text.split(";"), (statement) => sql.unsafe(statement, []), { discard: true })
 
 const run = (resource: string, kind: string, status: string, minutesAgo: number, lane = "live") =>
   `insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at, inserted, unchanged)

@@ -1,5 +1,5 @@
 /** Plans from earlier runs, and from sources that reveal little. */
-import { assert, describe, it as test } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { id, integer, lastchangedate, ref } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { exact, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
@@ -34,7 +34,7 @@ import {
   warehouseWith,
   newSource
 } from "./syncing.ts"
-import { suite } from "../../support/suite.ts"
+import { suite, test } from "../../support/suite.ts"
 
 /** A resource without single requests. Its list can be filtered by the order of a line. */
 const lines = shopResource("lines", "L", [id(), ref("orderid", "orders"), integer("rank"), lastchangedate()], {
@@ -91,31 +91,27 @@ const everything = execute<{ xml: string }>(
 
 describe("an exponential search", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
-    test.effect(`finds an upper bound close to ${highest}`, () =>
-      Effect.gen(function* () {
-        const isThere = (one: bigint) => Effect.succeed(one <= BigInt(highest))
-        const bound = yield* exponentialSearch(isThere, { first: 1n, last: 250n, density: 1 })
-        assert.isTrue(bound.isBounded)
-        assert.isAtMost(bound.requests, 40)
-        assert.isAtLeast(Number(bound.highest), highest)
-        assert.isAtMost(Number(bound.highest), Math.max(highest + 125, highest * 1.05))
-      })
-    )
+    test(`finds an upper bound close to ${highest}`, function* () {
+      const isThere = (one: bigint) => Effect.succeed(one <= BigInt(highest))
+      const bound = yield* exponentialSearch(isThere, { first: 1n, last: 250n, density: 1 })
+      assert.isTrue(bound.isBounded)
+      assert.isAtMost(bound.requests, 40)
+      assert.isAtLeast(Number(bound.highest), highest)
+      assert.isAtMost(Number(bound.highest), Math.max(highest + 125, highest * 1.05))
+    })
   }
 
-  test.effect("tolerates gaps between ids, and stops after 40 requests", () =>
-    Effect.gen(function* () {
-      const sparse = yield* exponentialSearch((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
-        first: 3n,
-        last: 750n,
-        density: 1 / 3
-      })
-      assert.isAtLeast(Number(sparse.highest), 9_000)
-      assert.isAtMost(Number(sparse.highest), 9_500)
-      const endless = yield* exponentialSearch(() => Effect.succeed(true), { first: 1n, last: 250n, density: 1 })
-      assert.deepStrictEqual([endless.isBounded, endless.requests], [false, 40])
+  test("tolerates gaps between ids, and stops after 40 requests", function* () {
+    const sparse = yield* exponentialSearch((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
+      first: 3n,
+      last: 750n,
+      density: 1 / 3
     })
-  )
+    assert.isAtLeast(Number(sparse.highest), 9_000)
+    assert.isAtMost(Number(sparse.highest), 9_500)
+    const endless = yield* exponentialSearch(() => Effect.succeed(true), { first: 1n, last: 250n, density: 1 })
+    assert.deepStrictEqual([endless.isBounded, endless.requests], [false, 40])
+  })
 })
 
 suite("a plan", warehouse, (test) => {

@@ -4,19 +4,16 @@
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import { makeTimedCompany } from "../../support/feeding.ts"
-import { execute, layerWarehouse, passMinute } from "../../support/postgres.ts"
+import { execute, layerWarehouse, passMinute, sql } from "../../support/postgres.ts"
 import { companyReader, readAsOf } from "./readers.ts"
 import { suite } from "../../support/suite.ts"
 
 /** Runs several statements in one transaction. */
 const script = (...statements: ReadonlyArray<string>) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }))
-  )
+  sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }))
 
 const things = (dataset: string) => `select id || ' ' || name as row from ${dataset}.things order by _company_id, id`
 

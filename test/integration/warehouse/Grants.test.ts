@@ -11,7 +11,7 @@ import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
 import * as Grants from "../../../src/warehouse/Grants.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { freshDatabase } from "../../support/postgres.ts"
+import { freshDatabase, sql } from "../../support/postgres.ts"
 import { plain, things } from "../../support/tiny.ts"
 import { datasets, namesModel } from "./readers.ts"
 import { test } from "../../support/suite.ts"
@@ -56,7 +56,7 @@ const stage = Effect.gen(function* () {
       yield* applyViews({ models: [namesModel], datasets: datasetsDefault })
     }).pipe(Effect.provide(as(names.owner)))
   const count = (user: string, from: string) =>
-    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<{ n: bigint }>(`select count(*) as n from ${from}`)).pipe(
+    sql.unsafe<{ n: bigint }>(`select count(*) as n from ${from}`).pipe(
       Effect.map(([row]) => row!.n),
       Effect.provide(as(user))
     )

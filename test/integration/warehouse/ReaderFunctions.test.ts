@@ -1,10 +1,9 @@
 /** What a reader may execute, compared with `pg_proc` of this server. `npm run test:postgres` does so on other versions. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
 import * as ReaderFunctions from "../../../src/warehouse/ReaderFunctions.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 import { assertNone } from "../../support/assertions.ts"
 
@@ -38,18 +37,17 @@ const closed = new Set(
 
 /** The volatile functions that a role without any grant may call. */
 const executable = (role: string) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.unsafe<{ readonly name: string }>(
+  sql
+    .unsafe<{ readonly name: string }>(
       `select distinct proname::text as name from pg_proc p
         where pronamespace = 'pg_catalog'::regnamespace and provolatile = 'v' and prokind = 'f'
           and prorettype::regtype::text !~ '(trigger|_handler|internal)$' and pg_get_function_arguments(oid) !~ 'internal'
           and has_function_privilege('${role}', oid, 'execute') order by 1`
     )
-  ).pipe(Effect.map((rows) => rows.map(({ name }) => name)))
+    .pipe(Effect.map((rows) => rows.map(({ name }) => name)))
 
 suite("what a reader may execute", layerWarehouse, (test) => {
   test("is listed for every volatile function of the server, and the others are closed", function* () {
-    const sql = yield* SqlClient.SqlClient
     const mark = process.pid
     const [plain, keeper, reader] = [`plain_${mark}`, `keeper_${mark}`, `closed_reader_${mark}`]
     yield* Effect.acquireRelease(

@@ -1,7 +1,6 @@
 /** Damaged tables: what is reported, what other resources do meanwhile, and what a repair keeps. */
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { history } from "../../../src/cli/doctor/Agreement.ts"
 import { about } from "../../../src/cli/doctor/Finding.ts"
 import { read } from "../../../src/cli/query.ts"
@@ -10,7 +9,7 @@ import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as TableRepair from "../../../src/warehouse/TableRepair.ts"
 import * as VersionOverlap from "../../../src/warehouse/VersionOverlap.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { suite } from "../../support/suite.ts"
 import { valuesOf } from "../../support/rows.ts"
@@ -18,9 +17,9 @@ import { valuesOf } from "../../support/rows.ts"
 const named = (path: string): Table => tableOf({ ...things, path })
 
 const execute = (...texts: ReadonlyArray<string>) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.forEach(texts, (text) => sql.unsafe(text), { discard: true }))
+  Effect.forEach(texts, (text) => sql.unsafe(text), { discard: true })
 
-const select = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Record<string, unknown>>(text))
+const select = (text: string) => sql.unsafe<Record<string, unknown>>(text)
 
 const insert = (
   path: string,

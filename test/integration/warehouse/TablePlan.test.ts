@@ -1,6 +1,5 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { money, string } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { resource, type Resource } from "../../../connectors/service-v2/catalogue/resource.ts"
@@ -8,7 +7,7 @@ import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Database from "../../../src/postgres/Database.ts"
 import { layerCatalogue } from "../../support/demo.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 import { flowing } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
@@ -28,7 +27,6 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
 
 suite("the table plan", warehouse, (test) => {
   test("adds a column, keeps existing rows and includes the column in the history", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* TablePlan.apply([tableOf(things)])
     yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 1, 'old', 'scan', now())`
     const more = tableOf(grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })]))
@@ -44,7 +42,6 @@ suite("the table plan", warehouse, (test) => {
   })
 
   test("binds the history to the table that has the name after the first one was renamed", function* () {
-    const sql = yield* SqlClient.SqlClient
     const table = tableOf(things)
     yield* TablePlan.apply([table])
     yield* sql`alter table erp.things rename to things_old`
@@ -59,7 +56,6 @@ suite("the table plan", warehouse, (test) => {
   })
 
   test("recreates a dropped column and requests a full scan", function* () {
-    const sql = yield* SqlClient.SqlClient
     const table = tableOf({ ...things, path: "dropped" })
     yield* TablePlan.apply([table])
     yield* sql`insert into tributary.checkpoints (company_id, resource, cursor, updated_at)
@@ -76,7 +72,6 @@ suite("the table plan", warehouse, (test) => {
   })
 
   test("adds a column to a table on which other views depend", function* () {
-    const sql = yield* SqlClient.SqlClient
     const base = { ...things, path: "rested" }
     yield* TablePlan.apply([tableOf(base)])
     yield* sql`create view erp.mine as select * from erp.rested`
@@ -88,7 +83,6 @@ suite("the table plan", warehouse, (test) => {
   })
 
   test("rolls back and reports the reason when Postgres rejects a statement", function* () {
-    const sql = yield* SqlClient.SqlClient
     const base = { ...things, path: "refused" }
     yield* TablePlan.apply([tableOf(base)])
     yield* sql`create function public.no_ddl() returns event_trigger language plpgsql as
@@ -104,7 +98,6 @@ suite("the table plan", warehouse, (test) => {
   })
 
   test("does not block readers while it waits for a lock on the table", function* () {
-    const sql = yield* SqlClient.SqlClient
     const base = { ...things, path: "locked" }
     yield* TablePlan.apply([tableOf(base)])
     const holder = yield* (yield* Database.Database).connect
@@ -132,8 +125,7 @@ suite("the table plan", warehouse, (test) => {
 const datasets = "('erp', 'erp_history', 'erp_asof', 'erp_models', 'erp_models_asof', 'tributary')"
 
 /** What has no comment. */
-const uncommented = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.unsafe<{ readonly object: string }>(`
+const uncommented = sql.unsafe<{ readonly object: string }>(`
     with datasets as (select oid, nspname from pg_namespace where nspname in ${datasets}),
       relations as (
         select c.oid, n.nspname || '.' || c.relname as name from pg_class c join datasets n on n.oid = c.relnamespace
@@ -148,13 +140,11 @@ const uncommented = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     select 'function ' || p.oid::regprocedure from pg_proc p join datasets n on n.oid = p.pronamespace
      where coalesce(obj_description(p.oid, 'pg_proc'), '') = ''
     order by 1`)
-)
 
 const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
 
 suite("the tables and views of the whole catalogue", layerCatalogue, (test) => {
   test("have their types, can be read, and have a comment on every object; nothing is planned for them", function* () {
-    const sql = yield* SqlClient.SqlClient
     assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
     const columns = yield* sql<{ name: string; type: string; comment: string }>`
         select a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
@@ -180,7 +170,6 @@ suite("the tables and views of the whole catalogue", layerCatalogue, (test) => {
   })
 
   test("get their comments again where these were removed or changed", function* () {
-    const sql = yield* SqlClient.SqlClient
     yield* sql.unsafe(`comment on column erp.orders._company_id is null`)
     yield* sql.unsafe(`comment on column erp.orders.status is 'another'`)
     yield* sql.unsafe(`comment on view erp_history.orders is null`)

@@ -1,11 +1,10 @@
 /** The datasets of a warehouse, and a role that reads the rows of one company. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as CompanyGrants from "../../../src/warehouse/CompanyGrants.ts"
 import { controlDataset } from "../../../src/warehouse/Grants.ts"
 import { asOfModelsDataset, modelOf, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
-import { execute } from "../../support/postgres.ts"
+import { execute, sql } from "../../support/postgres.ts"
 
 export const datasets = {
   ...datasetsDefault,
@@ -23,12 +22,10 @@ export const namesModel = modelOf(
 
 /** Runs a statement as of a moment, in a transaction of its own. */
 export const readAsOf = <Row extends object>(moment: string, statement: string, { mode = "", role = "none" } = {}) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql.withTransaction(
-      sql`select set_config('tributary.as_of', ${moment}, true), set_config('tributary.as_of_mode', ${mode}, true)`.pipe(
-        Effect.andThen(sql.unsafe(`set local role ${role}`)),
-        Effect.andThen(sql.unsafe<Row>(statement))
-      )
+  sql.withTransaction(
+    sql`select set_config('tributary.as_of', ${moment}, true), set_config('tributary.as_of_mode', ${mode}, true)`.pipe(
+      Effect.andThen(sql.unsafe(`set local role ${role}`)),
+      Effect.andThen(sql.unsafe<Row>(statement))
     )
   )
 

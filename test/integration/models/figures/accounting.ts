@@ -63,13 +63,7 @@ const vendor_bills_aging = (books: Books, asOf: string): ReadonlyArray<Row> =>
   grouped(active(books, "apbills"), (bill) => bill["vendorid"]).map((bills) => {
     const inLedger = bills.filter(isPosted)
     const drafts = bills.filter((bill) => !isPosted(bill))
-    const of = (bucket: string) =>
-      shown(
-        sum(
-          inLedger.filter((bill) => ageOf(bill, asOf).bucket === bucket),
-          "billtotal"
-        )
-      )
+    const of = (bucket: string) => shown(sum(inLedger, "billtotal", (bill) => ageOf(bill, asOf).bucket === bucket))
     return {
       ...texts(bills[0], "vendor_id=vendorid vendor"),
       vendor_name: text(find(books, "vendors", bills[0]!["vendorid"])?.["name"]),

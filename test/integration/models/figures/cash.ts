@@ -101,12 +101,7 @@ const cash_by_account = (books: Books, asOf: string): ReadonlyArray<Row> => {
       method_name: methods[Number(first["method"])] ?? "other",
       payments: String(paid.length),
       paid: shown(sum(paid, "amount")),
-      from_deposits: shown(
-        sum(
-          paid.filter((one) => has(one, "orderdepositid")),
-          "amount"
-        )
-      ),
+      from_deposits: shown(sum(paid, "amount", (one) => has(one, "orderdepositid"))),
       deposits: String(deposited.length),
       deposited: shown(sum(deposited, "amount")),
       ...sums(received, "received=amount bank_fees=bankfee_amount"),
@@ -155,12 +150,7 @@ const bank_deposit_check = (books: Books, asOf: string): ReadonlyArray<Row> => {
       deposits: String(deposited.length),
       deposits_total: shown(sum(deposited, "amount")),
       difference: shown(difference),
-      returned: shown(
-        sum(
-          all.filter((one) => one["returned"] === 1),
-          "amount"
-        )
-      ),
+      returned: shown(sum(all, "amount", (one) => one["returned"] === 1)),
       bank_fees: shown(sum(all, "bankfee_amount")),
       currencies: String(new Set(all.filter((one) => has(one, "currency")).map((one) => one["currency"])).size),
       first_received: earliest(paid, "datereceived"),
@@ -176,10 +166,7 @@ const deposits_by_order = (books: Books): ReadonlyArray<Row> =>
     const kept = group.filter((deposit) => deposit["returned"] !== 1)
     const ids = new Set(kept.map(({ id }) => id))
     const deposited = sum(kept, "amount")
-    const applied = sum(
-      active(books, "payments").filter((payment) => ids.has(payment["orderdepositid"])),
-      "amount"
-    )
+    const applied = sum(active(books, "payments"), "amount", (payment) => ids.has(payment["orderdepositid"]))
     const over = deposited - exact(order?.["ordertotal"])
     const isCancelled = order === undefined || order["cancel"] === true
     const invoices = posted(books).filter((invoice) => orderid !== null && invoice["orderid"] === orderid)

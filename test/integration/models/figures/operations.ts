@@ -323,11 +323,7 @@ const coded = (books: Books): ReadonlyArray<Json> =>
   })
 const costsOf = (lines: ReadonlyArray<Json>) => {
   const cost = lines.filter((line) => line["isretainer"] !== 1)
-  const of = (posted: boolean) =>
-    sum(
-      cost.filter((line) => line["isPosted"] === posted),
-      "amount"
-    )
+  const of = (posted: boolean) => sum(cost, "amount", (line) => line["isPosted"] === posted)
   return { posted: of(true), unposted: of(false), retainage: sum(lines, "amount") - of(true) - of(false) }
 }
 

@@ -60,8 +60,11 @@ export const monthOf = (day: unknown): string | null => (typeof day === "string"
 
 export const money = (value: unknown): string | null =>
   value === null || value === undefined ? null : shown(exact(value))
-export const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
-  records.reduce((total, record) => total + exact(record[field]), 0n)
+export const sum = (
+  records: ReadonlyArray<Json>,
+  field: string,
+  counts: (record: Json) => boolean = () => true
+): bigint => records.reduce((total, record) => (counts(record) ? total + exact(record[field]) : total), 0n)
 /** A sum as in SQL: null if there is no value at all. */
 const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
   records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
