@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto"
 import { readdirSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { basename, join } from "node:path"
 import * as AtomicFile from "../files/AtomicFile.ts"
 import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
@@ -33,7 +33,6 @@ export const latestRevision = (folder: string, month: string, company: string): 
 
 /** Writes a close and its pages; a close that exists is not replaced. Throws {@link CloseFailed}. */
 export const writeClose = (path: string, text: string, pdf: Uint8Array, isDraft: boolean): void => {
-  Mode.makeDataFolder(dirname(path))
   if (isDraft) AtomicFile.replace(path, text)
   else if (!AtomicFile.create(path, text)) throw usage(`${path} was written by another close at the same time`)
   AtomicFile.replace(pdfPath(path), pdf)

@@ -13,13 +13,13 @@ import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as Explain from "../../../src/cli/explain.ts"
 import * as Output from "../../../src/cli/Output.ts"
 import * as Verify from "../../../src/cli/verify.ts"
-import { isEvent } from "../../../src/connector/Delivery.ts"
+import { type Event, isEvent } from "../../../src/connector/Delivery.ts"
 import { protect, protectDeliveries } from "../../../src/connector/ProtectedConnector.ts"
 import * as Export from "../../../src/export/Export.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import { forget } from "../../../src/retention/Forget.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { sync } from "../../../src/sync/Sync.ts"
+import { sync, type SyncCompany } from "../../../src/sync/Sync.ts"
 import { explain, findHistory } from "../../../src/verify/Explain.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
@@ -144,37 +144,63 @@ const pageTexts = Effect.gen(function* () {
   return texts
 })
 
-test("no value under a rule is in anything that is kept, printed or shown", function* () {
+/** A source with canaries, the resources under rules, and how they are read. */
+const makeStand = Effect.gen(function* () {
   const source = yield* makeSource("empty")
   const control = (method: string, path: string, body?: unknown) =>
     Effect.promise(() => source.control(method, path, body))
   const settings = yield* loadText(rulesOfAll, { TRIBUTARY_PRIVACY_KEY: privacyKey })
   const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, settings.resources)
   const resources = [...catalogue.resources.values()].filter(({ path }) => paths.includes(path))
-  const client = yield* connect(source, 1, {
+  return {
+    control,
+    resources,
+    protectionOf: WarehouseCatalogue.protectionOf(catalogue, settings.resources),
+    /** The company as it is read under the rules of these resources, or without any. */
+    companyOf: Effect.fnUntraced(function* (catalogueOfCompany: typeof serviceV2, own: typeof resources) {
+      const client = yield* connect(source, 1, {
+        catalogue: catalogueOfCompany,
+        includeCustomFields: true,
+        retry: { attemptsMax: 1, backoffBase: Duration.millis(1), backoffMax: Duration.millis(1) }
+      })
+      return { name: "north", connector: protect(client.connector), resources: own }
+    }),
     catalogue,
-    includeCustomFields: true,
-    retry: { attemptsMax: 1, backoffBase: Duration.millis(1), backoffMax: Duration.millis(1) }
-  })
-  const connector = protect(client.connector)
-  const company = { name: "north", connector, resources }
+    /** Puts new versions with new canaries into the source. */
+    plant: Effect.forEach(
+      resources,
+      (resource) =>
+        control("POST", "/records", {
+          company: 1,
+          resource: resource.path,
+          records: [canaryRecord(resource, 1), canaryRecord(resource, 2), canaryRecord(resource, 3, true)]
+        }),
+      { concurrency: 8, discard: true }
+    )
+  }
+})
+
+const read = (company: SyncCompany) =>
+  flowing(sync({ companies: [company], datasets: datasetsDefault, concurrency: 4, batchRecordsMax: 2_500 }))
+
+const literalOf = (value: unknown) =>
+  value === null ? "null" : `'${(typeof value === "string" ? value : JSON.stringify(value)).replaceAll("'", "''")}'`
+
+const storeEvent = (event: Event, body: Uint8Array) =>
+  execute(
+    `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body)
+     values ('north', ${literalOf(event.id)}, ${literalOf(event.type)}, ${literalOf(event.resource)}, '1', now(), '\\x${Buffer.from(body).toString("hex")}')`
+  )
+
+test("no value under a rule is in anything that is kept, printed or shown", function* () {
+  const { catalogue, companyOf, control, plant, protectionOf, resources } = yield* makeStand
+  const company = yield* companyOf(catalogue, resources)
+  const { connector } = company
   const { observe, texts } = observed()
   const printed: Array<string> = []
   const print = (value: unknown, lines: ReadonlyArray<string> = []) => printed.push(Output.toJson(value), ...lines)
 
-  const plant = Effect.forEach(
-    resources,
-    (resource) =>
-      control("POST", "/records", {
-        company: 1,
-        resource: resource.path,
-        records: [canaryRecord(resource, 1), canaryRecord(resource, 2), canaryRecord(resource, 3, true)]
-      }),
-    { concurrency: 8, discard: true }
-  )
-  const read = observe(
-    flowing(sync({ companies: [company], datasets: datasetsDefault, concurrency: 4, batchRecordsMax: 2_500 }))
-  ).pipe(Effect.tap((report) => Effect.sync(() => print(report))))
+  const readAgain = observe(read(company)).pipe(Effect.tap((report) => Effect.sync(() => print(report))))
   const verify = observe(
     flowing(
       Verify.run({ datasets: datasetsDefault, concurrency: 4 }, { sample: null, seed: 1, repair: false }, [company])
@@ -182,13 +208,13 @@ test("no value under a rule is in anything that is kept, printed or shown", func
   ).pipe(Effect.tap((report) => Effect.sync(() => print(report, Verify.lines(report)))))
 
   yield* plant
-  const [first] = (yield* read).companies
+  const [first] = (yield* readAgain).companies
   assert.deepStrictEqual(
     first!.outcomes.flatMap(({ failure, resource }) => (failure === null ? [] : [[resource, failure.message]])),
     []
   )
   yield* plant
-  yield* read
+  yield* readAgain
   const [counts] = yield* execute<{ rejected: number; versions: number }>(
     `select (select count(*)::int from tributary.quarantine) as rejected,
             (select count(*)::int from erp_history.customers) as versions`
@@ -205,7 +231,6 @@ test("no value under a rule is in anything that is kept, printed or shown", func
   assert.isFalse(verified.equal)
 
   // Deliveries, also about resources that the catalogue does not know.
-  const protectionOf = WarehouseCatalogue.protectionOf(catalogue, settings.resources)
   const reader = protectDeliveries(deliveryReader, protectionOf)
   for (const [at, type] of [...paths.map((path) => `${path}.updated`), "gadgets.updated", "announcement"].entries()) {
     const resource = resources[at]
@@ -214,11 +239,7 @@ test("no value under a rule is in anything that is kept, printed or shown", func
     const event = reader.read(body)
     assert.isTrue(isEvent(event))
     if (!isEvent(event)) continue
-    const kept = Buffer.from(reader.kept!(event, body)).toString("hex")
-    yield* execute(
-      `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body)
-       values ('north', '${event.id}', '${event.type}', ${event.resource === null ? "null" : `'${event.resource}'`}, '1', now(), '\\x${kept}')`
-    )
+    yield* storeEvent(event, reader.kept!(event, body))
   }
 
   // Pushes that are refused before they are sent, that the source refuses, and that it answers with the record.
@@ -235,7 +256,7 @@ test("no value under a rule is in anything that is kept, printed or shown", func
       const records = [{ id: 1, externalid: `pushed ${isRefused}` }, canaryRecord(resource, 1)]
       yield* execute(
         `insert into tributary.outbox (company, resource, operation, record)
-         select 'north', '${resource.path}', 'update', r from jsonb_array_elements('${JSON.stringify(records).replaceAll("'", "''")}') r`
+         select 'north', '${resource.path}', 'update', r from jsonb_array_elements(${literalOf(records)}) r`
       )
       const result = yield* observe(
         flowing(
@@ -273,7 +294,7 @@ test("no value under a rule is in anything that is kept, printed or shown", func
       { path: "/payments", kind: "html", body: canary() }
     ]
   })
-  const failed = yield* read
+  const failed = yield* readAgain
   assert.isAtLeast(failed.companies[0]!.outcomes.filter(({ failure }) => failure !== null).length, 6)
   yield* verify
   yield* control("DELETE", "/faults")
@@ -295,4 +316,32 @@ test("no value under a rule is in anything that is kept, printed or shown", func
     "the log and the traces": texts()
   }
   assert.deepStrictEqual(leaksOf(surfaces).slice(0, 20), [])
+})
+
+test("no value is in the database any more after a rule for it", function* () {
+  const { catalogue, companyOf, plant, resources } = yield* makeStand
+  const plain = resources.map(({ path }) => serviceV2.resources.get(path)!)
+  const before = yield* companyOf(serviceV2, plain)
+  yield* plant
+  yield* read(before)
+  yield* plant
+  yield* read(before)
+  for (const [at, resource] of resources.entries()) {
+    const body = Buffer.from(canaryEvent(`evt_${at}`, `${resource.path}.updated`, canaryRecord(resource, 1)))
+    const event = deliveryReader.read(body)
+    if (isEvent(event)) yield* storeEvent(event, body)
+    for (const state of ["pending", "done", "rejected"])
+      yield* execute(
+        `insert into tributary.outbox (company, resource, externalid, record, state, validated, reason, problems, differences)
+         values ('north', '${resource.path}', '${state}', ${literalOf(canaryRecord(resource, 1))}, '${state}', true, ${literalOf(canary())},
+                 ${literalOf([{ field: "name", message: canary() }])}, ${literalOf([{ field: "name", given: canary(), current: canary() }])})`
+      )
+  }
+  assert.isAbove(leaksOf({ database: yield* databaseTexts }).length, 40)
+  const [company] = (yield* read(yield* companyOf(catalogue, resources))).companies
+  assert.deepStrictEqual(
+    company!.outcomes.flatMap(({ failure }) => failure ?? []),
+    []
+  )
+  assert.deepStrictEqual(leaksOf({ database: yield* databaseTexts }).slice(0, 20), [])
 })
