@@ -8,8 +8,18 @@
 import type { SourceRecord } from "./Connector.ts"
 
 const escapes: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r" }
+const letters: Readonly<Record<string, string>> = { "\t": "t", "\n": "n", "\r": "r" }
 
-const valueOf = (text: string): string | null =>
+/** The text of a value. */
+export const textOf = (value: string | null): string =>
+  value === null
+    ? "\\N"
+    : /[\\\t\n\r]/.test(value)
+      ? value.replace(/[\\\t\n\r]/g, (character) => `\\${letters[character] ?? character}`)
+      : value
+
+/** The value of a text. */
+export const valueOf = (text: string): string | null =>
   text === "\\N"
     ? null
     : text.includes("\\")
