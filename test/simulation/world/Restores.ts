@@ -88,7 +88,9 @@ export class Restores extends Actor {
     const share = 0.95 / drawn.later.warehouseRestores
     for (let place = 0; place < drawn.later.warehouseRestores; place++) {
       const all = chance.pick(scopes)
-      const scope = all === "rows" ? this.parts.pick(parts) : all
+      // Rules that are stored as applied say nothing about rows that are restored without them.
+      const isAlone = all === "rows" && drawn.later.rules.length === 0
+      const scope = isAlone ? this.parts.pick(parts) : all === "rows" ? "rows and control plane" : all
       const refill = chance.chance(0.4) ? this.parts.pick(["truncate", "delete from"] as const) : null
       const isDuringRun = chance.chance(0.6)
       const delay = chance.skewed(100, 200_000)
