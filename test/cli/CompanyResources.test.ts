@@ -4,13 +4,25 @@ import { Effect } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { chooseResources, unreadReason } from "../../src/cli/CompanyResources.ts"
+import * as Invariants from "../../src/cli/Invariants.ts"
 import { eventsOf } from "../../src/cli/ServedCompanies.ts"
+import { Source } from "../../src/cli/Source.ts"
 import { settingsOf } from "../../src/companies/StoredCompanies.ts"
+import type { Invariant } from "../../src/invariants/Invariant.ts"
 import { loadText } from "../support/configuration.ts"
 import { test } from "../support/suite.ts"
 
 const yaml = (company: string, more = "") =>
   `exclude_resources: [employees, "pr*"]\n${more}companies:\n  - { name: a, url: https://a.example, token: t${company} }\n`
+
+const invariant = (name: string, resource: string): Invariant => ({
+  name,
+  statement: "",
+  comment: "",
+  severity: "warning",
+  resources: [resource],
+  sql: ""
+})
 
 /** The paths and the problems, with places that begin with `file`. */
 const choose = Effect.fnUntraced(function* (text: string, named: ReadonlyArray<string> = []) {
@@ -83,5 +95,24 @@ describe("a list of excluded resources", () => {
       all.filter((event) => /^(employees|pr\w+)\./.test(event))
     )
     assert.include(events, "orders.updated")
+  })
+
+  test("leave out the invariants that read them; with a wrong rule, nothing is left", function* () {
+    const source = {
+      catalogue: serviceV2,
+      invariants: Effect.succeed([invariant("a", "employees"), invariant("b", "orders")])
+    }
+    const read = Effect.fnUntraced(function* (text: string) {
+      const settings = yield* loadText(text)
+      return yield* Effect.provideService(Invariants.readable(settings), Source, source as unknown as Source["Service"])
+    })
+    const { kept, leftOut } = yield* read(yaml(""))
+    assert.deepStrictEqual(
+      kept.map(({ name }) => name),
+      ["b"]
+    )
+    assert.match(leftOut[0]!.reason, /^employees is not read, since exclude_resources has "employees" /)
+    const wrong = yield* Effect.flip(read(yaml("", "resources: { customers: { exclude: [id] } }\n")))
+    assert.include(wrong.message, "id has no rule")
   })
 })
