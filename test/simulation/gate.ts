@@ -62,6 +62,7 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "reader-is-not-behind": 2,
   "rules-forget-versions": 1,
   "rules-forget-records": 3,
+  "rules-end-no-run": 12,
   "rules-without-a-full-read": 6,
   "unselected-records-stay": 7
 }
