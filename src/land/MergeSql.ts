@@ -61,21 +61,25 @@ const isScanned = (table: Table, since: string): string => {
 }
 
 /**
- * Whether a full scan should return a row: scans read it, and its values pass the filters of the resource. The value
- * of a field with a privacy rule is not known here.
+ * Whether the values of a row pass each filter of the resource. The value of a field with a privacy rule is not known here.
  */
+const passing = (table: Table): ReadonlyArray<string> =>
+  table.resource.where.flatMap(({ field, match, value }) => {
+    const column = table.columns.find((one) => one.field === field)
+    if (column === undefined || table.resource.protection?.ruleOf(field) !== undefined) return []
+    const text = `t.${column.sql}::text`
+    return match === "exact"
+      ? [`${text} = ${literal(value)}`]
+      : [`position(lower(${literal(value)}) in lower(${text})) > 0`]
+  })
+
+/** Whether a full scan should return a row: scans read it, and its values pass the filters of the resource. */
 export const isExpected = (table: Table, since: string): string =>
-  [
-    isScanned(table, since),
-    ...table.resource.where.flatMap(({ field, match, value }) => {
-      const column = table.columns.find((one) => one.field === field)
-      if (column === undefined || table.resource.protection?.ruleOf(field) !== undefined) return []
-      const text = `t.${column.sql}::text`
-      return match === "exact"
-        ? [`${text} = ${literal(value)}`]
-        : [`position(lower(${literal(value)}) in lower(${text})) > 0`]
-    })
-  ].join(" and ")
+  [isScanned(table, since), ...passing(table)].join(" and ")
+
+/** Whether a row is missing when a full scan did not return it: it should have, or the row does not pass the filters. */
+const isDecided = (table: Table, since: string): string =>
+  `(${[isScanned(table, since), ...passing(table).map((one) => `(${one}) is not true`)].join(" or ")})`
 
 /**
  * Whether a stored time is before the begin of a read. A time in the future is from before the warehouse's clock was set
@@ -166,8 +170,8 @@ export interface SoftDeleteSql {
    * clock and the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes,
    * overlap in milliseconds. */
   readonly keepUnreached: string | null
-  /** Finds live rows with these ids that no read has returned since, and that did not change after the time beside the id
-   * (null: any). Parameters: company, ids, began, times of change. */
+  /** Finds live rows with these ids that no read has returned since, and (unless the source decides) that did not change
+   * after the time beside the id (null: any). Parameters: company, ids, began, times of change. */
   readonly findMissingAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
   readonly archiveMissing: string
@@ -314,7 +318,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
     // An anti-join, so that Postgres can hash: this looks at every row of the table.
     findMissing:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +
-      `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and ${isScanned(table, "$5")} and not exists (` +
+      `and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz")} and ${isDecided(table, "$5")} and not exists (` +
       `select 1 from (select unnest(ids) as id from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $4) seen ` +
       `where seen.id = t."id")`,
     countUnseen:
@@ -340,7 +344,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `insert into ${goneRows} select distinct t."id" from ${table.current} t ` +
       `join unnest($2::bigint[], $4::timestamptz[]) absent (id, changed) on absent.id = t."id" ` +
       `where t."_company_id" = $1 and t."_deleted_at" is null and ${isBefore('t."_observed_at"', "$3::timestamptz", "<=")} ` +
-      `and coalesce(${column === undefined ? "null::timestamptz" : `t.${column}`} <= absent.changed, true)`,
+      `and coalesce(${column === undefined || authority === "source" ? "null::timestamptz" : `t.${column}`} <= absent.changed, true)`,
     archiveMissing:
       `${historyInsert(table)} select t."_company_id", ${list(rowColumns(table), "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,

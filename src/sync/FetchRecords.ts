@@ -78,7 +78,10 @@ const readAndLand = Effect.fnUntraced(function* (
     yield* progress.began(state.began)
     const pages = readings.map(({ reading }) => ({ page: pageOf(reading) }))
     const absent = readings
-      .filter(({ reading }) => reading.record === null && reading.rejected === null)
+      .filter(
+        ({ reading: { record, rejected, unselected } }) =>
+          record === null && rejected === null && unselected === undefined
+      )
       .map(({ id, reading: { beganAt, source } }) => ({ id, changedAt: null, beganAt, source }))
     const landed = yield* RunPhases.timed(
       state.phases,

@@ -274,8 +274,8 @@ export const land: Mutants = {
   "rows-of-the-future-never-gone": {
     why: ["warehouse clock set back", "rows seen after the scan began exist"],
     file: merge,
-    find: `\${isBefore('t."_observed_at"', "$3::timestamptz")} and \${isScanned`,
-    replace: '(t."_observed_at" < $3::timestamptz) and ${isScanned',
+    find: `\${isBefore('t."_observed_at"', "$3::timestamptz")} and \${isDecided`,
+    replace: '(t."_observed_at" < $3::timestamptz) and ${isDecided',
     options: just(["K3", "S11"], { resources: ["areas"] })
   },
   "quarantine-of-the-future-stays": {
