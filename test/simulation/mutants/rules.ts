@@ -66,8 +66,8 @@ export const rules: Mutants = {
   "rules-for-stated-fields-only": {
     why: ["what is kept", "a rule names a field, and the catalogue has the fields"],
     file: connector,
-    find: 'const others = extra === null ? null : protectMembers(protection, extra, "record")',
-    replace: "const others = extra",
+    find: "extra: protectExtra(protection, extra)",
+    replace: "extra",
     options: just(["G3", "S12"])
   },
   "unselected-records-stay": {
