@@ -39,8 +39,21 @@ const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?"
 export const saveStatement = Statement.make({
   name: "move the checkpoint of",
   isPrepared: true,
-  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text", "int8?", "text"],
-  columns: { same_table: "bool" },
+  params: [
+    ...checkpointTypes,
+    ...scanTypes,
+    "int8",
+    "int8",
+    "bool",
+    "text?",
+    "text?",
+    "text",
+    "text",
+    "int8?",
+    "text",
+    "text"
+  ],
+  columns: { same_table: "bool", same_rules: "bool" },
   text: `update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
        scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
@@ -54,7 +67,8 @@ export const saveStatement = Statement.make({
        past_batch = case when ${completesPast} then
          (select max(b.id) from tributary.change_batches b where b.company_id = $1 and b.resource = $2) else past_batch end
      where company_id = $1 and resource = $2 and lane = $3 and fence = $4
-     returning $22 = ${tableIdentitySql("$21", "$24")} as same_table`
+     returning $22 = ${tableIdentitySql("$21", "$24")} as same_table,
+       coalesce((select p.statement from tributary.privacy_rules p where p.resource = $2), '') = $25 as same_rules`
 })
 
 /** The parts of a session that a checkpoint is saved from. */
@@ -93,9 +107,12 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     lock.table.current,
     lock.tableIdentity,
     scan === null ? null : refetchGeneration,
-    lock.table.superseded
+    lock.table.superseded,
+    lock.table.resource.protection?.statement ?? ""
   ])
   yield* lock.checkFence(affected)
+  // A run that was acquired while other rules were being applied read those before them.
+  yield* lock.checkFence(rows[0]!.same_rules ? 1 : 0)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.
   if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
   if (fullScanReason !== undefined) state.knownFullScanReason = fullScanReason

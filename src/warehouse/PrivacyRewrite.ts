@@ -300,6 +300,8 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
 ) {
   const { datasets, resource } = table
   const { protection } = resource
+  // A page that is landing is rewritten too: this waits for it. No run under the earlier rules writes after it.
+  yield* Statement.run(fenceOffStatement, [resource.path])
   yield* Statement.run(lockStatement)
   const { relations } = yield* introspect(datasets, [table])
   const earlier = earlierRules(protection?.sent ?? resource, stored.fields)
@@ -343,8 +345,6 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     kind,
     statement
   }))
-  // A run under the earlier rules can no longer write.
-  yield* Statement.run(fenceOffStatement, [resource.path])
   yield* Statement.run(saveStatement, [resource.path, protection?.statement ?? "", JSON.stringify(rules), BigInt(rows)])
   yield* Statement.run(confirmStatement, [resource.path, table.current, table.superseded])
   return rows

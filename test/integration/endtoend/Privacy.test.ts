@@ -3,7 +3,7 @@
  * `verify` compares what is kept.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -13,8 +13,10 @@ import * as FieldRules from "../../../src/connector/FieldRules.ts"
 import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { forget } from "../../../src/retention/Forget.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import { transaction } from "../../../src/postgres/Transaction.ts"
 import { sync } from "../../../src/sync/Sync.ts"
+import { syncResource } from "../../../src/sync/SyncResource.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
 import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
@@ -24,7 +26,7 @@ import { databaseTexts } from "../../support/canaries.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { connect, layerClients, makeSource } from "../../support/source.ts"
 import { testWith } from "../../support/suite.ts"
-import { flowing } from "../../support/until.ts"
+import { flowing, settled } from "../../support/until.ts"
 
 const test = testWith(Layer.merge(layerWarehouse, layerClients))
 
@@ -385,6 +387,58 @@ test("a run under other rules writes nothing after the rules of another process"
     lane: "records"
   } as const
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
+})
+
+test("a page that lands while rules are applied follows them, and a run that begins meanwhile writes nothing", function* () {
+  const source = yield* makeSource("empty")
+  const { connector } = yield* connect(source, 1)
+  yield* Effect.promise(() =>
+    source.control("POST", "/records", { company: 1, resource: "vendors", records: [{ id: 2, name: "Canary" }] })
+  )
+  const vendors = serviceV2.resources.get("vendors")!
+  const under = (rule: PatternRule["rule"]) => tableOf(protectResource(vendors, [{ pattern: "name", rule }]).resource)
+  yield* TablePlan.apply([tableOf(vendors)])
+  const locksAwaited = (wanted: number) =>
+    settled(
+      "sessions wait",
+      execute<{ n: number }>(
+        "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+      ),
+      ([row]) => row!.n >= wanted
+    )
+  const names = Effect.map(execute<{ name: string }>("select name from erp.vendors order by id"), (rows) =>
+    rows.map(({ name }) => name)
+  )
+
+  const context = yield* Effect.context<SqlClient.SqlClient>()
+  const hashing = yield* ResourceLock.acquire({ table: tableOf(vendors), connector, companyId: 1n, lane: "live" }).pipe(
+    Effect.flatMap(({ run, transaction: landing }) =>
+      run(
+        "insert into",
+        "insert into erp.vendors (_company_id, id, _origin, _observed_at, name) values (1, 1, 'scan', now(), 'Canary')"
+      ).pipe(
+        Effect.andThen(Effect.forkDetach(TablePlan.apply([under(hash)]))),
+        Effect.tap(locksAwaited(1)),
+        Effect.provideContext(context),
+        landing
+      )
+    ),
+    Effect.scoped
+  )
+  yield* flowing(Fiber.join(hashing))
+  assert.deepStrictEqual(yield* names, [hash.keep("Canary")])
+
+  const holder = yield* (yield* Database).connect
+  yield* Effect.promise(() => holder.query("begin; select from erp.vendors for update"))
+  const masking = yield* Effect.forkChild(TablePlan.apply([under(FieldRules.mask("***", 0))]))
+  yield* locksAwaited(1)
+  const late = { connector: protect(connector), companyId: 1n, table: under(hash) }
+  const second = yield* Effect.forkChild(syncResource(late))
+  yield* locksAwaited(2)
+  yield* Effect.promise(() => holder.query("commit"))
+  yield* flowing(Fiber.join(masking))
+  assert.include(["FenceLost", "RulesChanged"], (yield* flowing(Fiber.join(second))).failure?.kind)
+  assert.deepStrictEqual(yield* names, ["***"])
 })
 
 test("records that were pushed before, or are to be pushed, follow a new rule", function* () {

@@ -7,6 +7,13 @@ const identity = "src/land/CheckpointIdentity.ts"
 const selected = "src/connector/SelectedConnector.ts"
 const lock = "src/land/ResourceLock.ts"
 
+/** Each landing compares the rules again: without this change it would hide the others. */
+const landsUnderOtherRules = {
+  file: "src/land/CheckpointStore.ts",
+  find: "yield* lock.checkFence(rows[0]!.same_rules ? 1 : 0)",
+  replace: "yield* lock.checkFence(rows.length)"
+}
+
 export const rules: Mutants = {
   "rules-forget-versions": {
     why: ["rewrite of the past", "the table is rewritten, and its history follows with the next versions"],
@@ -45,15 +52,21 @@ export const rules: Mutants = {
         file: lock,
         find: 'if ((own.privacy ?? "") !== rules)',
         replace: "if (own.privacy === undefined)"
-      }
+      },
+      landsUnderOtherRules
     ],
     options: just(["G3", "C4", "C3", "N5"])
   },
   "rules-end-no-run": {
     why: ["processes with other rules", "a run under the earlier rules ends soon by itself"],
-    file: rewrite,
-    find: "yield* Statement.run(fenceOffStatement, [resource.path])",
-    replace: "if (rows < 0) yield* Statement.run(fenceOffStatement, [resource.path])",
+    changes: [
+      {
+        file: rewrite,
+        find: "yield* Statement.run(fenceOffStatement, [resource.path])",
+        replace: "if (stored.fields === null) yield* Statement.run(fenceOffStatement, [resource.path])"
+      },
+      landsUnderOtherRules
+    ],
     options: just(["G3", "C4"], {
       resources: ["worktypes"],
       pageSize: 2,
