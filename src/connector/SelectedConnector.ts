@@ -8,8 +8,9 @@
  * the filters by code of its own.
  */
 import * as Effect from "effect/Effect"
+import type { FieldType } from "../catalogue/Field.ts"
 import type { Resource, ValueFilter } from "../catalogue/Resource.ts"
-import { canonicalNumber, isObject, NumberToken, parse } from "../json/Json.ts"
+import { canonicalNumber, isList, isObject, type Json, NumberToken, parse } from "../json/Json.ts"
 import type { ConnectorShape, Unselected } from "./Connector.ts"
 import { millisecondsOf } from "./Instant.ts"
 import type { Rejected, SourceRecord } from "./SourceRecord.ts"
@@ -17,6 +18,21 @@ import type { Rejected, SourceRecord } from "./SourceRecord.ts"
 /** Whether a value passes; an empty or absent one does not. */
 const passes = ({ match, value }: ValueFilter, text: string | null | undefined): boolean =>
   typeof text === "string" && (match === "exact" ? text === value : text.toLowerCase().includes(value.toLowerCase()))
+
+/** The text that a sent value is read as; undefined where it is none that the field can hold. */
+const textOf = (type: FieldType | undefined, value: Json | undefined): string | null | undefined => {
+  if (value === null || value === undefined) return null
+  if (isObject(value) || isList(value)) return undefined
+  const text = value instanceof NumberToken ? value.text : String(value)
+  switch (type?._tag) {
+    case "integer":
+      return /^-?\d+$/.test(text) ? canonicalNumber(text) : undefined
+    case "boolean":
+      return { true: "true", false: "false", 1: "true", 0: "false" }[text]
+    default:
+      return text
+  }
+}
 
 /** The filters of a resource, compiled. */
 interface Selection {
@@ -36,15 +52,9 @@ const selectionOf = ({ fields, roles, where }: Resource): Selection => {
       try {
         const record = parse(bytes)
         if (!isObject(record)) return true
-        return where.every((filter) => {
-          const value = record.get(filter.field)
-          const text =
-            value instanceof NumberToken
-              ? canonicalNumber(value.text)
-              : typeof value === "boolean"
-                ? String(value)
-                : value
-          return (typeof text !== "string" && text !== null && text !== undefined) || passes(filter, text)
+        return tests.every(({ at, filter }) => {
+          const text = textOf(fields[at]?.type, record.get(filter.field))
+          return text === undefined || passes(filter, text)
         })
       } catch {
         return true

@@ -49,7 +49,7 @@ const makeCompany = Effect.gen(function* () {
   const companyId = BigInt(id)
   const connector = protect(select(company.connector))
   /** Records by number with their locations, changed now or `at`. Returns their times of change. */
-  const put = (locations: Readonly<Record<number, number | null>>, at?: string) =>
+  const put = (locations: Readonly<Record<number, number | string | null>>, at?: string, more: object = {}) =>
     Effect.map(
       write(
         path,
@@ -57,6 +57,7 @@ const makeCompany = Effect.gen(function* () {
           id: Number(number),
           orderid: 1,
           locationid,
+          ...more,
           ...(at === undefined ? {} : { lastchangedate: at })
         }))
       ),
@@ -155,6 +156,26 @@ suite("a resource of which some records are kept", layerSource([tableOf(serviceV
     assert.deepStrictEqual(yield* live, [1])
     yield* fetchRecords({ ...of, authority: "source" })
     assert.deepStrictEqual(yield* live, [])
+  })
+
+  test("keeps a rejected record whose value may pass, in the forms in which values are read", function* () {
+    const { companyId, live, put, sync, target } = yield* makeCompany
+    yield* put({ 1: 3, 2: 3, 3: 3 })
+    yield* sync(third)
+    // Each of them is rejected: 1 and 3 for a name that a database rejects.
+    yield* put({ 1: "003", 2: "main", 3: "004" }, undefined, { "odd\0": 1 })
+    assert.strictEqual((yield* syncResource(yield* target(third))).status, "quarantined")
+    const kept = yield* execute<{ record_id: string }>(
+      "select record_id from tributary.quarantine where company_id = $1 and resolved_at is null order by record_id",
+      [companyId]
+    )
+    assert.deepStrictEqual(
+      [kept.map((one) => one.record_id), yield* live],
+      [
+        ["1", "2"],
+        [1, 2]
+      ]
+    )
   })
 
   test("leaves no row outside of the filters that changed before the first day", function* () {
