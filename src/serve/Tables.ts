@@ -19,18 +19,22 @@ export const make = Effect.gen(function* () {
     const shared = yield* Effect.all(new Set(companies.map(({ tables }) => tables)))
     return [...new Map(shared.flatMap((one) => [...one])).values()]
   })
-  const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
+  const apply = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
     const plan = yield* TablePlan.applyAndLog(yield* tablesOf(companies))
     const older = plan.rules.find(({ isReplaced }) => isReplaced)
     if (older !== undefined) {
       yield* Deferred.fail(replaced, older)
-      return
+      return null
     }
-    if (plan.rules.length === 0) ({ revision } = plan)
     for (const company of companies) prepared.add(company)
+    return plan.rules.length === 0 ? plan.revision : null
   })
   return {
-    create,
+    /** Creates the tables of all companies. */
+    create: (companies: ReadonlyArray<Company>) =>
+      Effect.map(apply(companies), (found) => {
+        revision = found ?? revision
+      }),
     /** The revision of the rules at which every table followed those of this process. */
     rules: () => revision,
     /** Fails when others have replaced the rules of this process. */
@@ -42,7 +46,8 @@ export const make = Effect.gen(function* () {
           if (found.rules.length === 0) ({ revision } = found)
         })
       ),
-    /** Creates the tables of a company that is new. */
-    prepare: (company: Company) => Effect.suspend(() => (prepared.has(company) ? Effect.void : create([company])))
+    /** Creates the tables of a company that is new, which tell nothing about the rules for those of others. */
+    prepare: (company: Company) =>
+      Effect.suspend(() => (prepared.has(company) ? Effect.void : Effect.asVoid(apply([company]))))
   }
 })

@@ -15,6 +15,8 @@ import { forget } from "../../../src/retention/Forget.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { transaction } from "../../../src/postgres/Transaction.ts"
+import * as Tables from "../../../src/serve/Tables.ts"
+import type { Company } from "../../../src/sync/Company.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { syncResource } from "../../../src/sync/SyncResource.ts"
 import * as ResourceLock from "../../../src/land/ResourceLock.ts"
@@ -387,6 +389,18 @@ test("a run under other rules writes nothing after the rules of another process"
     lane: "records"
   } as const
   assert.strictEqual((yield* Effect.flip(ResourceLock.acquire(stale)))._tag, "RulesChanged")
+})
+
+test("a new company tells nothing about the rules for the tables of another one", function* () {
+  const [vendors, users] = ["vendors", "users"].map((path) => serviceV2.resources.get(path)!)
+  const company = (resource: Resource) =>
+    ({ tables: Effect.succeed(new Map([[resource.path, tableOf(resource)]])) }) as unknown as Company
+  const tables = yield* Tables.make
+  yield* tables.create([company(vendors!)])
+  const before = tables.rules()
+  yield* TablePlan.apply([tableOf(protectResource(vendors!, [{ pattern: "name", rule: hash }]).resource)])
+  yield* tables.prepare(company(users!))
+  assert.deepStrictEqual([before, tables.rules()], [0n, 0n])
 })
 
 test("a page that lands while rules are applied follows them, and a run that begins meanwhile writes nothing", function* () {
