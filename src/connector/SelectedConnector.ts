@@ -15,13 +15,13 @@ import type { ConnectorShape, Unselected } from "./Connector.ts"
 import { millisecondsOf } from "./Instant.ts"
 import type { Rejected, SourceRecord } from "./SourceRecord.ts"
 
-/** Whether a value passes; an empty or absent one does not. */
-const passes = ({ match, value }: ValueFilter, text: string | null | undefined): boolean =>
-  typeof text === "string" && (match === "exact" ? text === value : text.toLowerCase().includes(value.toLowerCase()))
+/** Whether a value passes; an empty one does not. */
+const passes = ({ match, value }: ValueFilter, text: string | null): boolean =>
+  text !== null && (match === "exact" ? text === value : text.toLowerCase().includes(value.toLowerCase()))
 
 /** The text that a sent value is read as; undefined where it is none that the field can hold. */
-const textOf = (type: FieldType | undefined, value: Json | undefined): string | null | undefined => {
-  if (value === null || value === undefined) return null
+const textOf = (type: FieldType | undefined, value: Json): string | null | undefined => {
+  if (value === null) return null
   if (isObject(value) || isList(value)) return undefined
   const text = value instanceof NumberToken ? value.text : String(value)
   switch (type?._tag) {
@@ -46,14 +46,20 @@ const selectionOf = ({ fields, roles, where }: Resource): Selection => {
   const tests = where.map((filter) => ({ filter, at: position(filter.field) }))
   const stamp = position(roles.modifiedAt)
   return {
-    isSelected: ({ columns }) => tests.every(({ at, filter }) => passes(filter, columns[at])),
+    // A record without the field may pass: nothing says that it left the filters.
+    isSelected: ({ columns }) =>
+      tests.every(({ at, filter }) => {
+        const text = columns[at]
+        return text === undefined || passes(filter, text)
+      }),
     // A value that is not readable may be one that passes.
     isRejectedSelected: ({ bytes }) => {
       try {
         const record = parse(bytes)
         if (!isObject(record)) return true
         return tests.every(({ at, filter }) => {
-          const text = textOf(fields[at]?.type, record.get(filter.field))
+          const value = record.get(filter.field)
+          const text = value === undefined ? undefined : textOf(fields[at]?.type, value)
           return text === undefined || passes(filter, text)
         })
       } catch {

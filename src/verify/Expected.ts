@@ -217,16 +217,18 @@ const changedAtOf = (value: Json | undefined): string | null =>
   typeof value === "string" ? (instantOf(value)?.text ?? null) : null
 
 /** Whether a record, as it was sent, passes the filters of its resource. A text that is no record does. */
-export const passes = ({ where, protection, field: fields }: Resource, text: string): boolean => {
+export const passes = ({ where, field: fields }: Resource, text: string): boolean => {
   if (where.length === 0) return true
   try {
     const record = parse(text)
     return (
       !isObject(record) ||
       where.every(({ field: name, match, value: wanted }) => {
-        const field = (protection?.sent.field ?? fields).get(name)
-        const sent = record.get(name) ?? null
-        const value = field === undefined ? null : canonicalOf(field, sent)
+        const field = fields.get(name)
+        const sent = record.get(name)
+        // Nothing says that it does not pass.
+        if (sent === undefined || field === undefined) return true
+        const value = canonicalOf(field, sent)
         if (value === null) return false
         // What no column can hold is in quarantine, whatever its value means.
         if (value === unstorable(sent)) return true

@@ -184,7 +184,17 @@ export const addConfigured = (
       { ...sent, ignoredFields, since: day === null ? null : `${day}T00:00:00.000Z`, where },
       entries.flatMap(({ rules = [] }) => rules)
     )
-    problems.push(...made.problems.map((problem) => `resources.${path}: ${problem}`))
+    problems.push(
+      ...made.problems.map((problem) => `resources.${path}: ${problem}`),
+      ...where.flatMap(({ field }) => {
+        const rule = made.resource.protection?.ruleOf(field)
+        return rule === undefined
+          ? []
+          : [
+              `resources.${path}.where.${field}: the field has a privacy rule (${rule.kind}), and requests would keep its value; take one of both out`
+            ]
+      })
+    )
     all.set(path, made.resource)
   }
   return problems.length > 0

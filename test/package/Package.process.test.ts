@@ -47,7 +47,7 @@ describe("the package", () => {
     const odd = installation.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
     assert.deepStrictEqual(odd, [])
     const paths = new Set(installation.files.map(({ path }) => path))
-    for (const path of ["dist/src/main.js", "dist/migrations/0001_installation.sql", "config/tributary.schema.json"]) {
+    for (const path of ["dist/src/main.js", "dist/migrations/0001_companies.sql", "config/tributary.schema.json"]) {
       assert.isTrue(paths.has(path), path)
     }
     const leaks = installation.files.filter(({ path }) =>
