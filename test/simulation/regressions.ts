@@ -234,6 +234,11 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
     3129121758: {
       cause: "where webhooks are alone, nobody synced after a history was dropped",
       later: [...upToW13, "S3r"]
+    },
+    3129216024: {
+      cause:
+        "rows were deleted and filled in beside a full scan that had landed some of them, and the simulation took its end for the repair, which is that of the next run",
+      later: [...upToW13, "S3r", "G3"]
     }
   },
   "pushes only": {

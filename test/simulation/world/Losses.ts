@@ -231,6 +231,7 @@ export class Losses extends Actor implements LossLedger {
     hasRows,
     isPart,
     isOtherRows,
+    isNoticedByRuns,
     lastRun,
     runs
   }: {
@@ -238,6 +239,8 @@ export class Losses extends Actor implements LossLedger {
     /** Whether rows were restored without their history, or the history without the rows. */
     readonly isPart: boolean
     readonly isOtherRows: boolean
+    /** Whether a run in progress notices it: the tables are other ones. Of rows that were deleted and filled in, the next run is told. */
+    readonly isNoticedByRuns: boolean
     /** The latest run before the restore; null when the ledger was not restored. */
     readonly lastRun: bigint | null
     readonly runs: ReadonlyArray<LedgerRun & { readonly path: string }>
@@ -253,6 +256,7 @@ export class Losses extends Actor implements LossLedger {
         countedAs: isOtherRows ? "T2" : null,
         hasRows,
         isTorn: isPart,
+        isNoticedByRuns,
         warehouseMs: null
       })
       if (isPart) this.incomplete.add(`${company} ${resource.path}`)
@@ -268,8 +272,12 @@ export class Losses extends Actor implements LossLedger {
       countedAs,
       hasRows,
       isTorn,
+      isNoticedByRuns = true,
       warehouseMs
-    }: Pick<TableLoss, "countedAs" | "isTorn" | "warehouseMs"> & { readonly hasRows: boolean }
+    }: Pick<TableLoss, "countedAs" | "isTorn" | "warehouseMs"> & {
+      readonly hasRows: boolean
+      readonly isNoticedByRuns?: boolean
+    }
   ): void {
     const ofIt = runs.filter((run) => Number(run.company) === company)
     const before = this.losses.get(`${company} ${path}`)
@@ -280,7 +288,7 @@ export class Losses extends Actor implements LossLedger {
       isTorn: isTorn || before?.isTorn === true,
       countedAs,
       lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
-      pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
+      pages: new Map(isNoticedByRuns ? ofIt.map(({ id, pages }) => [id, pages]) : []),
       warehouseMs,
       isRepaired: false
     })

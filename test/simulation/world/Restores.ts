@@ -243,6 +243,7 @@ export class Restores extends Actor {
         hasRows: scope !== "control plane" && scope !== "history",
         isPart: scope === "current rows" || scope === "history",
         isOtherRows,
+        isNoticedByRuns: refill !== "delete from" || scope.endsWith("control plane"),
         lastRun: scope.endsWith("control plane") ? lastRun : null,
         runs
       })
