@@ -47,6 +47,15 @@ const words = [
   "😀"
 ]
 
+/** Fields whose values records of other resources repeat, as the second half of a reference. */
+const repeated = new Set(
+  [...serviceV2.resources.values()].flatMap(({ fields }) =>
+    fields.flatMap(({ reference }) =>
+      reference === null || reference.by === null ? [] : [`${reference.resource}.${reference.by}`]
+    )
+  )
+)
+
 export class Writers extends Actor {
   private readonly chance = chance(this.drawn.seed, "writers")
   private readonly source: Source
@@ -574,7 +583,8 @@ export class Writers extends Actor {
 
   /** A marked value of a field, as JSON text; null where its type has none. */
   private marked(resource: Resource, { name, reference, type, values }: Field): string | null {
-    if (reference !== null || values !== null || this.marking.chance(0.2)) return null
+    if (reference !== null || values !== null || repeated.has(`${resource.path}.${name}`)) return null
+    if (this.marking.chance(0.2)) return null
     switch (type._tag) {
       case "integer":
         return this.mark(resource, [name], false)
