@@ -38,8 +38,8 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "retry-on-4xx": 1,
   "cancelled-records-forgotten": 1,
   "one-refusal-stops-all": 1,
-  "null-stamps-excluded": 4,
-  "empty-page-is-the-end": 2,
+  "null-stamps-excluded": 8,
+  "empty-page-is-the-end": 9,
   "checkpoint-before-rows": 1,
   "unchanged-rows-rewritten": 1,
   "deletions-ignored": 9,
@@ -64,7 +64,7 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "rules-forget-records": 3,
   "rules-end-no-run": 12,
   "rules-without-a-full-read": 6,
-  "unselected-records-stay": 7
+  "unselected-records-stay": 19
 }
 
 /** How many other seeds try a planted bug that its seed does not catch. */
