@@ -166,7 +166,7 @@ export const pushes = (world: World, drawn: PushPlan): Part => {
     processes.begin(people.files)
     kernel.at(began + safetyEnds(drawn), null, () => {
       people.stop()
-      connections.faults.on = false
+      connections.heal()
       network.hasFaults = false
       trace.event(kernel.now, "", "healed: no more faults, no more changes by other people")
       processes.heal(() => kernel.end())

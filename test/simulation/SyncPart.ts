@@ -230,7 +230,7 @@ export const syncs = (world: World): Part => {
       clock.heal()
       reader.stop()
       sender.heal()
-      connections.faults.on = false
+      connections.heal()
       network.hasFaults = false
       trace.event(kernel.now, "", "healed: no more faults, no more writes")
       processes.heal(() => kernel.end())

@@ -239,6 +239,10 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
       cause:
         "rows were deleted and filled in beside a full scan that had landed some of them, and the simulation took its end for the repair, which is that of the next run",
       later: [...upToW13, "S3r", "G3"]
+    },
+    3129222144: {
+      cause: "a restart of the server was not over when everything was healed",
+      later: [...upToW13, "S3r", "G3"]
     }
   },
   "pushes only": {

@@ -485,6 +485,12 @@ export class Connections extends Actor {
     for (const client of this.clients) this.drop(client, "server")
   }
 
+  /** The server is there, and no connection fails any more. */
+  heal(): void {
+    this.faults.on = false
+    this.goneUntil = this.kernel.now
+  }
+
   /** A process loses its advisory locks without an error. */
   loseLocks(owner: Owner): void {
     this.kernel.work(async () => {
