@@ -75,6 +75,9 @@ export interface Page {
   readonly attempts: number
 }
 
+/** The records that a page names, in any way. */
+export const namedBy = ({ records, rejected, unselected = [] }: Page) => [...records, ...rejected, ...unselected]
+
 /** A page as it was sent, for a comparison that does not rely on the decoding of records. */
 export interface RawPage {
   /** JSON text of each record, byte for byte. */
@@ -95,6 +98,10 @@ export interface FetchedRecord {
   readonly beganAt: number
   readonly source: string
 }
+
+/** Whether the source does not have the record. */
+export const isMissing = ({ record, rejected, unselected }: FetchedRecord): boolean =>
+  record === null && rejected === null && unselected === undefined
 
 /** A write of one or many records. The idempotency key makes it safe to send the same bytes again. */
 export interface WriteRequest {

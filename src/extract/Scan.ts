@@ -10,7 +10,7 @@
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { ConnectorShape, Page } from "../connector/Connector.ts"
+import { type ConnectorShape, namedBy, type Page } from "../connector/Connector.ts"
 import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -249,10 +249,9 @@ const makeProgressCheck = (path: string) => {
     })
 }
 
-const isEmpty = (page: Page): boolean => idsOf(page).length === 0
+const isEmpty = (page: Page): boolean => namedBy(page).length === 0
 
-const idsOf = ({ records, rejected, unselected = [] }: Page) =>
-  [...records, ...rejected, ...unselected].map(({ id }) => id)
+const idsOf = (page: Page) => namedBy(page).map(({ id }) => id)
 
 /** Reads a page. An empty last page that is unlikely is read a second time: that answer counts, with the cost of both. */
 const readPage = Effect.fnUntraced(function* <E>(

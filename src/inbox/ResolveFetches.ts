@@ -5,7 +5,7 @@
  * are postponed.
  */
 import * as Effect from "effect/Effect"
-import type { FetchedRecord, SourceRecord } from "../connector/Connector.ts"
+import { type FetchedRecord, isMissing, type SourceRecord } from "../connector/Connector.ts"
 import type { DeletedRecord, ObservedPage } from "../land/Landing.ts"
 import { pageOf } from "../sync/FetchRecords.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -96,9 +96,6 @@ export const resolveFetches = Effect.fnUntraced(function* (
   }
   return batch
 })
-
-const isMissing = ({ record, rejected, unselected }: FetchedRecord) =>
-  record === null && rejected === null && unselected === undefined
 
 const stampReader = ({ resource }: Table) => {
   const index = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)

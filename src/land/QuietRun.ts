@@ -6,6 +6,7 @@
  * checkpoint, so that a quiet run is recorded exactly when its cursor was.
  */
 import * as Effect from "effect/Effect"
+import { namedBy } from "../connector/Connector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
@@ -31,12 +32,7 @@ export interface LazySession extends WriteSession.WriteSession {
 
 /** Whether a landing only ends an incremental scan. */
 const findsNothing = ({ pages, scan, complete }: Landing): boolean =>
-  complete &&
-  scan?.kind === "incremental" &&
-  pages.every(
-    ({ page: { records, rejected, unselected = [] } }) =>
-      records.length === 0 && rejected.length === 0 && unselected.length === 0
-  )
+  complete && scan?.kind === "incremental" && pages.every(({ page }) => namedBy(page).length === 0)
 
 /** Moves the checkpoint, and counts the run. Returns the row that counts it; undefined where nothing may be written. */
 const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["pages"], scan: OpenScan) => {

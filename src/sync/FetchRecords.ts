@@ -9,7 +9,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { Page, FetchedRecord } from "../connector/Connector.ts"
+import { type FetchedRecord, isMissing, type Page } from "../connector/Connector.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import type { ConflictPolicy } from "../land/MergeSql.ts"
@@ -78,10 +78,7 @@ const readAndLand = Effect.fnUntraced(function* (
     yield* progress.began(state.began)
     const pages = readings.map(({ reading }) => ({ page: pageOf(reading) }))
     const absent = readings
-      .filter(
-        ({ reading: { record, rejected, unselected } }) =>
-          record === null && rejected === null && unselected === undefined
-      )
+      .filter(({ reading }) => isMissing(reading))
       .map(({ id, reading: { beganAt, source } }) => ({ id, changedAt: null, beganAt, source }))
     const landed = yield* RunPhases.timed(
       state.phases,
