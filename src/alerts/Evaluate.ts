@@ -9,7 +9,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as ConditionStore from "./ConditionStore.ts"
 import * as Observations from "./Observations.ts"
@@ -56,7 +56,7 @@ export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, di
 export const evaluateForever = Effect.fnUntraced(function* <E, R>(
   settings: AlertConfiguration,
   observed: Observed<E, R>
-): Effect.fn.Return<never, E | SqlError, R | SqlClient.SqlClient> {
+): Effect.fn.Return<never, E | DatabaseError, R | SqlClient.SqlClient> {
   for (;;) {
     const [took] = yield* Effect.timed(evaluateOnce(settings, observed))
     yield* Effect.sleep(Math.max(everyMs, Duration.toMillis(took) * restShare))

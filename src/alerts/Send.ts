@@ -13,7 +13,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import { retryTransient } from "../postgres/Transaction.ts"
 import * as Backoff from "../time/Backoff.ts"
@@ -62,7 +62,7 @@ const sendBatch = Effect.fnUntraced(function* (route: Route, owner: string, batc
 export const sendNext = Effect.fnUntraced(function* (
   route: Route,
   owner: string
-): Effect.fn.Return<boolean, SqlError, SqlClient.SqlClient | HttpClient.HttpClient> {
+): Effect.fn.Return<boolean, DatabaseError, SqlClient.SqlClient | HttpClient.HttpClient> {
   const { name, digest, receiver } = route
   const batch = yield* MessageStore.claim(name, owner, {
     isDigest: digest !== null,
@@ -81,7 +81,7 @@ export const sendNext = Effect.fnUntraced(function* (
 export const sendForever = Effect.fnUntraced(function* (
   routes: ReadonlyArray<Route>,
   owner: string
-): Effect.fn.Return<never, SqlError, SqlClient.SqlClient | HttpClient.HttpClient> {
+): Effect.fn.Return<never, DatabaseError, SqlClient.SqlClient | HttpClient.HttpClient> {
   yield* Effect.forEach(
     routes,
     (route) =>

@@ -8,8 +8,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { type PermitStore, PermitStoreError, spanMsDefault } from "./PermitStore.ts"
@@ -52,15 +51,12 @@ export const endProbeStatement = Statement.make({
 })
 
 /** A message of Postgres contains no token: only its fingerprint is sent there. */
-const toStoreError = (error: SqlError) => {
-  const { code, message } = toDatabaseError(error)
-  return new PermitStoreError({ detail: code === readOnly ? takesNoWrites : message })
-}
+const toStoreError = ({ code, message }: DatabaseError) =>
+  new PermitStoreError({ detail: code === readOnly ? takesNoWrites : message })
 const readOnly = "25006"
 const takesNoWrites =
   "it accepts no writes: its role or database has default_transaction_read_only = on, or the server is a standby; " +
   "tributary doctor shows which"
-const toDatabaseError = DatabaseError.from("request a permit")
 
 /** Runs outside the caller's transaction: a rollback must not undo the use of a permit. */
 const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Sql.Query<A>): Effect.Effect<A, PermitStoreError> =>

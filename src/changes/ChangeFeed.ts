@@ -9,8 +9,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -117,7 +116,7 @@ export const tokenStatement = Statement.make({
 /** Fails where the feed cannot be read on from the position: its changes were removed, or it has another change there. */
 export const confirm = Effect.fnUntraced(function* (
   position: Position
-): Effect.fn.Return<void, PositionLost | SqlError, SqlClient> {
+): Effect.fn.Return<void, PositionLost | DatabaseError, SqlClient> {
   const { number, token } = position
   const [found] = yield* Statement.run(tokenStatement, [number])
   const lost = (reason: string) => new PositionLost({ position: textOf(position), reason })
@@ -148,12 +147,12 @@ export const readAfter = (
   position: Position,
   { companyId, resources }: Selection,
   max: number
-): Effect.Effect<ReadonlyArray<Change>, PositionLost | ViewDropped | SqlError, SqlClient> =>
+): Effect.Effect<ReadonlyArray<Change>, PositionLost | ViewDropped | DatabaseError, SqlClient> =>
   Effect.catchTag(
     Statement.run(readStatement, [position.number, max, companyId, resources]),
-    "SqlError",
-    (error): Effect.Effect<never, PositionLost | ViewDropped | SqlError> => {
-      const { code, message } = DatabaseError.from("read the change feed")(error)
+    "DatabaseError",
+    (error): Effect.Effect<never, PositionLost | ViewDropped | DatabaseError> => {
+      const { code, message } = error
       if (code === "TB003") return Effect.fail(new ViewDropped({ reason: message }))
       return Effect.fail(
         lostCodes.has(code) ? new PositionLost({ position: textOf(position), reason: message }) : error

@@ -7,7 +7,6 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import type { SqlError } from "effect/sql/SqlError"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
@@ -15,7 +14,7 @@ import type { FileProblem } from "../files/ReadFile.ts"
 import type { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Remedy from "../postgres/Remedy.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -76,7 +75,7 @@ export type Failure =
   | TableConflict
   | TableDamaged
   | RulesChanged
-  | SqlError
+  | DatabaseError
   | CommandFailed
   | ReferenceFailed
 
@@ -113,8 +112,6 @@ export const commandFailed = (error: Failure): CommandFailed => {
     }
     case "MigrationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
-    case "SqlError":
-      return commandFailed(DatabaseError.from("ask")(error))
     case "ReferenceFailed":
       return new CommandFailed({ code: exitCode.fault, message: error.message })
   }

@@ -9,8 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { Webhook } from "standardwebhooks"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { batchMaxDefault, retryHoursDefault } from "../delivery/Endpoint.ts"
 import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../delivery/EndpointStore.ts"
@@ -76,7 +76,7 @@ const listen = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
 /** Adds an endpoint, and sends to it until the scope ends. The effect waits for the first change from now on. */
 export const begin = Effect.fn("DemoDelivery.begin")(function* (): Effect.fn.Return<
   { readonly url: string; readonly received: Effect.Effect<ReceivedChange, CommandFailed> },
-  CommandFailed | SqlError,
+  CommandFailed | DatabaseError,
   SqlClient | Scope.Scope
 > {
   const secret = yield* EndpointSecrets.generate

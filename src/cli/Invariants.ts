@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
 import { evaluateOnce } from "../invariants/Evaluate.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Invariants from "../status/Invariants.ts"
 import { unreadReason } from "./CompanyResources.ts"
 import * as Models from "./Models.ts"
@@ -73,11 +72,5 @@ export const evaluate = Effect.fnUntraced(function* (settings: RuleSettings & Pi
       if (failed > 0) yield* Output.note(`tributary: the invariant ${name} cannot be evaluated: ${error ?? ""}`)
     }
   })
-  yield* report.pipe(
-    Effect.catch((error) =>
-      Output.note(
-        `tributary: invariants were not evaluated: ${DatabaseError.from("evaluate invariants")(error).message}`
-      )
-    )
-  )
+  yield* report.pipe(Effect.catch((error) => Output.note(`tributary: invariants were not evaluated: ${error.message}`)))
 })

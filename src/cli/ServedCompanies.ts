@@ -15,7 +15,6 @@ import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { everyEvent } from "../configuration/SettingValues.ts"
 import * as OnDemand from "../connector/OnDemand.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { CompanySource, ServedCompany } from "../serve/Registry.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
@@ -133,7 +132,7 @@ export const make = Effect.fnUntraced(function* (
   isStored: boolean
 ): Effect.fn.Return<CompanySource<ServeError>, ConfigurationError, Source | SqlClient.SqlClient | Scope.Scope> {
   const connect = yield* makeConnect(settings)
-  const readStored = Effect.mapError(StoredCompanies.read(settings), DatabaseError.from("read the companies"))
+  const readStored = StoredCompanies.read(settings)
   const isChosen = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)
   const connected = new Map<string, Connected>()
   /** What was logged about unusable companies. */
@@ -150,9 +149,7 @@ export const make = Effect.fnUntraced(function* (
     return isSame ? Effect.succeed({ ...last, configuration: one, isPaused: one.paused !== null }) : connect(one)
   }
   return {
-    revision: isStored
-      ? Effect.mapError(CompanyStore.readRevision, DatabaseError.from("read the revision of the companies"))
-      : Effect.succeed(0n),
+    revision: isStored ? CompanyStore.readRevision : Effect.succeed(0n),
     read: Effect.fnUntraced(function* (before) {
       const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
       const stored = isStored ? yield* readStored : none

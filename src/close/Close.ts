@@ -8,7 +8,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import { keptPart, type Resource } from "../catalogue/Resource.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
@@ -188,7 +187,7 @@ export const findingsOf = (
 /** Reads the state of the company. Writes nothing. */
 export const run = Effect.fn("Close.run")(function* (
   options: CloseOptions
-): Effect.fn.Return<Content, DatabaseError | SqlError, Database | SqlClient | Scope.Scope> {
+): Effect.fn.Return<Content, DatabaseError, Database | SqlClient | Scope.Scope> {
   const { company, period, verification } = options
   const { client, position, at, installation } = yield* Snapshot.open(company.id)
   const fresh = new Map(

@@ -7,7 +7,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
@@ -120,7 +119,7 @@ export const run = Effect.fn("Compare.run")(function* (
   options: CompareOptions
 ): Effect.fn.Return<
   Comparison,
-  CloseFailed | DatabaseError | SqlError | ChangeFeed.PositionLost,
+  CloseFailed | DatabaseError | ChangeFeed.PositionLost,
   Database | SqlClient | Scope.Scope
 > {
   const { close, datasets, catalogue } = options

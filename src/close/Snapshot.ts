@@ -7,7 +7,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
@@ -45,7 +44,7 @@ const busy = new DatabaseError({
 /** Opens it, as the reader. It ends with the scope. */
 export const open = Effect.fnUntraced(function* (
   companyId: bigint
-): Effect.fn.Return<Snapshot, DatabaseError | SqlError, Database | SqlClient | Scope.Scope> {
+): Effect.fn.Return<Snapshot, DatabaseError, Database | SqlClient | Scope.Scope> {
   const client = yield* Reader.connect
   const send = (text: string) => query(client, "begin to close", text)
   yield* send("rollback")

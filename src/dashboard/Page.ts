@@ -6,7 +6,6 @@
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -100,7 +99,7 @@ export class PageError extends Data.TaggedError("PageError")<{
   readonly above?: string
 }> {}
 
-export type PageEffect<A> = Effect.Effect<A, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
+export type PageEffect<A> = Effect.Effect<A, PageError | DatabaseError, Database | SqlClient.SqlClient>
 
 export interface Route {
   readonly method: "GET" | "POST"

@@ -11,11 +11,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type * as Reader from "../warehouse/Reader.ts"
 import { readOnly } from "../warehouse/ReaderTransaction.ts"
 import type { Database } from "../postgres/Database.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import * as OpenNumbers from "../status/OpenNumbers.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
@@ -56,7 +55,7 @@ export const make = (backend: PageRunner["backend"]): PageRunner => ({
 const statementTimedOut = "57014"
 
 /** An answer, or the error page of a refused request. */
-type Handled = Effect.Effect<Answer, SqlError | DatabaseError, Database | SqlClient.SqlClient>
+type Handled = Effect.Effect<Answer, DatabaseError, Database | SqlClient.SqlClient>
 
 const asReader = ({ reader }: Backend, handled: Handled): Handled =>
   Effect.flatMap(reader, (pages) => readOnly(pages, handled))
@@ -81,8 +80,8 @@ const warnOnce = ({ warnings }: PageRunner, { path }: Route, problem: string) =>
     return Effect.logWarning(`The page ${path} ${problem}`)
   })
 
-const pageOfError = (runner: PageRunner, route: Route, error: SqlError | DatabaseError): Effect.Effect<Page> => {
-  const { message, code, isRetryable } = DatabaseError.from("page")(error)
+const pageOfError = (runner: PageRunner, route: Route, error: DatabaseError): Effect.Effect<Page> => {
+  const { message, code, isRetryable } = error
   const shown = route.method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
   return Effect.as(warnOnce(runner, route, `failed: ${message}`), shown)
 }

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf } from "../warehouse/Table.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import { fetchRecords } from "../sync/FetchRecords.ts"
@@ -25,7 +25,7 @@ const reasonMax = 200
 const companyOf = Effect.fnUntraced(function* (
   companies: ReadonlyArray<ShownCompany>,
   companyId: bigint
-): Effect.fn.Return<ShownCompany | null, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ShownCompany | null, DatabaseError, SqlClient.SqlClient> {
   const ids = yield* TaskQueue.companyIds
   const known = companies.find(({ name }) => ids.get(name) === companyId)
   if (known !== undefined) return known
@@ -62,7 +62,7 @@ const describeResult = Effect.fnUntraced(function* (entry: Quarantine.ListedEntr
 export const retry = Effect.fn("Retry.retry")(function* (
   companies: ReadonlyArray<ShownCompany>,
   entry: Quarantine.ListedEntry
-): Effect.fn.Return<string, SqlError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<string, DatabaseError, Database | SqlClient.SqlClient> {
   if (entry.resolvedAt !== null) return "It has left quarantine already; nothing was done."
   const company = yield* companyOf(companies, entry.companyId)
   if (company === null) {

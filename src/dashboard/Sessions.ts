@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as AccessTokens from "./AccessTokens.ts"
 
@@ -98,7 +98,7 @@ export const endOtherStatement = Statement.make({
 })
 
 /** Processes that start at the same time agree on one generation: a process whose write was too late reads again. */
-const generationOf = Effect.fnUntraced(function* (password: string): Effect.fn.Return<string, SqlError, Needs> {
+const generationOf = Effect.fnUntraced(function* (password: string): Effect.fn.Return<string, DatabaseError, Needs> {
   const [before] = yield* Statement.run(passwordStatement)
   if (before !== undefined && (yield* isOf(before, password))) return before.generation
   const { generation, salt, hash } = yield* keptOf(password)
@@ -134,7 +134,7 @@ export const endAllStatement = Statement.make({
 
 /** {@link Sessions} in the control plane of the warehouse. `provide` fails while there is no warehouse. */
 export const make = (
-  provide: <A>(effect: Effect.Effect<A, SqlError, Needs>) => Effect.Effect<A, unknown>
+  provide: <A>(effect: Effect.Effect<A, DatabaseError, Needs>) => Effect.Effect<A, unknown>
 ): Sessions => ({
   key: provide(key),
   generation: (password) => provide(generationOf(password)),

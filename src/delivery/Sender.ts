@@ -10,7 +10,7 @@ import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
@@ -81,9 +81,9 @@ const serve = (options: SenderOptions, one: { readonly name: string; readonly fe
   )
 
 /** Runs the loops of the endpoints that this process has leased, until it is interrupted. */
-export const run = (options: SenderOptions): Effect.Effect<never, SqlError, SqlClient> =>
+export const run = (options: SenderOptions): Effect.Effect<never, DatabaseError, SqlClient> =>
   Effect.scoped(
-    Effect.gen(function* (): Effect.fn.Return<never, SqlError, SqlClient | Scope.Scope> {
+    Effect.gen(function* (): Effect.fn.Return<never, DatabaseError, SqlClient | Scope.Scope> {
       const { processId, keys } = options
       const fibers = yield* FiberMap.make<string>()
       const fences = new Map<string, bigint>()

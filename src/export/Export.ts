@@ -12,7 +12,6 @@ import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as AtomicFile from "../files/AtomicFile.ts"
@@ -160,7 +159,7 @@ export const run = Effect.fn("Export.run")(function* (
   options: ExportOptions
 ): Effect.fn.Return<
   Manifest.Manifest,
-  ExportFailed | DatabaseError | SqlError | ChangeFeed.PositionLost,
+  ExportFailed | DatabaseError | ChangeFeed.PositionLost,
   Database | SqlClient | Scope.Scope
 > {
   const { format, datasets, history, companyId, since } = options

@@ -143,14 +143,14 @@ export const readChildrenOf = Effect.fnUntraced(function* (
   const { field } = table.resource.parent!
   const events = candidates.filter(({ id }) => parents.has(id))
   const values = JSON.stringify([...new Set(parents.values())])
-  yield* Statement.runNamed(RefetchRequests.request, [companyId, path, field, values])
+  yield* Statement.run(RefetchRequests.request, [companyId, path, field, values])
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", priority)
   if (!isComplete(outcome)) {
     yield* resolveFailedRead(worker, events, outcome, startedAt)
     return false
   }
   yield* worker.breaker.succeed
-  const requests = yield* Statement.runNamed(RefetchRequests.pending, [companyId, path, field])
+  const requests = yield* Statement.run(RefetchRequests.pending, [companyId, path, field])
   const pending = new Set(requests.map(({ value }) => value))
   const answered = events.filter(({ id }) => !pending.has(parents.get(id)!))
   const rows = yield* CompareWithRow.compareWithRow(table, companyId, answered)

@@ -1,8 +1,6 @@
 /** A comparison of pending events with the rows of their records. */
 import * as Effect from "effect/Effect"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
-import type { Named } from "../postgres/Statement.ts"
 import { roleColumn, type Table } from "../warehouse/Table.ts"
 import type { PendingEvent } from "./InboxStore.ts"
 import { unitSecondsOf } from "./ModifiedAt.ts"
@@ -31,7 +29,7 @@ export const compareWithRow = (
   table: Table,
   companyId: bigint,
   events: ReadonlyArray<PendingEvent>
-): Named<ReadonlyMap<bigint, RowState>> => {
+): Sql.Query<ReadonlyMap<bigint, RowState>> => {
   if (events.length === 0) return Effect.succeed(new Map())
   const column = roleColumn(table, "modifiedAt")
   const stamp = column === undefined ? "null::timestamptz" : `t.${column.sql}`
@@ -64,7 +62,7 @@ export const compareWithRow = (
       ),
       table.resource.path
     ]
-  ).pipe(Effect.mapError(DatabaseError.from("compare events with their rows")))
+  )
   const stamped = new Set(events.filter((event) => event.stamp !== null).map(({ id }) => id))
   return Effect.map(
     compared,

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import type { InTransaction } from "../land/Landing.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { exactStamp } from "./ModifiedAt.ts"
@@ -79,7 +80,7 @@ export const dueResourcesStatement = Statement.make({
 })
 
 /** Resources with due events, the longest due first; null stands for events about no resource. */
-export const dueResources = (company: string) => Statement.runNamed(dueResourcesStatement, [company])
+export const dueResources = (company: string) => Statement.run(dueResourcesStatement, [company])
 
 export const fetchDueStatement = Statement.make({
   name: "fetch due events",
@@ -117,9 +118,9 @@ export const fetchDue = (request: {
   /** Records that are being fetched. */
   readonly inFlight: Iterable<string>
   readonly countMax: number
-}): Statement.Named<ReadonlyArray<ClaimedEvent>> =>
+}): Sql.Query<ReadonlyArray<ClaimedEvent>> =>
   Effect.map(
-    Statement.runNamed(fetchDueStatement, [
+    Statement.run(fetchDueStatement, [
       request.company,
       request.resource,
       [...request.inFlight].join(","),
@@ -164,10 +165,10 @@ const resolveValues = (
 ]
 
 /** Resolves events. The run is the one that read their records, or failed to; null where no run did. */
-export const resolve = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null = null): Statement.Named<void> =>
+export const resolve = (resolutions: ReadonlyArray<Resolution>, runId: bigint | null = null): Sql.Query<void> =>
   resolutions.length === 0
     ? Effect.void
-    : Effect.asVoid(Statement.runNamed(resolveStatement, resolveValues(resolutions, runId)))
+    : Effect.asVoid(Statement.run(resolveStatement, resolveValues(resolutions, runId)))
 
 /** Resolves events within the transaction of a landing. */
 export const resolveIn = (
@@ -191,8 +192,8 @@ export const skipStatement = Statement.make({
 })
 
 /** Marks events about no resource, or about one that is not among `paths`, as skipped. Returns their number. */
-export const skipUnsynced = (company: string, paths: Iterable<string>): Statement.Named<number> =>
-  Effect.map(Statement.runNamed(skipStatement, [company, JSON.stringify([...paths])]), ({ length }) => length)
+export const skipUnsynced = (company: string, paths: Iterable<string>): Sql.Query<number> =>
+  Effect.map(Statement.run(skipStatement, [company, JSON.stringify([...paths])]), ({ length }) => length)
 
 export interface ReplayFilter {
   readonly state: "dead_letter" | "skipped" | "done"
@@ -216,9 +217,9 @@ export const replayStatement = Statement.make({
 })
 
 /** Makes resolved events pending again. Their records are read, whatever the warehouse holds. Returns their number. */
-export const replay = (company: string, { state, eventIds, resource, since }: ReplayFilter): Statement.Named<number> =>
+export const replay = (company: string, { state, eventIds, resource, since }: ReplayFilter): Sql.Query<number> =>
   Effect.map(
-    Statement.runNamed(replayStatement, [
+    Statement.run(replayStatement, [
       company,
       state,
       eventIds === undefined ? null : JSON.stringify(eventIds),

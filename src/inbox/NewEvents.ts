@@ -35,7 +35,7 @@ export const watch = Effect.fnUntraced(function* (
   interval: Duration.Duration = intervalDefault
 ): Effect.fn.Return<never, DatabaseError, SqlClient> {
   const nowMs = yield* MonotonicClock.make
-  const [newest] = yield* Statement.runNamed(newestStatement)
+  const [newest] = yield* Statement.run(newestStatement)
   /** The newest id: at the last look, one interval ago, and two intervals ago. */
   let last = newest!.id
   let [recent, older] = [last, last]
@@ -44,7 +44,7 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.timeoutOption(arrived.await, interval)
     yield* arrived.close
     const isIntervalOver = nowMs() >= intervalEndsAt
-    const rows = yield* Statement.runNamed(newEventsStatement, [isIntervalOver ? older : last])
+    const rows = yield* Statement.run(newEventsStatement, [isIntervalOver ? older : last])
     for (const { company, id } of rows) {
       if (id > last) last = id
       workers.get(company)?.openUnsafe()

@@ -18,7 +18,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Database } from "../postgres/Database.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Company } from "../sync/Company.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -87,7 +87,7 @@ const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) 
   const due = yield* InboxStore.dueResources(company.name)
   const isBusy = due.every(({ resource }) => resource !== null && shares.isBusy("events", resource))
   if (isBusy && hasNoReads(worker)) return noTasks
-  const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
+  const tables = yield* company.tables
   if (due.some(({ resource }) => resource === null || !tables.has(resource))) {
     worker.totals.ignored += yield* InboxStore.skipUnsynced(company.name, tables.keys())
   }
@@ -96,7 +96,7 @@ const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) 
   const companyId = yield* InboxWorker.identify(worker)
   if (companyId === null) return noTasks
   if (!areRefetchesListed(worker)) {
-    const requested = yield* Statement.runNamed(RefetchRequests.resources, [companyId])
+    const requested = yield* Statement.run(RefetchRequests.resources, [companyId])
     for (const { resource } of requested) worker.childrenToRefetch.add(resource)
     worker.refetchesListedAt = worker.now()
   }

@@ -1,5 +1,6 @@
 /** The state of a resource's live lane that decides how events are answered. */
 import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
@@ -56,8 +57,8 @@ export const positionStatement = Statement.make({
           where c.company_id = $1 and c.resource = $2 and c.lane = 'live'`
 })
 
-export const syncPositionOf = (companyId: bigint, resource: string): Statement.Named<SyncPosition> =>
-  Effect.map(Statement.runNamed(positionStatement, [companyId, resource, parentsMax + 1]), ([row]) => {
+export const syncPositionOf = (companyId: bigint, resource: string): Sql.Query<SyncPosition> =>
+  Effect.map(Statement.run(positionStatement, [companyId, resource, parentsMax + 1]), ([row]) => {
     if (row === undefined) return neverSynced
     const { scanMsAgo: msAgo, scanRecords: records, ...position } = row
     return { ...position, lastScan: msAgo === null || records === null ? null : { msAgo, records } }

@@ -18,7 +18,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -179,7 +178,7 @@ const fail = (rule: InvariantStore.StoredRule, some: ReadonlyArray<InvariantStor
 export const evaluateOnce = Effect.fnUntraced(function* (
   { invariants, current, timeout = timeoutDefault }: EvaluationOptions,
   { isNow }: { readonly isNow: boolean }
-): Effect.fn.Return<number, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<number, DatabaseError, Database | SqlClient.SqlClient> {
   const rules = invariants.map((one): InvariantStore.StoredRule => {
     const { name, severity, statement, comment, resources } = one
     return { name, severity, statement, comment, resources, query: queryOf(one, { current }) }
@@ -212,7 +211,7 @@ export const evaluateOnce = Effect.fnUntraced(function* (
 /** Evaluates until it is interrupted. */
 export const evaluateForever = Effect.fnUntraced(function* (
   options: EvaluationOptions
-): Effect.fn.Return<never, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<never, DatabaseError, Database | SqlClient.SqlClient> {
   for (;;) {
     const [took] = yield* Effect.timed(evaluateOnce(options, { isNow: false }))
     yield* Effect.sleep(Math.min(Math.max(everyMs, Duration.toMillis(took) * restShare), restMsMax))

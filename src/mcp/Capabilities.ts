@@ -8,11 +8,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { CurrentTransformer } from "effect/sql/Statement"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import type { Database } from "../postgres/Database.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Remedy from "../postgres/Remedy.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type * as Reader from "../warehouse/Reader.ts"
@@ -70,7 +69,7 @@ export class Capabilities extends Context.Service<
     /** The warehouse; fails while it does not answer. */
     readonly warehouse: Effect.Effect<OpenWarehouse, ToolFailure>
     /** Plans the next sync from the warehouse alone, in transactions of its own. */
-    readonly plan: (request: PlanRequest) => Effect.Effect<object, ToolFailure | SqlError, SqlClient.SqlClient>
+    readonly plan: (request: PlanRequest) => Effect.Effect<object, ToolFailure | DatabaseError, SqlClient.SqlClient>
     /** Checks the records of a push, and sends and stores nothing. */
     readonly dryRun: (request: DryRunRequest) => Effect.Effect<DryRunResult, ToolFailure>
     /** Limits the concurrent tools. */
@@ -87,25 +86,24 @@ export const unreachable = toolFailure(
 const timedOut = "57014"
 
 /** The failure of a fixed statement. */
-export const failureOf = (error: ToolFailure | SqlError | DatabaseError): ToolFailure => {
+export const failureOf = (error: ToolFailure | DatabaseError): ToolFailure => {
   if (isToolFailure(error)) return error
-  const known = DatabaseError.from("read")(error)
-  if (known.isRetryable || known.operation === "connect") return unreachable
-  if (known.code === timedOut) {
+  if (error.isRetryable || error.operation === "connect") return unreachable
+  if (error.code === timedOut) {
     return toolFailure(
       "timeout",
       "The warehouse did not answer within the time limit.",
       "Ask for less: name a company, a resource or a smaller limit."
     )
   }
-  if (Remedy.isDamage(known)) {
+  if (Remedy.isDamage(error)) {
     return toolFailure(
       "warehouse_incomplete",
       "The warehouse has no tables of this version yet.",
       "The operator runs tributary sync, which creates them."
     )
   }
-  return toolFailure("warehouse_failed", known.message, "tributary doctor shows the cause to the operator.")
+  return toolFailure("warehouse_failed", error.message, "tributary doctor shows the cause to the operator.")
 }
 
 /** Records the SQL of the statements that the effect runs. */
@@ -141,7 +139,7 @@ export interface Finding<Data> {
 
 /** Reads the data of an answer, and the freshness of its tables, in one transaction of the reader. */
 export const readAnswer = <Data>(
-  find: Effect.Effect<Finding<Data>, ToolFailure | SqlError | DatabaseError, SqlClient.SqlClient>
+  find: Effect.Effect<Finding<Data>, ToolFailure | DatabaseError, SqlClient.SqlClient>
 ): Effect.Effect<Answer<Data>, ToolFailure, Capabilities> =>
   Effect.gen(function* () {
     const { warehouse } = yield* Capabilities

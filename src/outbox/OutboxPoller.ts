@@ -7,9 +7,8 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
-import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { isOpen } from "./OutboxStore.ts"
 import { push } from "./OutboxWorker.ts"
@@ -19,7 +18,7 @@ import * as Backoff from "../time/Backoff.ts"
 
 export interface PolledCompany extends PushCompany {
   /** The tables of the synced resources by path, with their inferred columns; read at each use. */
-  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
+  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, DatabaseError>
 }
 
 const pauseMinMs = 1_000
@@ -149,7 +148,7 @@ export const poll = Effect.fnUntraced(function* (company: PolledCompany, setting
   let isFailing = false
   for (;;) {
     yield* Effect.andThen(hasRows.await, hasRows.close)
-    const result = yield* Effect.result(Effect.mapError(pollOnce(poller), DatabaseError.from("read the outbox")))
+    const result = yield* Effect.result(pollOnce(poller))
     if (result._tag === "Failure" && !isFailing) {
       yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${result.failure.message}`)
     }

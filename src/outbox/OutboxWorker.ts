@@ -162,8 +162,7 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
 
 /** Reports the counts while another process has the lock. */
 const reportWhileLocked = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
-  const rows = Statement.run(...counting(outboxScopeOf(options, [])))
-  progress.counts = countsOf(yield* Effect.mapError(rows, DatabaseError.from("count the rows of a push")))
+  progress.counts = countsOf(yield* Statement.run(...counting(outboxScopeOf(options, []))))
   yield* options.onProgress?.(progress.counts) ?? Effect.void
   yield* Effect.sleep(pollMs)
 })

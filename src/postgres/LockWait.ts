@@ -14,7 +14,6 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
@@ -124,9 +123,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
     }
   })
   return yield* Effect.raceFirst(body, Effect.andThen(Effect.ignore(look), Effect.never)).pipe(
-    Effect.mapError((error) =>
-      isCancelled || DatabaseError.from(operation)(error).code === "55P03" ? timedOut(operation, blockers) : error
-    )
+    Effect.mapError((error) => (isCancelled || codeOf(error) === "55P03" ? timedOut(operation, blockers) : error))
   )
 })
 
@@ -134,7 +131,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
 export const inPool = <A, E, R>(
   operation: string,
   body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError | DatabaseError, R | SqlClient.SqlClient> =>
+): Effect.Effect<A, E | DatabaseError, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     bounded(
       operation,
@@ -147,8 +144,9 @@ export const inPool = <A, E, R>(
     )
   )
 
-const isPassing = (error: unknown): boolean =>
-  ["55P03", "40P01", "40001"].includes(DatabaseError.from("")(error).code ?? "")
+const codeOf = (error: unknown) => (error instanceof DatabaseError ? error.code : undefined)
+
+const isPassing = (error: unknown): boolean => ["55P03", "40P01", "40001"].includes(codeOf(error) ?? "")
 
 /** Repeats an attempt (a transaction around {@link bounded}) that failed because a lock was not available. */
 export const attempts = <A, E, R>(
@@ -161,8 +159,8 @@ export const attempts = <A, E, R>(
     return attempt.pipe(
       Effect.tapError((error) => {
         made++
-        return isPassing(error) && made < attemptsMax
-          ? Effect.logWarning(`${what} (attempt ${made} of ${attemptsMax}): ${DatabaseError.from("")(error).message}`)
+        return error instanceof DatabaseError && isPassing(error) && made < attemptsMax
+          ? Effect.logWarning(`${what} (attempt ${made} of ${attemptsMax}): ${error.message}`)
           : Effect.void
       }),
       Effect.retry({ while: isPassing, times: attemptsMax - 1, schedule: Schedule.exponential(pause) })

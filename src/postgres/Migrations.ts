@@ -292,9 +292,7 @@ export const ledgerStatement = Statement.make({
   text: "select to_regclass('tributary.migrations') is not null as exists"
 })
 
-const hasLedger = Effect.map(Statement.run(ledgerStatement), ([ledger]) => ledger?.exists === true).pipe(
-  Effect.mapError(DatabaseError.from("ask"))
-)
+const hasLedger = Effect.map(Statement.run(ledgerStatement), ([ledger]) => ledger?.exists === true)
 
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
   Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>

@@ -2,11 +2,9 @@
  * Typed SQL: Kysely builds the text, the `SqlClient` runs it.
  *
  * Promise: Kysely never opens a connection; a query takes part in `sql.withTransaction`, is interrupted like any other,
- * and fails with a typed `SqlError`. Rows have the types of the `SqlClient` (bigint for int8, text for numeric).
+ * and fails with a typed `DatabaseError`. Rows have the types of the `SqlClient` (bigint for int8, text for numeric).
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import {
   type CompiledQuery,
   DummyDriver,
@@ -15,6 +13,7 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler
 } from "kysely"
+import * as Sql from "./Sql.ts"
 
 /** The builder for the tables of `DB`: `const k = Query.k<Tables>()`. */
 export const k = <DB>(): Kysely<DB> =>
@@ -27,15 +26,18 @@ export const k = <DB>(): Kysely<DB> =>
     }
   })
 
-/** Runs a query that `k` built. */
-export const run = <Row>(query: {
+/** A query that `k` built, and Postgres has not seen. */
+export interface Built<Row> {
   readonly compile: () => CompiledQuery<Row>
-}): Effect.Effect<ReadonlyArray<Row>, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => {
-    const compiled = query.compile()
-    // The compiled query states the type of the rows; the client cannot know it.
-    return Effect.map(
-      sql.unsafe<object>(compiled.sql, compiled.parameters),
-      (rows) => rows as unknown as ReadonlyArray<Row>
-    )
-  })
+}
+
+/** The operation in errors: "select checkpoints". */
+const operationOf = (text: string) =>
+  [text.split(" ", 1)[0], /"tributary"\."(\w+)"/.exec(text)?.[1]].filter((part) => part !== undefined).join(" ")
+
+/** The rows of a query. */
+export const run = <Row>(query: Built<Row>): Sql.Query<ReadonlyArray<Row>> => {
+  const { sql, parameters } = query.compile()
+  // The compiled query states the type of the rows; the client cannot know it.
+  return Effect.map(Sql.rows(sql, parameters, operationOf(sql)), (rows) => rows as unknown as ReadonlyArray<Row>)
+}

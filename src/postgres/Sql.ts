@@ -1,15 +1,28 @@
-/** Plain statements of the `SqlClient`: a text with its parameters. */
+/**
+ * The door to the `SqlClient`: a text with its parameters. Statements whose text the program makes at run time, from checked
+ * identifiers, come here directly; the others by `Query` and `Statement`.
+ */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { DatabaseError } from "./DatabaseError.ts"
 
-export type Query<A> = Effect.Effect<A, SqlError, SqlClient.SqlClient>
+export type Query<A> = Effect.Effect<A, DatabaseError, SqlClient.SqlClient>
 
-/** The rows of a statement, whose columns the caller states. */
+/** The rows of a statement, whose columns the caller states; `operation` names it in errors. */
 export const rows = <Row extends object>(
   text: string,
-  values: ReadonlyArray<unknown> = []
-): Query<ReadonlyArray<Row>> => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+  values: ReadonlyArray<unknown> = [],
+  operation = "ask the warehouse"
+): Query<ReadonlyArray<Row>> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.mapError(sql.unsafe<Row>(text, values), DatabaseError.from(operation))
+  )
+
+/** As {@link rows}; each row is its values, in the order of the columns. */
+export const valuesOf = (text: string, values: ReadonlyArray<unknown>): Query<ReadonlyArray<ReadonlyArray<unknown>>> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.mapError(sql.unsafe(text, values).values, DatabaseError.from("ask the warehouse"))
+  )
 
 /**
  * The rows with the highest ids that meet the conditions, in descending order. `select` ends within its `where`. A

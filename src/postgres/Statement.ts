@@ -4,10 +4,10 @@
  * A statement is exported: `test/integration/postgres/Statements.test.ts` prepares each one against the migrated database
  * and compares the names, types and nullability that it declares.
  */
-import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "./DatabaseError.ts"
+import type * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DatabaseError } from "./DatabaseError.ts"
+import * as Sql from "./Sql.ts"
 
 /** The values of the types of Postgres, as both drivers answer them. */
 interface Types {
@@ -102,12 +102,6 @@ export type Run<E, R = never> = <P extends ReadonlyArray<Type>, C extends Column
   ...values: Arguments<P>
 ) => Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, E, R>
 
-export const run: Run<SqlError, SqlClient.SqlClient> = ({ text }, ...[values]) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, values ?? []))
-
-/** An effect that answers rows of named statements. */
-export type Named<A> = Effect.Effect<A, DatabaseError, SqlClient.SqlClient>
-
-/** As {@link run}; its error names the statement. */
-export const runNamed: Run<DatabaseError, SqlClient.SqlClient> = (statement, ...values) =>
-  Effect.mapError(run(statement, ...values), DatabaseError.from(statement.name))
+/** Its error names the statement. */
+export const run: Run<DatabaseError, SqlClient.SqlClient> = ({ name, text }, ...[values]) =>
+  Sql.rows(text, values, name)

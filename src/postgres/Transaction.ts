@@ -1,7 +1,7 @@
 /**
  * Transactions of the `SqlClient`, and the retry of work after a restart of the server.
  *
- * Promise: a transaction whose connection is lost fails with a {@link SqlError}, like any other statement. While the
+ * Promise: a transaction whose connection is lost fails with a {@link DatabaseError}, like any other statement. While the
  * server does not answer for a moment, the whole work is repeated.
  */
 import * as Effect from "effect/Effect"
@@ -10,15 +10,20 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "./DatabaseError.ts"
 
+/** The failure of `begin`, `commit` or a savepoint; other errors stay as they are. */
+const named = <E>(error: E | SqlError): Exclude<E, SqlError> | DatabaseError =>
+  isSqlError(error) ? DatabaseError.from("run a transaction")(error) : (error as Exclude<E, SqlError>)
+
 /** Runs the effect in a transaction: all or nothing. */
 export const transaction = <A, E, R>(
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError, R | SqlClient.SqlClient> =>
+): Effect.Effect<A, Exclude<E, SqlError> | DatabaseError, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    sql
-      .withTransaction(effect)
+    sql.withTransaction(effect).pipe(
       // The rollback on a lost connection is a defect; it becomes a failure like the loss itself.
-      .pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))))
+      Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))),
+      Effect.mapError(named)
+    )
   )
 
 const attemptsMax = 6
@@ -26,7 +31,7 @@ const attemptsMax = 6
 /** Repeats work that failed because the server did not answer; the work must be safe to repeat. */
 export const retryTransient = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, {
-    while: (error) => isSqlError(error) && DatabaseError.from("retry")(error).isRetryable,
+    while: (error) => error instanceof DatabaseError && error.isRetryable,
     times: attemptsMax - 1,
     schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
   })

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 
 export const storeStatement = Statement.make({
@@ -31,7 +31,7 @@ export interface OwnedBuckets {
   /** The process owns the bucket until the end of the scope. */
   readonly own: (bucket: number) => Effect.Effect<void, never, Scope.Scope>
   /** Stores changes, for ever. */
-  readonly store: Effect.Effect<never, SqlError, SqlClient>
+  readonly store: Effect.Effect<never, DatabaseError, SqlClient>
 }
 
 export const make = (processId: string): OwnedBuckets => {

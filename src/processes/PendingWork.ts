@@ -64,7 +64,7 @@ const interval = Duration.seconds(1)
 
 /** Opens the latches of the companies with pending work, each second. */
 export const watch = ({ events, outbox }: Workers): Effect.Effect<never, DatabaseError, SqlClient> =>
-  Statement.runNamed(pendingWorkStatement).pipe(
+  Statement.run(pendingWorkStatement).pipe(
     Effect.map((companies) => {
       for (const { company, hasEvents, hasRows } of companies) {
         if (hasEvents) events.get(company)?.openUnsafe()

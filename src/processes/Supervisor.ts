@@ -7,8 +7,6 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { isSqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
 
@@ -19,8 +17,7 @@ const logEveryMs = 60_000
 /** The message of a cause. A defect of the program is shown with its trace. */
 const describe = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasDies(cause)) return Cause.pretty(cause)
-  const squashed = Cause.squash(cause)
-  const error = isSqlError(squashed) ? DatabaseError.from("ask")(squashed) : squashed
+  const error = Cause.squash(cause)
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
 

@@ -31,12 +31,11 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Priority } from "../budget/Budget.ts"
 import { SourceError } from "../connector/SourceError.ts"
 import type { Subscriptions } from "../connector/Subscriptions.ts"
 import type { Database } from "../postgres/Database.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as EventScopes from "../subscriptions/EventScopes.ts"
 import { isOurs } from "../subscriptions/HookUrl.ts"
@@ -74,7 +73,7 @@ interface NotOffered {
 
 export type ReconcileResult = ReconcileReport | NotOffered
 
-export type ReconcileError = SourceError | SqlError | DatabaseError
+export type ReconcileError = SourceError | DatabaseError
 
 export interface ReconcileOptions {
   /** The address for the company's deliveries; null accepts any address that ends in `/hooks/` and its name. */
@@ -267,7 +266,6 @@ export interface RunOptions extends ReconcileOptions {
 
 const describeFailure = (error: unknown): string => {
   if (error instanceof SourceError) return `${error.message}; ${error.remedy}`
-  if (isSqlError(error)) return DatabaseError.from("check webhooks")(error).message
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -9,11 +9,12 @@
  * its values: {@link referringTo} counts them.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import { needOf } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "../warehouse/Identifier.ts"
@@ -82,12 +83,8 @@ export interface ForgottenRecord {
   readonly isCurrentKept: boolean
 }
 
-const countOf = (table: string, set: string, where: string): Effect.Effect<number, SqlError, SqlClient.SqlClient> =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const rows = yield* sql.unsafe(`update ${table} set ${set} where ${where} returning 1`)
-    return rows.length
-  })
+const countOf = (table: string, set: string, where: string): Sql.Query<number> =>
+  Effect.map(Sql.rows(`update ${table} set ${set} where ${where} returning 1`), (rows) => rows.length)
 
 /**
  * Removes the values of the record of a company; `isRead` is whether the company reads the resource. Null where the warehouse
@@ -98,15 +95,14 @@ export const forget = Effect.fn("forget")(function* (
   company: { readonly name: string; readonly id: bigint },
   recordId: bigint,
   { by, isRead }: { readonly by: string; readonly isRead: boolean }
-): Effect.fn.Return<ForgottenRecord | null, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ForgottenRecord | null, DatabaseError, SqlClient.SqlClient> {
   const { resource } = table
   const emptied = table.columns.filter((column) => !isKept(resource, column)).map(({ sql }) => `${sql} = null`)
   const set = [...emptied, '"custom_fields" = null', '"_extra" = null'].join(", ")
   const record = `"_company_id" = ${company.id} and "id" = ${recordId}`
   return yield* transaction(
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const found = yield* sql.unsafe<{ readonly isGone: boolean }>(
+      const found = yield* Sql.rows<{ readonly isGone: boolean }>(
         `select "_deleted_at" is not null as "isGone" from ${table.current} where ${record} for update`
       )
       const versions = yield* countOf(table.superseded, set, record)
@@ -144,10 +140,9 @@ export const referringTo = Effect.fnUntraced(function* (
   recordId: bigint
 ): Effect.fn.Return<
   ReadonlyArray<{ readonly field: string; readonly records: number }>,
-  SqlError,
+  DatabaseError,
   SqlClient.SqlClient
 > {
-  const sql = yield* SqlClient.SqlClient
   const existing = new Set((yield* Statement.run(tablesStatement, [datasets.current])).map(({ name }) => name))
   const counts = [...resources.values()].flatMap((resource) => {
     const table = tableOf(resource, datasets)
@@ -161,6 +156,6 @@ export const referringTo = Effect.fnUntraced(function* (
       )
   })
   if (counts.length === 0) return []
-  const found = yield* sql.unsafe<{ readonly field: string; readonly records: number }>(counts.join(" union all "))
+  const found = yield* Sql.rows<{ readonly field: string; readonly records: number }>(counts.join(" union all "))
   return found.filter(({ records }) => records > 0)
 })

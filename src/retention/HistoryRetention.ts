@@ -2,7 +2,7 @@
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
@@ -49,7 +49,7 @@ export const removeChangesStatement = Statement.make({
 export const remove = Effect.fnUntraced(function* (
   dataset: string,
   retention: Duration.Duration | null
-): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<number, DatabaseError, SqlClient.SqlClient> {
   if (retention === null) return 0
   const before = yield* cutoff(retention)
   yield* Statement.run(removeChangesStatement, [before])

@@ -13,7 +13,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
 import * as AlertRetention from "./AlertRetention.ts"
@@ -100,7 +100,7 @@ const historyEvery = 24
 export const runRetention = Effect.fnUntraced(function* (
   settings: RetentionSettings,
   { dataset, retention }: HistorySettings
-): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<never, DatabaseError, SqlClient.SqlClient> {
   for (let round = 0; ; round += 1) {
     const { samples: _, processes: __, dead, ...removed } = yield* pass(settings)
     const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, retention) : 0

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { RunPhases } from "../sync/RunPhases.ts"
@@ -116,7 +116,7 @@ const readAfter = (
   position: bigint | null | undefined,
   { companyId, resource }: ResourceOfCompany,
   max: number
-): Effect.Effect<ReadonlyArray<ChangeFeed.Change>, SqlError, SqlClient> =>
+): Effect.Effect<ReadonlyArray<ChangeFeed.Change>, DatabaseError, SqlClient> =>
   position === null || position === undefined
     ? Effect.succeed([])
     : Effect.catchTags(

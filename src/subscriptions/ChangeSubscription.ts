@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
 import { Database } from "../postgres/Database.ts"
@@ -94,7 +93,7 @@ export const findSubscription = Effect.fnUntraced(function* (
   source: Subscriptions,
   wanted: DesiredSubscription,
   id: string | null
-): Effect.fn.Return<Subscription, SourceError | SubscriptionError | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<Subscription, SourceError | SubscriptionError | DatabaseError, SqlClient.SqlClient> {
   const { name } = company
   const { listed } = yield* takeSnapshot(company, source, wanted)
   const candidates = listed.filter((one) => (id === null ? HookUrl.isOurs(name, wanted.url, one.url) : one.id === id))

@@ -1,6 +1,6 @@
 /** Creation of a subscription together with its stored secret. */
 import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import { takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
@@ -28,7 +28,7 @@ export const createWithSecret = (
   wanted: DesiredSubscription,
   source: Subscriptions,
   request: { readonly url: string; readonly events: ReadonlyArray<string>; readonly description: string }
-): Effect.Effect<Subscription, SourceError | SqlError, SigningSecrets> =>
+): Effect.Effect<Subscription, SourceError | DatabaseError, SigningSecrets> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const secrets = yield* SigningSecrets

@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -104,7 +104,11 @@ const createOurs = Effect.fnUntraced(function* (
   source: Subscriptions,
   listed: ReadonlyArray<Subscription>,
   { strays }: Selection
-): Effect.fn.Return<EnsureResult, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
+): Effect.fn.Return<
+  EnsureResult,
+  SourceError | DatabaseError | SubscriptionError,
+  SigningSecrets | SqlClient.SqlClient
+> {
   const { url } = wanted
   const description = descriptionOf(company.name)
   const { subscription, refused } = yield* withoutUnknownEvents(company.name, source, wanted.events, (events) =>
@@ -129,7 +133,11 @@ const updateKept = Effect.fnUntraced(function* (
   source: Subscriptions,
   kept: Subscription,
   stored: StoredSecrets | undefined
-): Effect.fn.Return<EnsureResult, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
+): Effect.fn.Return<
+  EnsureResult,
+  SourceError | DatabaseError | SubscriptionError,
+  SigningSecrets | SqlClient.SqlClient
+> {
   const { id } = kept
   const isUnauthorized = yield* isLastUnauthorized(source, kept)
   let change: SubscriptionChange = {}

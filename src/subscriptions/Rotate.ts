@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { SourceError } from "../connector/SourceError.ts"
 import { type Subscription, type Subscriptions, testErrorOf } from "../connector/Subscriptions.ts"
 import { changeSubscription } from "./ChangeSubscription.ts"
@@ -38,7 +38,7 @@ const sendSecret = Effect.fnUntraced(function* (
   source: Subscriptions,
   subscriptionId: string,
   { id, secret }: StoredSecret
-): Effect.fn.Return<void, SourceError | SqlError, SigningSecrets> {
+): Effect.fn.Return<void, SourceError | DatabaseError, SigningSecrets> {
   yield* source.update(subscriptionId, { secret })
   yield* (yield* SigningSecrets).promote(company, subscriptionId, id, source.secretOverlap)
 })
@@ -66,7 +66,7 @@ const rotateTo = Effect.fnUntraced(
     source: Subscriptions,
     subscriptionId: string,
     requested: Redacted.Redacted | null
-  ): Effect.fn.Return<void, SourceError | SqlError | SubscriptionError, SigningSecrets> {
+  ): Effect.fn.Return<void, SourceError | DatabaseError | SubscriptionError, SigningSecrets> {
     const secrets = yield* SigningSecrets
     const interrupted = (yield* secrets.stored(company)).get(subscriptionId)?.next ?? null
     if (
@@ -153,7 +153,11 @@ export const repairSecret = Effect.fnUntraced(function* (
   subscription: Subscription,
   stored: StoredSecrets | undefined,
   isUnauthorized: boolean
-): Effect.fn.Return<SecretRepair, SourceError | SqlError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
+): Effect.fn.Return<
+  SecretRepair,
+  SourceError | DatabaseError | SubscriptionError,
+  SigningSecrets | SqlClient.SqlClient
+> {
   const { id, description } = subscription
   const warnings: Array<string> = []
   const next = stored?.next ?? null

@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as SecretCache from "./SecretCache.ts"
@@ -39,16 +39,16 @@ export interface SigningSecretsShape {
     subscriptionId: string,
     secret: Redacted.Redacted,
     state: "next" | "current"
-  ) => Effect.Effect<string, SqlError>
+  ) => Effect.Effect<string, DatabaseError>
   /** The source has this secret: those before it are accepted until the source has surely stopped signing with them. */
   readonly promote: (
     company: string,
     subscriptionId: string,
     id: string,
     overlap: Duration.Duration
-  ) => Effect.Effect<unknown, SqlError>
+  ) => Effect.Effect<unknown, DatabaseError>
   /** The source refused this secret for good. */
-  readonly discard: (company: string, id: string) => Effect.Effect<unknown, SqlError>
+  readonly discard: (company: string, id: string) => Effect.Effect<unknown, DatabaseError>
   /**
    * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of another
    * token for a month.
@@ -57,11 +57,11 @@ export interface SigningSecretsShape {
     company: string,
     listed: ReadonlyArray<string>,
     overlap: Duration.Duration
-  ) => Effect.Effect<unknown, SqlError>
+  ) => Effect.Effect<unknown, DatabaseError>
   /** Deletes the secrets of a subscription. */
-  readonly forget: (company: string, subscriptionId: string) => Effect.Effect<unknown, SqlError>
+  readonly forget: (company: string, subscriptionId: string) => Effect.Effect<unknown, DatabaseError>
   /** The current and next secrets by subscription. */
-  readonly stored: (company: string) => Effect.Effect<ReadonlyMap<string, StoredSecrets>, SqlError>
+  readonly stored: (company: string) => Effect.Effect<ReadonlyMap<string, StoredSecrets>, DatabaseError>
 }
 
 export class SigningSecrets extends Context.Service<SigningSecrets, SigningSecretsShape>()(
@@ -73,7 +73,7 @@ const retire = Effect.fnUntraced(function* (
   company: string,
   listed: ReadonlyArray<string>,
   overlap: Duration.Duration
-): Effect.fn.Return<void, SqlError> {
+): Effect.fn.Return<void, DatabaseError> {
   const unlisted = (yield* SecretCache.read(cache, [company])).filter(
     ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
   )
@@ -90,7 +90,7 @@ const retire = Effect.fnUntraced(function* (
 const stored = Effect.fnUntraced(function* (
   cache: SecretCache.SecretCache,
   company: string
-): Effect.fn.Return<ReadonlyMap<string, StoredSecrets>, SqlError> {
+): Effect.fn.Return<ReadonlyMap<string, StoredSecrets>, DatabaseError> {
   const bySubscription = new Map<string, StoredSecrets>()
   for (const row of yield* SecretCache.read(cache, [company])) {
     if (row.state === "previous" || row.subscription === null) continue
@@ -111,7 +111,7 @@ export const make = Effect.fn("SigningSecrets.make")(function* (
 ): Effect.fn.Return<SigningSecretsShape, never, SqlClient.SqlClient | SecureRandom.SecureRandom> {
   const random = yield* SecureRandom.SecureRandom
   const cache = yield* SecretCache.make(companies)
-  const thenReload = <A>(statement: Sql.Query<A>): Effect.Effect<A, SqlError> =>
+  const thenReload = <A>(statement: Sql.Query<A>): Effect.Effect<A, DatabaseError> =>
     Effect.tap(statement.pipe(SecretCache.provide(cache)), SecretCache.reload(cache))
   yield* SecretCache.reload(cache)
   return {

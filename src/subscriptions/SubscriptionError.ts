@@ -1,7 +1,6 @@
 /** Types that all operations on a company's subscriptions share, and the reasons why one is not possible. */
 import * as Data from "effect/Data"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -50,7 +49,7 @@ export class SubscriptionError extends Data.TaggedError("SubscriptionError")<{
   }
 }
 
-export type SubscribeError = SubscriptionError | SourceError | SqlError | DatabaseError
+export type SubscribeError = SubscriptionError | SourceError | DatabaseError
 
 /** The services that a change of a subscription requires, without its secret. */
 export type ChangeNeeds = Database | SqlClient.SqlClient

@@ -8,7 +8,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -144,7 +144,7 @@ export const knownStatement = Statement.make({
 export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   company: string,
   source: Subscriptions
-): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | DatabaseError, SqlClient.SqlClient> {
   const shown = yield* source.list
   const known = yield* Statement.run(knownStatement, [company])
   const isShown = new Set(shown.map(({ id }) => id))
@@ -243,7 +243,7 @@ export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function
   wantedEvents: ReadonlyArray<string>,
   at: string,
   refused: ReadonlyArray<string> | null = null
-): Effect.fn.Return<ReadonlyArray<SubscriptionRow>, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<SubscriptionRow>, DatabaseError, SqlClient.SqlClient> {
   const rows = subscriptions
     .filter(({ url }) => HookUrl.isOurs(company, wantedUrl, url))
     .map((one) => ({ ...one, state: stateOf(one), last: timeOf(one.lastDeliveryAt), disabled: timeOf(one.disabledAt) }))

@@ -1,6 +1,6 @@
 /** Events that the source refuses as unknown: the request is sent again without them. */
 import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import { SubscriptionError } from "./SubscriptionError.ts"
@@ -10,10 +10,10 @@ export const withoutUnknownEvents = Effect.fnUntraced(function* <R>(
   company: string,
   { unknownEvents }: Subscriptions,
   events: ReadonlyArray<string>,
-  send: (events: ReadonlyArray<string>) => Effect.Effect<Subscription, SourceError | SqlError, R>
+  send: (events: ReadonlyArray<string>) => Effect.Effect<Subscription, SourceError | DatabaseError, R>
 ): Effect.fn.Return<
   { readonly subscription: Subscription; readonly refused: ReadonlyArray<string> },
-  SourceError | SqlError | SubscriptionError,
+  SourceError | DatabaseError | SubscriptionError,
   R
 > {
   const refused: Array<string> = []

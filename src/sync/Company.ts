@@ -1,6 +1,6 @@
 /** A company of `tributary serve`: its source, its tables and its settings. */
 import type * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { EngineSettings } from "./EngineSettings.ts"
@@ -13,7 +13,7 @@ export interface Company {
    * The tables of the resources that are synced, by path, with their inferred columns; read again at each use. Companies
    * with the same resources have the same effect.
    */
-  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
+  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, DatabaseError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number
   /** The limit of the token's budget; null or absent is no limit. */

@@ -7,7 +7,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { keptPart, type Resource } from "../catalogue/Resource.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as Scan from "../extract/Scan.ts"
@@ -208,7 +208,7 @@ const planCompany = Effect.fn("planCompany")(function* (options: PlanOptions, co
 /** Plans what a run with these options would do. */
 export const plan = Effect.fn("plan")(function* (
   options: PlanOptions
-): Effect.fn.Return<PlanReport, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<PlanReport, DatabaseError, SqlClient.SqlClient> {
   const companies = yield* Effect.forEach(options.companies, (company) => planCompany(options, company), {
     concurrency: "unbounded"
   })

@@ -6,7 +6,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { isSqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import { SourceError, Unreachable } from "../connector/SourceError.ts"
 import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
@@ -104,10 +103,10 @@ export const guarded = Effect.fnUntraced(function* (
     retryTransient(confirmCompany(company, identity, connector.source?.address ?? null, acceptsNewSource)).pipe(
       Effect.provideService(SqlClient.SqlClient, sql),
       Effect.mapError((error) =>
-        isSqlError(error)
+        error instanceof DatabaseError
           ? new SourceError({
               reason: new Unreachable({
-                detail: `the source of the warehouse's rows could not be read: ${DatabaseError.from("ask")(error).message}`
+                detail: `the source of the warehouse's rows could not be read: ${error.message}`
               }),
               request: { method: "GET", path: "/me", requestId: null, attempts: 0 }
             })

@@ -10,7 +10,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
@@ -228,7 +228,7 @@ export const applyViews = Effect.fnUntraced(function* ({
 /** Syncs all companies. Fails only when the tables cannot be prepared. */
 export const sync = Effect.fn("sync")(function* (
   options: SyncOptions
-): Effect.fn.Return<SyncReport, TablePlan.TableConflict | SqlError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<SyncReport, TablePlan.TableConflict | DatabaseError, Database | SqlClient.SqlClient> {
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))

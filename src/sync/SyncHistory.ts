@@ -4,9 +4,9 @@
  * Promise: it is read in one snapshot, in a read-only transaction.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { Resource } from "../catalogue/Resource.ts"
 import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "../land/Checkpoint.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -108,10 +108,9 @@ export const readHistory = Effect.fnUntraced(function* (
   resources: ReadonlyArray<Resource>,
   datasets: Datasets
 ) {
-  const sql = yield* SqlClient.SqlClient
   const { checkpoints, rows, estimated, nowMs } = yield* transaction(
     Effect.gen(function* () {
-      yield* sql`set transaction isolation level repeatable read, read only`
+      yield* Sql.rows("set transaction isolation level repeatable read, read only")
       const nowMs = yield* readNowMs
       const checkpoints = yield* Statement.run(checkpointsStatement, [companyId])
       const rows = yield* Statement.run(runsStatement, [companyId])

@@ -9,10 +9,9 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { identifier } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -180,7 +179,7 @@ const count = Effect.fnUntraced(function* (
   { resource, at }: Changed,
   datasets: Datasets,
   timeout: Duration.Duration
-): Effect.fn.Return<void, SqlError, SqlClient> {
+): Effect.fn.Return<void, DatabaseError, SqlClient> {
   const [found] = yield* Statement.run(tableStatement, [datasets.current, resource])
   if (found === undefined) return
   const table = found.name
@@ -198,10 +197,9 @@ const count = Effect.fnUntraced(function* (
     yield* keepCounts(resource, counts, true, state.at)
   })
   yield* transaction(exactly).pipe(
-    Effect.catch((error) =>
-      DatabaseError.from("count")(error).code === queryCanceled
-        ? estimate(resource, datasets, table)
-        : Effect.fail(error)
+    Effect.catchIf(
+      ({ code }) => code === queryCanceled,
+      () => estimate(resource, datasets, table)
     )
   )
 })
@@ -217,7 +215,7 @@ export interface RowCountsOptions {
 export const countRows = Effect.fnUntraced(function* (
   datasets: Datasets,
   options: RowCountsOptions = {}
-): Effect.fn.Return<never, SqlError, SqlClient> {
+): Effect.fn.Return<never, DatabaseError, SqlClient> {
   const nowMs = yield* MonotonicClock.make
   const timeout = options.countTimeout ?? countTimeoutDefault
   /** Resources to count, with the end of the last run that changed each. */

@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as CompanyLog from "../log/CompanyLog.ts"
 import { Priority } from "../budget/Budget.ts"
 import type { Identity } from "../connector/Connector.ts"
@@ -58,7 +58,7 @@ export const logProgress: ProgressShape = {
 }
 
 /** A last statement before the process ends. */
-const bestEffort = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<void, never, R> =>
+const bestEffort = <A, R>(effect: Effect.Effect<A, DatabaseError, R>): Effect.Effect<void, never, R> =>
   effect.pipe(Effect.interruptible, Effect.timeoutOption(shutdownTimeoutMs), Effect.ignore)
 
 const sync = (
@@ -98,7 +98,7 @@ const sync = (
 const syncTask = Effect.fnUntraced(function* (
   worker: WorkerState,
   task: TaskClaims.ClaimedTask
-): Effect.fn.Return<TaskClaims.TaskResult | PostponedTask, SqlError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<TaskClaims.TaskResult | PostponedTask, DatabaseError, Database | SqlClient.SqlClient> {
   const { resource } = task
   const state = worker.companies.get(task.company)
   if (state === undefined) return postponed(worker)

@@ -7,7 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { readNowMs } from "../postgres/Now.ts"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -178,7 +178,7 @@ const compare = (schedules: ReadonlyArray<TaskSchedule>, rows: ReadonlyArray<Sch
  */
 export const upsertSchedules = Effect.fnUntraced(function* (
   schedules: ReadonlyArray<TaskSchedule>
-): Effect.fn.Return<void, SqlError, SqlClient> {
+): Effect.fn.Return<void, DatabaseError, SqlClient> {
   const companies = [...new Set(schedules.map(({ company }) => company))]
   const look = (statement: typeof readStatement) =>
     Effect.gen(function* () {

@@ -5,7 +5,7 @@ import type * as Effect from "effect/Effect"
 import type * as FiberMap from "effect/FiberMap"
 import type * as Latch from "effect/Latch"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { EngineSettings } from "../sync/EngineSettings.ts"
 import type { Index } from "../warehouse/Indexes.ts"
@@ -21,7 +21,7 @@ export interface ScheduledCompany {
   readonly name: string
   readonly connector: ConnectorShape
   /** The tables of the synced resources by path, with the inferred columns; read again at each use. */
-  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
+  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, DatabaseError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number
 }

@@ -9,7 +9,7 @@
 import { customFieldsName } from "../catalogue/Protection.ts"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as Expected from "./Expected.ts"
@@ -151,7 +151,7 @@ export const compareRecords = Effect.fnUntraced(function* (
   table: Table,
   rows: Rows.WarehouseRows,
   expected: ReadonlyArray<Expected.ExpectedRow>
-): Effect.fn.Return<ReadonlyArray<RecordComparison>, SqlError> {
+): Effect.fn.Return<ReadonlyArray<RecordComparison>, DatabaseError> {
   const stored = yield* rows.byIds(expected.flatMap(({ id }) => (id === null ? [] : [id])))
   return expected.map((one) => compareRecord(table, one, one.id === null ? undefined : stored.get(one.id)))
 })
@@ -173,7 +173,7 @@ export const compareTexts = Effect.fnUntraced(function* (
   rows: Rows.WarehouseRows,
   { reader, matcher }: TextReader,
   texts: ReadonlyArray<string>
-): Effect.fn.Return<ReadonlyArray<RecordComparison>, SqlError> {
+): Effect.fn.Return<ReadonlyArray<RecordComparison>, DatabaseError> {
   const records = texts.map((text) => matcher.idOf(text) ?? reader.raw(text))
   const ids = records.flatMap((one) => (typeof one === "string" ? one : (one.id ?? [])))
   const stored = yield* rows.byIds(ids)
@@ -246,7 +246,7 @@ export const eachSurplus = Effect.fnUntraced(function* (
   rows: Rows.WarehouseRows,
   seen: IdSet,
   surplus: (id: string) => void
-): Effect.fn.Return<number, SqlError> {
+): Effect.fn.Return<number, DatabaseError> {
   let count = 0
   for (let after: bigint | null = null; ;) {
     const ids: ReadonlyArray<bigint> = yield* rows.liveIds(after)
@@ -265,7 +265,7 @@ export const compare = Effect.fn("compare")(function* (
   table: Table,
   companyId: bigint,
   source: Iterable<string>
-): Effect.fn.Return<Comparison, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<Comparison, DatabaseError, SqlClient.SqlClient> {
   const rows = yield* Rows.make(table, companyId)
   const reader = textReader(table)
   const seen = new IdSet()

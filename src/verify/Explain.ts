@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
@@ -73,7 +73,7 @@ export const historyExistsStatement = Statement.make({
 export const findHistory = Effect.fnUntraced(function* (
   datasets: Datasets,
   name: string
-): Effect.fn.Return<HistoryView | null, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<HistoryView | null, DatabaseError, SqlClient.SqlClient> {
   const [renamed] = yield* Statement.run(historyNameStatement, [name])
   const history = renamed ?? { path: name, view: name }
   if (!nameShape.test(history.view)) return null
@@ -246,7 +246,7 @@ const explainInCompany = Effect.fnUntraced(function* (
   resource: string,
   id: string,
   rows: RecordRows
-): Effect.fn.Return<Explanation, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<Explanation, DatabaseError, SqlClient.SqlClient> {
   const versions = versionsOf(rows.versions.filter(({ company }) => company === companyId))
   const last = versions.at(-1)
   const members = last === undefined ? noMembers : membersOf(last.record)
@@ -272,7 +272,7 @@ export const explain = Effect.fn("explain")(function* (
   id: string,
   company: bigint | null,
   range: VersionRange | null = null
-): Effect.fn.Return<ReadonlyArray<Explanation>, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Explanation>, DatabaseError, SqlClient.SqlClient> {
   if (!idShape.test(id)) return []
   const { path } = history
   const versions = yield* readVersions(viewOf(datasets, history), id, company, range)

@@ -4,7 +4,7 @@
  * Promise: memory holds a page, eight bytes for each record, and at most `candidatesMax` candidates; more are counted.
  */
 import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as Compare from "./Compare.ts"
@@ -90,7 +90,7 @@ export const compareRecords = Effect.fnUntraced(function* (
   sides: Sides,
   comparison: FirstComparison,
   expected: ReadonlyArray<ExpectedRow>
-): Effect.fn.Return<void, SqlError> {
+): Effect.fn.Return<void, DatabaseError> {
   addRecords(sides, comparison, yield* Compare.compareRecords(sides.table, sides.rows, expected), null)
 })
 
@@ -100,14 +100,14 @@ export const compareTexts = Effect.fnUntraced(function* (
   comparison: FirstComparison,
   texts: ReadonlyArray<string>,
   page: number | null
-): Effect.fn.Return<ReadonlyArray<Compare.RecordComparison>, SqlError> {
+): Effect.fn.Return<ReadonlyArray<Compare.RecordComparison>, DatabaseError> {
   const records = yield* Compare.compareTexts(sides.table, sides.rows, sides.source, texts)
   addRecords(sides, comparison, records, page)
   return records
 })
 
 /** Compares every record of the source, then every live row of the warehouse. */
-export const compareEverything = (sides: Sides): Effect.Effect<FirstComparison, SourceError | SqlError> =>
+export const compareEverything = (sides: Sides): Effect.Effect<FirstComparison, SourceError | DatabaseError> =>
   withRestarts(
     Effect.gen(function* () {
       const comparison = begin(false)

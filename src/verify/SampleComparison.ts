@@ -3,9 +3,9 @@
  *
  * Where the source offers lists only, a row is read with all records that share a value with it.
  */
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { roleField } from "../catalogue/Resource.ts"
 import * as Effect from "effect/Effect"
-import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import {
   addSurplus,
@@ -125,7 +125,7 @@ export const compareSample = Effect.fnUntraced(function* (
   sides: Sides,
   size: SampleSize,
   remarks: Array<string>
-): Effect.fn.Return<FirstComparison, SourceError | SqlError> {
+): Effect.fn.Return<FirstComparison, SourceError | DatabaseError> {
   const { live, deleted } = yield* sides.rows.extent
   const total = live + deleted
   if (total === 0) {

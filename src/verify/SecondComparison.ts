@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { RawPage } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Compare from "./Compare.ts"
@@ -149,7 +149,7 @@ export const confirm = Effect.fnUntraced(function* (
   sides: Sides,
   candidates: ReadonlyArray<Candidate>,
   { tokens, isByNumber }: Pick<FirstComparison, "tokens" | "isByNumber">
-): Effect.fn.Return<ReadonlyArray<Mismatch>, SourceError | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Mismatch>, SourceError | DatabaseError, SqlClient.SqlClient> {
   if (candidates.length === 0) return []
   const comparison: SecondComparison = {
     sides,

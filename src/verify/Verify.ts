@@ -9,7 +9,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -154,7 +154,7 @@ const reportOf = Effect.fnUntraced(function* (
 const compareSides = Effect.fnUntraced(function* <R>(
   sides: Sides,
   options: VerifyOptions<R>
-): Effect.fn.Return<ResourceReport, SourceError | SqlError, SqlClient.SqlClient | R> {
+): Effect.fn.Return<ResourceReport, SourceError | DatabaseError, SqlClient.SqlClient | R> {
   const remarks: Array<string> = []
   const first =
     options.sample === null
@@ -195,7 +195,7 @@ const failedReport = Effect.fnUntraced(function* (
   sides: Sides,
   error: SourceError,
   isNamed: boolean
-): Effect.fn.Return<ResourceReport, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ResourceReport, DatabaseError, SqlClient.SqlClient> {
   const { live } = yield* sides.rows.extent
   const report = yield* emptyReport(sides, live)
   // A resource with an access block and without a row needs no comparing.
@@ -224,7 +224,7 @@ const isUnsynced = Effect.fnUntraced(function* ({ companyId, table, rows }: Side
 /** Verifies one resource of one company. A failure of the source is part of the report. */
 export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
   options: VerifyOptions<R>
-): Effect.fn.Return<ResourceReport, SqlError, SqlClient.SqlClient | R> {
+): Effect.fn.Return<ResourceReport, DatabaseError, SqlClient.SqlClient | R> {
   const { companyId, connector, table } = options
   const sides: Sides = {
     companyId,

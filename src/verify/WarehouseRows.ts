@@ -7,7 +7,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { type Column, roleColumn, type Table } from "../warehouse/Table.ts"
@@ -32,24 +33,24 @@ export interface SampledRow {
 }
 
 export interface WarehouseRows {
-  readonly byIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Row>, SqlError>
+  readonly byIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Row>, DatabaseError>
   /** Numbers of the rows that exist, in order, after a number (null begins). An empty answer is the end. */
-  readonly liveIds: (after: bigint | null) => Effect.Effect<ReadonlyArray<bigint>, SqlError>
+  readonly liveIds: (after: bigint | null) => Effect.Effect<ReadonlyArray<bigint>, DatabaseError>
   /** Numbers of the rows that exist and hold the value in a field's column. */
-  readonly liveIdsWhere: (position: number, value: string) => Effect.Effect<ReadonlyArray<string>, SqlError>
+  readonly liveIdsWhere: (position: number, value: string) => Effect.Effect<ReadonlyArray<string>, DatabaseError>
   /** Counts by whether the record exists, and the range of numbers. */
   readonly extent: Effect.Effect<
     { readonly live: number; readonly deleted: number; readonly min: bigint; readonly max: bigint },
-    SqlError
+    DatabaseError
   >
   /** How many different values the columns hold. */
-  readonly distinct: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<number>, SqlError>
+  readonly distinct: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<number>, DatabaseError>
   /** Rows drawn by a seed, deleted ones among them; the same for the same rows and seed. */
   readonly draw: (
     count: number,
     seed: number,
     positions: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyArray<SampledRow>, SqlError>
+  ) => Effect.Effect<ReadonlyArray<SampledRow>, DatabaseError>
 }
 
 /** Rows of one query for {@link WarehouseRows.liveIds}. */
@@ -86,8 +87,11 @@ export const columnsStatement = Statement.make({
 export const make = Effect.fn("WarehouseRows.make")(function* (
   table: Table,
   companyId: bigint
-): Effect.fn.Return<WarehouseRows, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<WarehouseRows, DatabaseError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
+  const here = Effect.provideService(SqlClient.SqlClient, sql)
+  const rowsOf = <Row extends object>(text: string, given: ReadonlyArray<unknown>) => here(Sql.rows<Row>(text, given))
+  const valuesOf = (text: string, given: ReadonlyArray<unknown>) => here(Sql.valuesOf(text, given))
   const present = new Set((yield* Statement.run(columnsStatement, [table.current])).map(({ name }) => `"${name}"`))
   const own = `from ${present.size === 0 ? noRows : table.current} t where t."_company_id" = $1`
   const { since } = table.resource
@@ -112,7 +116,7 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
     byIds: Effect.fnUntraced(function* (ids) {
       const rows = new Map<string, Row>()
       if (ids.length === 0) return rows
-      for (const values of yield* sql.unsafe(selectRows, [companyId, ids.join(",")]).values) {
+      for (const values of yield* valuesOf(selectRows, [companyId, ids.join(",")])) {
         const [key, isDeleted, customFields, extra, ...columns] = values
         const id = text(key) ?? ""
         rows.set(id, {
@@ -127,7 +131,7 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
     }),
     liveIds: (after) =>
       Effect.map(
-        sql.unsafe<{ id: bigint }>(
+        rowsOf<{ id: bigint }>(
           `select t."id" as id ${live(3)} and ($2::bigint is null or t."id" > $2::bigint) order by t."id" limit ${idsPerQuery}`,
           values(companyId, after)
         ),
@@ -135,14 +139,14 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
       ),
     liveIdsWhere: (position, value) =>
       Effect.map(
-        sql.unsafe<{ id: string }>(
+        rowsOf<{ id: string }>(
           `select t."id"::text as id ${live(3)} and ${shown(at(position))} = $2::text order by t."id"`,
           values(companyId, value)
         ),
         (rows) => rows.map(({ id }) => id)
       ),
     extent: Effect.map(
-      sql.unsafe<{ live: string; deleted: string; min: string; max: string }>(
+      rowsOf<{ live: string; deleted: string; min: string; max: string }>(
         `select (count(*) filter (where t."_deleted_at" is null))::text as live, ` +
           `(count(*) filter (where t."_deleted_at" is not null))::text as deleted, ` +
           `coalesce(min(t."id"), 0)::text as min, coalesce(max(t."id"), 0)::text as max ${scanned(2)}`,
@@ -159,19 +163,19 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
       positions.length === 0
         ? Effect.succeed([])
         : Effect.map(
-            sql.unsafe(
+            valuesOf(
               `select ${positions.map((position) => `count(distinct ${shown(at(position))})::text`).join(", ")} ${live(2)}`,
               values(companyId)
-            ).values,
+            ),
             ([counts]) => (counts ?? []).map(Number)
           ),
     draw: (count, seed, positions) =>
       Effect.map(
-        sql.unsafe(
+        valuesOf(
           `select t."id"::text${positions.map((position) => `, ${shown(at(position))}`).join("")} ${scanned(4)} ` +
             `order by md5($2::text || ':' || t."id"::text), t."id" limit $3::bigint`,
           values(companyId, String(seed), count)
-        ).values,
+        ),
         (rows) => rows.map(([id, ...values]) => ({ id: text(id) ?? "", values: values.map(text) }))
       )
   }

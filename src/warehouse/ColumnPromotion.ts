@@ -9,7 +9,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -90,7 +90,7 @@ export const candidatesStatement = Statement.make({
 /** Unknown fields of these resources that have no column yet, in the order in which they were first seen. */
 export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   resources: ReadonlyArray<Resource>
-): Effect.fn.Return<ReadonlyArray<Candidate>, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Candidate>, DatabaseError, SqlClient.SqlClient> {
   if (resources.length === 0) return []
   const known = new Map(resources.map((one) => [one.path, one]))
   const rows = yield* Statement.run(candidatesStatement, [[...known.keys()]])
@@ -177,7 +177,7 @@ export const planFor = Effect.fn("ColumnPromotion.planFor")(function* (
   datasets: Datasets
 ): Effect.fn.Return<
   PromotionPlan,
-  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | DatabaseError,
   SqlClient.SqlClient
 > {
   if (requests.length === 0) return { promotions: [], statements: [] }
@@ -226,7 +226,7 @@ export const promote = Effect.fn("ColumnPromotion.promote")(function* (
   datasets: Datasets
 ): Effect.fn.Return<
   PromotionPlan,
-  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | DatabaseError,
   SqlClient.SqlClient
 > {
   if (requests.length === 0) return { promotions: [], statements: [] }
@@ -262,7 +262,7 @@ export const infer = Effect.fn("ColumnPromotion.infer")(function* (
   datasets: Datasets
 ): Effect.fn.Return<
   ReadonlyArray<Promotion>,
-  TablePlan.TableConflict | TableDamaged | RulesChanged | SqlError,
+  TablePlan.TableConflict | TableDamaged | RulesChanged | DatabaseError,
   SqlClient.SqlClient
 > {
   if (base.basis !== "configured") return []

@@ -1,7 +1,7 @@
 /** The resources whose stored values do not follow the privacy rules of this process. */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { restored } from "./PrivacyRestored.ts"
 import { RulesChanged } from "./RulesChanged.ts"
@@ -51,7 +51,7 @@ export const pending = Effect.fnUntraced(function* (tables: ReadonlyArray<Table>
     /** Tables of another identity, whose values follow the rules. */
     readonly confirmed: ReadonlyArray<Table>
   },
-  SqlError,
+  DatabaseError,
   SqlClient.SqlClient
 > {
   const [row] = yield* Statement.run(storedStatement, [tables.map(({ resource }) => resource.path)])

@@ -9,8 +9,8 @@
  * Which rules are the newer ones, RulesChanged.ts says.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import {
   customFieldsName,
   type FieldRule,
@@ -21,6 +21,7 @@ import {
 import type { Resource } from "../catalogue/Resource.ts"
 import { keepColumn, protectText, protectValueText } from "../connector/ProtectedConnector.ts"
 import { parse, print } from "../json/Json.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { fenceOffStatement } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
@@ -218,18 +219,17 @@ const rewriteTable = Effect.fnUntraced(function* (
   table: string,
   key: ReadonlyArray<string>,
   changes: ReadonlyArray<Change>
-): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
+): Effect.fn.Return<number, DatabaseError, SqlClient.SqlClient> {
   const kept = changes.filter(({ action }) => action !== "drop")
   const draft = ({ action, name }: Change) => identifier(action === "text" ? `${name}__kept` : name)
   for (const change of kept)
-    if (change.action === "text") yield* sql.unsafe(`alter table ${table} add column ${draft(change)} text`)
+    if (change.action === "text") yield* Sql.rows(`alter table ${table} add column ${draft(change)} text`)
   const keyColumns = key.map(identifier)
   const places = key.map((_, index) => `$${index + 1}::int8`).join(", ")
   let after: ReadonlyArray<string> | null = null
   let count = 0
   while (kept.length > 0) {
-    const rows: ReadonlyArray<Readonly<Record<string, string | null>>> = yield* sql.unsafe<
+    const rows: ReadonlyArray<Readonly<Record<string, string | null>>> = yield* Sql.rows<
       Readonly<Record<string, string | null>>
     >(
       `select ${keyColumns.map((one, index) => `${one}::text as k${index}`).join(", ")},
@@ -251,7 +251,7 @@ const rewriteTable = Effect.fnUntraced(function* (
     const different = changed.filter((row, at) => JSON.stringify(row) !== JSON.stringify(rows[at]))
     count += different.length
     const types = [...key.map((_, index) => `k${index} int8`), ...kept.map((_, index) => `v${index} text`)]
-    yield* sql.unsafe(
+    yield* Sql.rows(
       `update ${table} t
           set ${kept.map((one, index) => `${draft(one)} = n.v${index}${one.action === "json" ? "::jsonb" : ""}`).join(", ")}
          from jsonb_to_recordset($1::text::jsonb) as n (${types.join(", ")})
@@ -267,9 +267,9 @@ const rewriteTable = Effect.fnUntraced(function* (
     change.action === "text" ? [`rename column ${draft(change)} to ${identifier(change.name)}`] : []
   )
   for (const change of [...(dropped.length > 0 ? [dropped.join(", ")] : []), ...renamed])
-    yield* sql.unsafe(`alter table ${table} ${change}`)
+    yield* Sql.rows(`alter table ${table} ${change}`)
   if (kept.length > 0 || dropped.length === 0) return count
-  const [row] = yield* sql.unsafe<{ readonly count: string }>(`select count(*)::text as count from ${table}`)
+  const [row] = yield* Sql.rows<{ readonly count: string }>(`select count(*)::text as count from ${table}`)
   return Number(row!.count)
 })
 
@@ -289,7 +289,7 @@ const dropViews = Effect.fnUntraced(function* (
   const others = views.flatMap((one) => (isOwn(one) ? [] : [`${one.dataset}.${one.name}`]))
   if (others.length > 0 || views.length === 0) return others
   const names = views.map(({ dataset, name }) => `${identifier(dataset)}.${identifier(name)}`)
-  yield* (yield* SqlClient.SqlClient).unsafe(`drop view ${names.join(", ")}`)
+  yield* Sql.rows(`drop view ${names.join(", ")}`)
   return []
 })
 
@@ -307,7 +307,6 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   const earlier = earlierRules(protection?.sent ?? resource, stored.fields)
   const changed =
     protection === null ? null : isRestored ? restoredRules(protection) : changedRules(protection, earlier)
-  const sql = yield* SqlClient.SqlClient
   const findings = yield* Statement.run(findingsStatement, [resource.path])
   const inferred = inferredWithRule(table, findings)
   let rows = 0
@@ -321,7 +320,7 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
     if (found.kind !== "r") return rows
     const changes = changesOf(table, found.columns, earlier.ruleOf, changed, isRestored)
     const moved = inferred.filter((column) => found.columns.has(column.name))
-    if (moved.length > 0) yield* sql.unsafe(moveToExtra(quoted, moved))
+    if (moved.length > 0) yield* Sql.rows(moveToExtra(quoted, moved))
     const dropped = moved.map(({ name: column }) => ({ name: column, action: "drop" as const, keep: () => null }))
     const all = [...changes.filter(({ name: column }) => !moved.some((one) => one.name === column)), ...dropped]
     if (all.length === 0) continue
@@ -361,8 +360,8 @@ export const apply = Effect.fnUntraced(function* <E>(
   { goesBack = false }: ApplyOptions,
   changing: (
     table: string,
-    body: Effect.Effect<void, E | SqlError, SqlClient.SqlClient>
-  ) => Effect.Effect<void, E | SqlError, SqlClient.SqlClient>,
+    body: Effect.Effect<void, E | DatabaseError, SqlClient.SqlClient>
+  ) => Effect.Effect<void, E | DatabaseError, SqlClient.SqlClient>,
   refuse: (table: string, detail: string, remedy: string) => E
 ) {
   const applicable = Effect.fnUntraced(function* (some: ReadonlyArray<Table>) {

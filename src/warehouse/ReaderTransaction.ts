@@ -6,7 +6,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -31,14 +30,14 @@ export const becomeReader = Statement.make({
 export const readOnly = <A, E, R>(
   pages: Pages,
   statements: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError | DatabaseError, Exclude<R, SqlClient.SqlClient>> => {
+): Effect.Effect<A, E | DatabaseError, Exclude<R, SqlClient.SqlClient>> => {
   const once = transaction(Effect.andThen(Statement.run(becomeReader, [pages.role]), statements)).pipe(
     Effect.provideService(SqlClient.SqlClient, pages.sql)
   )
   // A table may have been created since the last grant.
   return Effect.catchIf(
     once,
-    (error) => DatabaseError.from("page")(error).code === insufficientPrivilege,
+    (error) => error instanceof DatabaseError && error.code === insufficientPrivilege,
     () => Effect.andThen(pages.grant, once)
   )
 }

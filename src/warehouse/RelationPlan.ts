@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier, literal } from "./Identifier.ts"
@@ -141,7 +141,7 @@ const readRows = Effect.fnUntraced(function* (
   loose: ReadonlyArray<Column>
 ): Effect.fn.Return<
   { readonly hasRows: boolean; readonly isDoubled: boolean; readonly empty: ReadonlyArray<string> },
-  SqlError,
+  DatabaseError,
   SqlClient.SqlClient
 > {
   const hasKeyColumns = key.every((name) => columns.has(name))
@@ -162,7 +162,7 @@ export const planRelation = Effect.fnUntraced(function* (
   found: FoundRelation | undefined,
   datasets: Datasets,
   isPromoted: (column: Column) => boolean
-): Effect.fn.Return<RelationPlan, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<RelationPlan, DatabaseError, SqlClient.SqlClient> {
   const { columns, key, quoted } = table
   if (found === undefined) {
     return {

@@ -8,8 +8,7 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
@@ -17,7 +16,7 @@ import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
 import type { Column, Datasets, Table } from "./Table.ts"
 
 /** Repairs one fault; a sentence for each thing that was done. */
-type Repair = Effect.Effect<ReadonlyArray<string>, SqlError, SqlClient.SqlClient>
+type Repair = Effect.Effect<ReadonlyArray<string>, DatabaseError, SqlClient.SqlClient>
 
 /** One contradiction of a table to the catalogue. */
 export interface Fault {
@@ -202,8 +201,7 @@ end`)}`
 }
 
 /** Whether Postgres rejects values for their type; a view that reads the column is another reason. */
-const isOtherValue = (error: SqlError): boolean =>
-  /^22|^42846$/.test(DatabaseError.from("convert a column")(error).code ?? "")
+const isOtherValue = ({ code }: DatabaseError): boolean => /^22|^42846$/.test(code ?? "")
 
 /** A column of another type. */
 export const otherType = (

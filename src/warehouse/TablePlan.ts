@@ -9,13 +9,12 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { Field } from "../catalogue/Field.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import * as Remedy from "../postgres/Remedy.ts"
-import type * as Sql from "../postgres/Sql.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
@@ -91,7 +90,7 @@ export const planTable = Effect.fnUntraced(function* (
   table: Table,
   existing: Existing,
   promoted: ReadonlySet<Field>
-): Effect.fn.Return<ResourcePlan, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ResourcePlan, DatabaseError, SqlClient.SqlClient> {
   const { datasets, resource } = table
   const isPromoted = (column: Column) => {
     const field = resource.field.get(column.field)
@@ -211,7 +210,7 @@ export interface TablesPlan {
 export const plan = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
   promoted: ReadonlySet<Field> = new Set()
-): Effect.fn.Return<TablesPlan, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<TablesPlan, DatabaseError, SqlClient.SqlClient> {
   const first = tables[0]
   const { revision, rules } = yield* pending(tables)
   if (first === undefined) return { statements: [], damaged: [], rules: [], revision }
@@ -258,7 +257,11 @@ const orFail = ({ damaged, rules, statements: planned }: TablesPlan) => {
 export const planFor = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
   promoted: ReadonlySet<Field> = new Set()
-): Effect.fn.Return<ReadonlyArray<string>, TableDamage.TableDamaged | RulesChanged | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<
+  ReadonlyArray<string>,
+  TableDamage.TableDamaged | RulesChanged | DatabaseError,
+  SqlClient.SqlClient
+> {
   return yield* orFail(yield* plan(tables, promoted))
 })
 
@@ -270,8 +273,11 @@ export const planLockStatement = Statement.make({
 })
 
 /** A conflict, where Postgres rejects the change itself; an error of the connection stays as it is. */
-const refused = (where: string, error: SqlError): SqlError | TableConflict => {
-  const { code, message, isRetryable } = DatabaseError.from("change the tables")(error)
+const refused = (where: string, error: DatabaseError): DatabaseError | TableConflict => {
+  const { code, message, isRetryable } = error
+  // The tables are in use; the message names the session.
+  if (code === "55P03")
+    return new TableConflict({ table: where, detail: message, remedy: "Then run this again", isRetryable: true })
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^E[A-Z]/.test(code)) return error
   return isRetryable
     ? error
@@ -288,20 +294,12 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
 /** Runs a change of the tables in one transaction: one process at a time, without a long wait for a table in use. */
 export const changing = <A, E, R>(
   where: string,
-  body: Effect.Effect<A, E | SqlError, R>
-): Effect.Effect<A, E | SqlError | TableConflict, R | SqlClient.SqlClient> =>
+  body: Effect.Effect<A, E | DatabaseError, R>
+): Effect.Effect<A, E | DatabaseError | TableConflict, R | SqlClient.SqlClient> =>
   LockWait.attempts(
     "A change of the tables waits",
     transaction(Effect.andThen(Statement.run(planLockStatement), LockWait.inPool("change the tables", body)))
-  ).pipe(
-    Effect.mapError((error) => {
-      if (isSqlError(error)) return refused(where, error)
-      // The tables are in use; the message names the session.
-      return error instanceof DatabaseError
-        ? new TableConflict({ table: where, detail: error.message, remedy: "Then run this again", isRetryable: true })
-        : error
-    })
-  )
+  ).pipe(Effect.mapError((error) => (error instanceof DatabaseError ? refused(where, error) : error)))
 
 /** Statements sent to the server at once. */
 const statementsAtOnce = 200
@@ -309,11 +307,10 @@ const statementsAtOnce = 200
 /** Runs statements without parameters, many at a time. */
 export const run = Effect.fnUntraced(function* (
   statements: ReadonlyArray<string>
-): Effect.fn.Return<void, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
+): Effect.fn.Return<void, DatabaseError, SqlClient.SqlClient> {
   for (let at = 0; at < statements.length; at += statementsAtOnce) {
     const some = statements.slice(at, at + statementsAtOnce)
-    yield* some.length === 1 ? sql.unsafe(some[0]!) : sql.unsafe(`do ${literal(`begin\n${some.join(";\n")};\nend`)}`)
+    yield* some.length === 1 ? Sql.rows(some[0]!) : Sql.rows(`do ${literal(`begin\n${some.join(";\n")};\nend`)}`)
   }
 })
 
@@ -324,7 +321,7 @@ export const run = Effect.fnUntraced(function* (
 export const applyUndamaged = Effect.fn("TablePlan.apply")(function* (
   tables: ReadonlyArray<Table>,
   options: PrivacyRewrite.ApplyOptions = {}
-): Effect.fn.Return<TablesPlan, TableConflict | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<TablesPlan, TableConflict | DatabaseError, SqlClient.SqlClient> {
   yield* PrivacyRewrite.apply(
     tables,
     options,
@@ -354,6 +351,6 @@ export const apply = (
   options: PrivacyRewrite.ApplyOptions = {}
 ): Effect.Effect<
   ReadonlyArray<string>,
-  TableConflict | TableDamage.TableDamaged | RulesChanged | SqlError,
+  TableConflict | TableDamage.TableDamaged | RulesChanged | DatabaseError,
   SqlClient.SqlClient
 > => Effect.flatMap(applyUndamaged(tables, options), orFail)

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
 import { fenceOffStatement } from "./Altered.ts"
@@ -38,7 +38,7 @@ end`)}`
 /** Repairs the tables of one resource, within a transaction of the caller. */
 export const repair = Effect.fn("TableRepair.repair")(function* (
   table: Table
-): Effect.fn.Return<ReadonlyArray<Repaired>, TableDamaged | SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Repaired>, TableDamaged | DatabaseError, SqlClient.SqlClient> {
   const { current, history } = table.datasets
   const tables = [
     [`${current}.${table.name}`, table.current],

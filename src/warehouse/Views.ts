@@ -10,8 +10,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -230,7 +229,7 @@ export const planFor = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
   datasets: ModelDatasets,
   further: ReadonlyArray<Index> = []
-): Effect.fn.Return<ViewPlan, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ViewPlan, DatabaseError, SqlClient.SqlClient> {
   const steps: Array<Step> = []
   const skipped: Array<Skipped> = []
   const refused: Array<Refused> = []
@@ -308,8 +307,8 @@ const remedyOf = (code: string): string => {
 const runStep = (step: Step) =>
   transaction(Effect.forEach(step.statements, (statement) => Sql.rows(statement), { discard: true })).pipe(
     Effect.as(null),
-    Effect.catch((error): Effect.Effect<Refused, SqlError> => {
-      const { code, message } = DatabaseError.from("make views")(error)
+    Effect.catch((error): Effect.Effect<Refused, DatabaseError> => {
+      const { code, message } = error
       if (code === undefined || !saysOfStep.test(code)) return Effect.fail(error)
       return Effect.succeed({ name: step.name, reason: message, remedy: remedyOf(code) })
     })
@@ -327,7 +326,7 @@ export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
   datasets: ModelDatasets,
   further: ReadonlyArray<Index> = []
-): Effect.fn.Return<ViewReport, SqlError | DatabaseError, SqlClient.SqlClient> {
+): Effect.fn.Return<ViewReport, DatabaseError, SqlClient.SqlClient> {
   const looked = yield* planFor(models, datasets, further)
   if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }
   const done: Array<string> = []

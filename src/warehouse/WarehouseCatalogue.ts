@@ -5,11 +5,11 @@
  * Promise: an added resource has a table, and an inferred field a column, like those of the connector. Nothing that the
  * connector states changes. Loading is one small query.
  */
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceTraits } from "../catalogue/SourceTraits.ts"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import {
   boolean,
@@ -275,7 +275,7 @@ export const columnName = (of: Resource, given: ReadonlySet<string>, field: stri
 export const resources = Effect.fn("WarehouseCatalogue.resources")(function* (
   base: Pick<Catalogue, "resources">,
   wanted: ReadonlyArray<Resource>
-): Effect.fn.Return<ReadonlyArray<Resource>, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<ReadonlyArray<Resource>, DatabaseError, SqlClient.SqlClient> {
   const kept = yield* Statement.run(storedNamesStatement)
   const inferred = Map.groupBy(
     kept.flatMap(({ scope, name, column, type }) => (type === null ? [] : [{ scope, name, column, type }])),
@@ -304,7 +304,7 @@ export const resources = Effect.fn("WarehouseCatalogue.resources")(function* (
 })
 
 /** The whole catalogue with all inferred columns. */
-export const load = (base: Catalogue): Effect.Effect<Catalogue, SqlError, SqlClient.SqlClient> =>
+export const load = (base: Catalogue): Effect.Effect<Catalogue, DatabaseError, SqlClient.SqlClient> =>
   Effect.map(resources(base, [...base.resources.values()]), (all) => ({
     ...base,
     resources: new Map(all.map((one) => [one.path, one]))

@@ -8,7 +8,6 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { isSqlError } from "effect/sql/SqlError"
 import type { Database } from "../../postgres/Database.ts"
 import { DatabaseError } from "../../postgres/DatabaseError.ts"
 import * as Remedy from "../../postgres/Remedy.ts"
@@ -56,7 +55,7 @@ export interface Checked<A> {
 
 /** The finding for an error of the warehouse. */
 const failedBy = ({ failed }: About, error: { readonly message: string }): Finding => {
-  const database = isSqlError(error) ? DatabaseError.from("ask")(error) : null
+  const database = error instanceof DatabaseError ? error : null
   const remedy = database === null ? null : Remedy.remedyOf(database)
   const isSetting = database !== null && remedy !== null && !database.isRetryable && !Remedy.isServerFault(database)
   return failed(isSetting ? "configuration" : "unreachable", (database ?? error).message, remedy ?? Remedy.readLog)

@@ -1,7 +1,6 @@
 /** The checks of rights in the warehouse: those of the loader, of the reader, and of the dashboard. */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
@@ -67,7 +66,7 @@ export const rights = Effect.fnUntraced(function* (
   { ok, failed }: About,
   { datasets }: Configuration,
   { standby, readonly, maycreate, maytemp, user, database }: Statement.RowOf<typeof serverStatement>
-): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
+): Effect.fn.Return<Findings, DatabaseError, SqlClient.SqlClient> {
   const wanted = [...Object.values(datasets), modelsDatasetDefault, asOfModelsDataset, "tributary"]
   const rows = yield* Statement.run(rightsStatement, [wanted])
   const findings: Array<Finding> = []
@@ -116,7 +115,9 @@ export const reader = (its: About, { readerUrl: url, datasets }: Configuration) 
   }).pipe(
     Effect.provideService(Reader.ReaderOptions, { url, datasets }),
     Effect.catch((error) =>
-      Effect.succeed([its.warning(error.message, Remedy.remedyOf(DatabaseError.from("ask")(error)) ?? Remedy.readLog)])
+      Effect.succeed([
+        its.warning(error.message, (error instanceof DatabaseError ? Remedy.remedyOf(error) : null) ?? Remedy.readLog)
+      ])
     )
   )
 
@@ -135,7 +136,7 @@ const dashboard = ({ ok, warning }: About, login: Reader.Login) =>
 const functions = Effect.fnUntraced(function* ({ ok, warning }: About) {
   const { embedded } = yield* Database
   if (embedded) return []
-  const [row] = yield* Statement.runNamed(openFunctionsStatement)
+  const [row] = yield* Statement.run(openFunctionsStatement)
   const names = row?.names ?? []
   if (names.length === 0) return [ok("a reader may execute no function that writes or locks")]
   const shown = ["pg_logical_emit_message", "pg_advisory_lock", "pg_notify"].filter((name) => names.includes(name))

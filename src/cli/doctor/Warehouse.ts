@@ -12,7 +12,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
@@ -105,7 +104,7 @@ const open = Effect.fnUntraced(function* (
 /** Version, encoding, rights, connections, size. */
 const fitness = Effect.fnUntraced(function* (
   settings: Configuration
-): Effect.fn.Return<Findings, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+): Effect.fn.Return<Findings, DatabaseError, Database | SqlClient.SqlClient> {
   const database = yield* Database
   const { connections: needed } = yield* database.budget
   const [row] = yield* Statement.run(serverStatement)

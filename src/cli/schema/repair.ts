@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseError } from "../../postgres/DatabaseError.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { applyViews } from "../../sync/Sync.ts"
 import { searchIndexesOf } from "../../warehouse/Indexes.ts"
@@ -53,7 +53,7 @@ const repairOne = (table: Table, dryRun: boolean, isOverlapOnly: boolean) => {
   const change = isOverlapOnly ? repairOverlap(table) : TableRepair.repair(table)
   const repair = TablePlan.changing<
     ReadonlyArray<TableRepair.Repaired>,
-    TableDamaged | SqlError | Undone,
+    TableDamaged | DatabaseError | Undone,
     SqlClient.SqlClient
   >(
     `the tables of ${table.resource.path}`,

@@ -145,7 +145,7 @@ suite("a subscription", warehouse, (test) => {
     )
     yield* sql`create trigger refuse before insert on tributary.webhook_secrets
                      for each row execute function public.refuse()`
-    assert.strictEqual((yield* Effect.flip(full.ensure()))._tag, "SqlError")
+    assert.strictEqual((yield* Effect.flip(full.ensure()))._tag, "DatabaseError")
     assert.lengthOf(full.listed(), 0)
     yield* sql`drop trigger refuse on tributary.webhook_secrets`
     assert.deepStrictEqual(did(yield* full.ensure()), ["created"])
