@@ -9,7 +9,6 @@ import * as Configuration from "../configuration/Configuration.ts"
 import * as AccessTokens from "../dashboard/AccessTokens.ts"
 import * as SessionCookies from "../dashboard/SessionCookies.ts"
 import * as Sessions from "../dashboard/Sessions.ts"
-import * as Statement from "../postgres/Statement.ts"
 import { config, json, onWarehouse, onWarehouseOrNew, textFlag, withExamples } from "./Command.ts"
 import { operator, refuse } from "./company/Editing.ts"
 import * as Output from "./Output.ts"
@@ -86,7 +85,7 @@ const list = Command.make(
   "list",
   commonFlags,
   Effect.fn(function* (flags) {
-    const tokens = yield* onWarehouse(flags, () => Statement.run(AccessTokens.listStatement))
+    const tokens = yield* onWarehouse(flags, () => AccessTokens.list)
     yield* Output.printResult(flags.json, { tokens }, () =>
       tokens.length === 0
         ? ["there is no token; make one: tributary serve tokens add NAME"]
@@ -114,8 +113,8 @@ const revoke = Command.make(
   { name: nameArgument, ...commonFlags },
   Effect.fn(function* (flags) {
     const { name } = flags
-    const revoked = yield* onWarehouse(flags, () => Statement.run(AccessTokens.revokeStatement, [name]))
-    if (revoked.length === 0) {
+    const isRevoked = yield* onWarehouse(flags, () => AccessTokens.revoke(name))
+    if (!isRevoked) {
       return yield* refuse(`there is no token ${name}; see them with tributary serve tokens list`)
     }
     return yield* Output.printResult(flags.json, { name }, () => [

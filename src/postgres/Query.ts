@@ -11,7 +11,9 @@ import {
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
-  PostgresQueryCompiler
+  PostgresQueryCompiler,
+  type RawBuilder,
+  sql
 } from "kysely"
 import * as Sql from "./Sql.ts"
 
@@ -26,18 +28,28 @@ export const k = <DB>(): Kysely<DB> =>
     }
   })
 
+/** The warehouse's clock. */
+export const now = sql<Date>`tributary.now()`
+
+/** The warehouse's clock `ms` milliseconds later; negative: earlier. */
+export const nowPlus = (ms: number): RawBuilder<Date> =>
+  sql<Date>`tributary.now() + ${ms}::float8 * interval '1 millisecond'`
+
 /** A query that `k` built, and Postgres has not seen. */
 export interface Built<Row> {
   readonly compile: () => CompiledQuery<Row>
 }
 
-/** The operation in errors: "select checkpoints". */
-const operationOf = (text: string) =>
-  [text.split(" ", 1)[0], /"tributary"\."(\w+)"/.exec(text)?.[1]].filter((part) => part !== undefined).join(" ")
+/** The operation in errors: "select tributary.checkpoints". */
+const operationOf = (text: string) => {
+  const verb = /\b(?:insert|update|delete|select)\b/.exec(text)?.[0] ?? "ask"
+  const [, dataset, table] = /"(\w+)"\."(\w+)"/.exec(text) ?? []
+  return table === undefined ? verb : `${verb} ${dataset}.${table}`
+}
 
 /** The rows of a query. */
 export const run = <Row>(query: Built<Row>): Sql.Query<ReadonlyArray<Row>> => {
-  const { sql, parameters } = query.compile()
+  const { sql: text, parameters } = query.compile()
   // The compiled query states the type of the rows; the client cannot know it.
-  return Effect.map(Sql.rows(sql, parameters, operationOf(sql)), (rows) => rows as unknown as ReadonlyArray<Row>)
+  return Effect.map(Sql.rows(text, parameters, operationOf(text)), (rows) => rows as unknown as ReadonlyArray<Row>)
 }

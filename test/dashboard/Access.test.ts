@@ -308,10 +308,10 @@ suite("dashboard access", warehouse, (test) => {
       const page = yield* ask(`${url}/confirm/sync?company=north&resource=things`, { headers: bearer })
       const fields = { form_token: tokenOf(page.text), company: "north", resource: "things" }
       assert.strictEqual((yield* post(`${url}/do/sync`, fields, bearer)).status, 403)
-      const listed = yield* Statement.run(AccessTokens.listStatement)
+      const listed = yield* AccessTokens.list
       assert.isNotNull(listed.find(({ name }) => name === "program")!.usedAt)
       assert.isNull(yield* addToken("program"), "a name is used once")
-      yield* Statement.run(AccessTokens.revokeStatement, ["program"])
+      yield* AccessTokens.revoke(["program"])
       assert.strictEqual((yield* ask(url, { headers: bearer })).status, 401)
     })
 

@@ -16,7 +16,7 @@ const build = k<Tables>()
 
 testWith(layerSql)("a Kysely query runs with typed rows and errors, in the transaction around it", function* () {
   const all = run(build.selectFrom("tributary.checkpoints").selectAll())
-  assert.strictEqual((yield* Effect.flip(all)).operation, "select checkpoints")
+  assert.strictEqual((yield* Effect.flip(all)).operation, "select tributary.checkpoints")
   yield* sql`create schema tributary`
   yield* sql`create table tributary.checkpoints (id bigint generated always as identity, resource text, amount numeric)`
   const insert = run(
