@@ -13,7 +13,6 @@ import * as AccessTokens from "../../src/dashboard/AccessTokens.ts"
 import type { AccessRequest } from "../../src/dashboard/AccessDecision.ts"
 import * as SessionCookies from "../../src/dashboard/SessionCookies.ts"
 import { make as makeSessions, type Sessions } from "../../src/dashboard/Sessions.ts"
-import * as Statement from "../../src/postgres/Statement.ts"
 import { certificate } from "../support/certificate.ts"
 import { execute, layerPages, layerWarehouse, sql } from "../support/postgres.ts"
 import {
@@ -311,7 +310,7 @@ suite("dashboard access", warehouse, (test) => {
       const listed = yield* AccessTokens.list
       assert.isNotNull(listed.find(({ name }) => name === "program")!.usedAt)
       assert.isNull(yield* addToken("program"), "a name is used once")
-      yield* AccessTokens.revoke(["program"])
+      yield* AccessTokens.revoke("program")
       assert.strictEqual((yield* ask(url, { headers: bearer })).status, 401)
     })
 
