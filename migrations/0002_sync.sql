@@ -98,13 +98,11 @@ create table tributary.checkpoints (
   max_lateness_ms bigint not null default 0,
   full_scan_reason text,
   scan_until text,
-  identity_fence bigint,
   table_identity text,
   shape text,
   adopts_source boolean not null default false,
   overlap_learned_at timestamptz default tributary.now(),
   scan_refetch_generation bigint,
-  feed_fence bigint,
   past_from timestamptz,
   past_batch bigint,
   past_until timestamptz,
@@ -131,13 +129,11 @@ comment on column tributary.checkpoints.learned_overlap_ms is 'The learned overl
 comment on column tributary.checkpoints.max_lateness_ms is 'The longest time between a row''s own stamp and the scan that first showed it.';
 comment on column tributary.checkpoints.full_scan_reason is 'Why the next run is a full scan; null when it need not be.';
 comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';
-comment on column tributary.checkpoints.identity_fence is 'The fence at which a process last confirmed table_identity and shape. Another fence means that a release without this check has written since. Then the next run is a full scan.';
-comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints, the table that the cursor was stored for, and its history. null: an earlier version of the program wrote it.';
+comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints, the table that the cursor was stored for, and its history. null: the table may have had records before its first checkpoint, and the next run begins it in the change feed.';
 comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
 comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may come from an earlier source. The version read last wins until a full scan completes (sync --accept-new-source).';
 comment on column tributary.checkpoints.overlap_learned_at is 'When a late row last required learned_overlap_ms. The overlap halves for each week since.';
 comment on column tributary.checkpoints.scan_refetch_generation is 'The highest generation of tributary.refetch_requests when the scan in progress began: a completed full scan fulfils the requests up to it.';
-comment on column tributary.checkpoints.feed_fence is 'Equals fence while every run of the lane wrote its changes to the feed. A program without the feed raises fence only.';
 comment on column tributary.checkpoints.past_from is 'Lane live: as-of queries of a time before this one fail, since versions were lost; infinity: until the next full scan has completed; null: none was lost.';
 comment on column tributary.checkpoints.past_batch is 'Lane live: as-of queries of a position before this batch of the change feed fail; null: none does because of past_from.';
 comment on column tributary.checkpoints.past_until is 'Lane live: the past is complete up to this time too; null: only from past_from on.';

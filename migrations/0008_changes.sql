@@ -422,11 +422,10 @@ begin
   end if;
   for lost in
     select c.company_id, c.past_from, c.past_reason, b.last_position,
-           c.feed_fence is distinct from c.fence or c.table_identity is distinct from live as is_other
+           c.table_identity is distinct from live as is_other
       from tributary.checkpoints c left join tributary.change_batches b on b.id = c.past_batch
      where c.resource = of_resource and c.lane = 'live'
-       and (c.feed_fence is distinct from c.fence or c.table_identity is distinct from live
-            or c.past_from = 'infinity'
+       and (c.table_identity is distinct from live or c.past_from = 'infinity'
             or case when chosen is null then moment < c.past_from and (moment <= c.past_until) is not true
                     else b.id is not null and (chosen >= b.last_position) is not true end)
     union all

@@ -3,8 +3,8 @@
  *
  * Promise: a version is in the feed exactly when it is in the table. The batches of a resource have ids in the order of its
  * landings, because each landing locks the resource before it writes. Positions are given after the commit
- * (`tributary.order_changes`), so that no landing waits for another one. A table that was replaced, or that a program
- * without the feed has filled, begins again in the feed: `truncate`, then every record.
+ * (`tributary.order_changes`), so that no landing waits for another one. A table that was replaced, or that had records
+ * before its first checkpoint, begins again in the feed: `truncate`, then every record.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -65,25 +65,14 @@ export const beginStatement = Statement.make({
   text: "select tributary.begin_feed($1, $2, $3, $4::text::regclass, $5)"
 })
 
-export const fenceStatement = Statement.make({
-  name: "let checkpoints write the change feed of",
-  params: ["int8", "text", "text"],
-  text: `update tributary.checkpoints set fence = fence + case when lane = $3 then 0 else 1 end,
-      identity_fence = identity_fence + case when lane = $3 then 0 else 1 end,
-      feed_fence = fence + case when lane = $3 then 0 else 1 end
-    where company_id = $1 and resource = $2`
-})
-
 /**
- * Begins the table in the feed again, with the records that it has now, and fences the other lanes off. The caller's
- * transaction has locked the resource. A table that was not replaced and has no record is left out.
+ * Begins the table in the feed again, with the records that it has now. The caller's transaction has locked the resource
+ * and fenced the other lanes off. A table that was not replaced and has no record is left out.
  */
-export const beginAgain = Effect.fnUntraced(function* (
+export const beginAgain = (
   { runStatement }: Pick<LandingConnection, "runStatement">,
   table: Table,
-  { companyId, resource, lane }: { readonly companyId: bigint; readonly resource: string; readonly lane: string },
+  companyId: bigint,
   isReplaced: boolean
-): Effect.fn.Return<void, DatabaseError> {
-  yield* runStatement(fenceStatement, [companyId, resource, lane])
-  yield* runStatement(beginStatement, [companyId, resource, table.view, table.current, isReplaced])
-})
+): Effect.Effect<void, DatabaseError> =>
+  Effect.asVoid(runStatement(beginStatement, [companyId, table.resource.path, table.view, table.current, isReplaced]))

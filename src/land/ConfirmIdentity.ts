@@ -18,10 +18,10 @@ import { clockStepMsMax } from "./WarehouseClock.ts"
 
 type Connection = Pick<LandingConnection, "run" | "runStatement">
 
-export const identityColumns = "identity_fence, table_identity, shape"
+export const identityColumns = "table_identity, shape"
 
 /** The columns of the identity that a checkpoint has stored. */
-export const identityColumnTypes = { identity_fence: "int8?", table_identity: "text?", shape: "text?" } as const
+export const identityColumnTypes = { table_identity: "text?", shape: "text?" } as const
 
 export type LiveRow = CheckpointRow & Statement.RowOf<Statement.Statement<[], typeof identityColumnTypes>>
 
@@ -31,8 +31,6 @@ export interface AcquiredRow extends LiveRow {
   readonly current: string
   /** Milliseconds by which the warehouse's clock is behind the last landing; negative: ahead. */
   readonly behind_ms: number | null
-  /** Whether the fence of another lane was raised by a release that confirms no identity. */
-  readonly unconfirmed: boolean
 }
 
 export const readSourceStatement = Statement.make({
@@ -74,7 +72,7 @@ export const replaceSourceStatement = Statement.make({
 export const adoptStatement = Statement.make({
   name: "let checkpoints adopt a source",
   params: ["int8", "text"],
-  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1, feed_fence = feed_fence + 1,
+  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1,
       full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
     where company_id = $1`
 })
@@ -111,7 +109,6 @@ export const differencesOf = (
       ? null
       : CheckpointIdentity.tableDifference(table.current, table.superseded, live.table_identity, own.current)
   const all = [
-    own.unconfirmed || own.identity_fence !== own.fence ? "an earlier version of this program has written here" : null,
     replaced?.text ?? null,
     own.behind_ms !== null && own.behind_ms > clockStepMsMax
       ? `the warehouse's clock is ${Math.round(own.behind_ms / 1000)} s behind its last landing`
@@ -123,10 +120,10 @@ export const differencesOf = (
 
 export const confirmStatement = Statement.make({
   name: "confirm the identity of",
-  params: ["int8", "text", "text", "text", "text", "text"],
+  params: ["int8", "text", "text", "text", "text", "text?"],
   text: `update tributary.checkpoints set
-       fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
-       feed_fence = feed_fence + case when lane = $3 then 0 else 1 end, table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
+       fence = fence + case when lane = $3 then 0 else 1 end, table_identity = $4, shape = $5,
+       full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
        ${forgetScanSql}, updated_at = tributary.now()
      where company_id = $1 and resource = $2`
 })
@@ -201,7 +198,14 @@ export const confirmIdentity = Effect.fnUntraced(function* (
 ) {
   const { companyId, resource, lane } = key
   const { table, tableIdentity, shape, continueVersionsSql } = confirmed
-  yield* runStatement(confirmStatement, [companyId, resource, lane, tableIdentity, shape, all.join("; ")])
+  yield* runStatement(confirmStatement, [
+    companyId,
+    resource,
+    lane,
+    tableIdentity,
+    shape,
+    all.length === 0 ? null : all.join("; ")
+  ])
   yield* runStatement(forgetIdsStatement, [companyId, resource])
   let isFed = replaced === null
   if (replaced?.isLoss === true) {

@@ -150,15 +150,15 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
 
 export const prepareStatement = Statement.make({
   name: "prepare the checkpoint of",
-  params: ["int8", "text", "text", "text", "text"],
-  text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
-       values ($1, $2, 'live', 0, 0, null, ${CheckpointIdentity.tableIdentitySql("$3", "$5")}, $4, tributary.now())
+  params: ["int8", "text", "text"],
+  text: `insert into tributary.checkpoints (company_id, resource, lane, fence, shape, updated_at)
+       values ($1, $2, 'live', 0, $3, tributary.now())
        on conflict (company_id, resource, lane) do nothing`
 })
 
 /**
- * Changes nothing where the company has another source, or none yet. A table that has records at its first checkpoint
- * begins in the change feed.
+ * Changes nothing where the company has another source, or none yet. A first checkpoint of a table that has records has
+ * no identity yet: the table begins in the change feed.
  */
 export const raiseStatement = Statement.make({
   name: "take over",
@@ -175,27 +175,21 @@ export const raiseStatement = Statement.make({
     replaced_privacy: "text[]?",
     current: "text",
     behind_ms: "float8?",
-    unconfirmed: "bool",
-    feeds: "bool",
     refetch_generation: "int8"
   },
-  text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
-     select $1, $2, $3, 1, 1, case when $3 <> 'live'
+  text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, table_identity, shape, updated_at)
+     select $1, $2, $3, 1, case when $3 <> 'live'
          or exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = $3)
-         or (tributary.has_records(to_regclass($4), $1) or tributary.has_records(to_regclass($7), $1)) is not true then 1 end, ${CheckpointIdentity.tableIdentitySql("$4", "$7")}, $5, tributary.now()
+         or (tributary.has_records(to_regclass($4), $1) or tributary.has_records(to_regclass($7), $1)) is not true
+         then ${CheckpointIdentity.tableIdentitySql("$4", "$7")} end, $5, tributary.now()
       where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
-     on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
-       feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())
+     on conflict (company_id, resource, lane) do update set fence = c.fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
        ${WarehouseCatalogue.inferredCountSql("$2")} as inferred,
        (select p.statement from tributary.privacy_rules p where p.resource = $2) as privacy,
        (select p.replaced from tributary.privacy_rules p where p.resource = $2) as replaced_privacy, ${CheckpointIdentity.tableIdentitySql("$4", "$7")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
-       exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
-                 and o.identity_fence is distinct from o.fence) as unconfirmed,
-       c.feed_fence is not distinct from c.fence and not exists (select 1 from tributary.checkpoints o
-         where o.company_id = $1 and o.resource = $2 and o.lane <> $3 and o.feed_fence is distinct from o.fence) as feeds,
        ${Refetch.generationSql} as refetch_generation`
 })
 
@@ -207,7 +201,7 @@ const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
   const confirmSource = ConfirmIdentity.confirmSource(connection, companyId, address)
   if (lane !== "live") {
     yield* confirmSource
-    yield* runStatement(prepareStatement, [companyId, resource, table.current, shape, table.superseded])
+    yield* runStatement(prepareStatement, [companyId, resource, shape])
   }
   const raise: Effect.Effect<Statement.RowOf<typeof raiseStatement>, DatabaseError | SourceError> = Effect.flatMap(
     runStatement(raiseStatement, [companyId, resource, lane, table.current, shape, address, table.superseded]),
@@ -316,19 +310,16 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     shape: identity.shape,
     continueVersionsSql: mergeSql(table).continueVersions
   }
+  const isFirst = live.table_identity === null
   const rows =
-    own.feeds && differences.all.length === 0
+    !isFirst && differences.all.length === 0
       ? null
       : yield* transaction(
           Effect.gen(function* () {
-            const result =
-              differences.all.length === 0
-                ? null
-                : yield* ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences)
-            if (!own.feeds) yield* ConfirmIdentity.loseUnreadPast(connection, context, table)
-            if (!own.feeds || result?.isFed === false)
-              yield* ChangeBatch.beginAgain(connection, table, context, result?.isFed === false)
-            return result?.rows ?? null
+            const result = yield* ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences)
+            if (isFirst) yield* ConfirmIdentity.loseUnreadPast(connection, context, table)
+            if (isFirst || !result.isFed) yield* ChangeBatch.beginAgain(connection, table, companyId, !result.isFed)
+            return result.rows
           })
         )
   if (own.inferred !== WarehouseCatalogue.inferredCount(table.resource)) return yield* new TableChanged({ resource })

@@ -254,13 +254,11 @@ export interface ControlTables {
     readonly max_lateness_ms: Generated<bigint>
     readonly full_scan_reason: string | null
     readonly scan_until: string | null
-    readonly identity_fence: bigint | null
     readonly table_identity: string | null
     readonly shape: string | null
     readonly adopts_source: Generated<boolean>
     readonly overlap_learned_at: Generated<Date | null>
     readonly scan_refetch_generation: bigint | null
-    readonly feed_fence: bigint | null
     readonly past_from: Date | null
     readonly past_batch: bigint | null
     readonly past_until: Date | null

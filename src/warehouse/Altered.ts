@@ -9,7 +9,7 @@ import { literal } from "./Identifier.ts"
 export const fenceOffStatement = Statement.make({
   name: "end the runs of a changed resource",
   params: ["text"],
-  text: "update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1, feed_fence = feed_fence + 1 where resource = $1"
+  text: "update tributary.checkpoints set fence = fence + 1 where resource = $1"
 })
 
 /** Assignment that makes the stored identity differ from that of the table, whose oid and file stay the same. */

@@ -156,7 +156,7 @@ const promoteStatements = ({ promotions, table }: Prepared): ReadonlyArray<strin
   const path = literal(table.resource.path)
   return [
     // A run that began before does not know the columns: it can no longer write.
-    `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1, feed_fence = feed_fence + 1 where resource = ${path}`,
+    `update tributary.checkpoints set fence = fence + 1 where resource = ${path}`,
     moveValues(promotions, table, table.current),
     moveValues(promotions, table, table.superseded),
     ...promotions.map(

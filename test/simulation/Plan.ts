@@ -276,8 +276,8 @@ export interface Period {
    */
   readonly from: number
   readonly lag: number
-  /** `older` has a catalogue of an earlier generation; `unaware` also does not know the identity of checkpoints. */
-  readonly release: "current" | "older" | "unaware"
+  /** `older` has a catalogue of an earlier generation. */
+  readonly release: "current" | "older"
   /** Whether one field of each resource is ignored. */
   readonly ignores: boolean
   /** The index of a resource that is not configured; null when all are. */
@@ -290,7 +290,8 @@ export interface Period {
 const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): ReadonlyArray<Period> => {
   if (!isMixed && !isConfigured) return []
   const own = chance(seed, "periods")
-  const old = own.pick(["older", "unaware"] as const)
+  // Recorded seeds drew a number here.
+  own.next()
   const changes = own.pick([1, 1, 2, 3])
   return Array.from({ length: changes + 1 }, (_, index): Period => {
     const from = index === 0 ? 0 : (index - 1 + 0.2 + 0.7 * own.next()) / changes
@@ -302,7 +303,7 @@ const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): Reado
     return {
       from,
       lag,
-      release: isMixed && isOld && !isLast ? old : "current",
+      release: isMixed && isOld && !isLast ? "older" : "current",
       // Not beside an older release: which of the two rewrites values that the other has put elsewhere is undefined.
       ignores: isConfigured && !isMixed && ignores && !isLast,
       leavesOut: isConfigured && leavesOut && !isLast ? place : null,

@@ -1,15 +1,11 @@
 /** What is true of the simulation without a run: every planted bug can be planted, and the gate has every class of faults. */
 import { expect, test } from "vitest"
-import { fenceStatement } from "../../src/land/ChangeBatch.ts"
-import { confirmStatement, readStatement } from "../../src/land/ConfirmIdentity.ts"
-import { prepareStatement, raiseStatement } from "../../src/land/ResourceLock.ts"
 import { gateBugs, gateOptionsOf, gateSeeds } from "./gate.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit } from "./mutants/Mutant.ts"
 import { classNames, pending } from "./Plan.ts"
 import { planOf } from "./PushPlan.ts"
 import { regressions } from "./regressions.ts"
-import { beforeIdentity } from "./world/Programs.ts"
 
 test("every planted bug can be planted, and has a name of its own", () => {
   expect(mutants.map(misfit).filter((problem) => problem !== null)).toEqual([])
@@ -33,15 +29,5 @@ test("the seeds of the gate have every class of faults, and none is excluded fro
   expect(classNames.filter((name) => !on.has(name))).toEqual([])
   expect(Object.keys(pending)).toEqual([])
   const releases = new Set(plans.flatMap(({ later }) => later.periods.map(({ release }) => release)))
-  expect([...releases].toSorted()).toEqual(["current", "older", "unaware"])
-})
-
-test("the release without identity sends each statement of a landing without the identity of a checkpoint", () => {
-  for (const { text } of [prepareStatement, raiseStatement, readStatement, confirmStatement, fenceStatement]) {
-    const before = beforeIdentity(text)
-    expect(before).not.toMatch(/(?:identity_fence|feed_fence) =|[co]\.(?:identity|feed)_fence/)
-    // A parameter that is not in the text has no type.
-    const parameters = (of: string) => [...new Set(of.match(/\$\d+/g))].toSorted()
-    expect(parameters(before)).toEqual(parameters(text))
-  }
+  expect([...releases].toSorted()).toEqual(["current", "older"])
 })

@@ -74,9 +74,9 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
     "tributary.sources": `(company_id, address, since) values (${number}, 'https://south.example', '2026-02-03 04:05:06.789012+00')`,
     "tributary.runs": `(company_id, resource, kind, fence, started_at, status) values
       (${number}, 'customers', 'full', 1, now(), 'done'), (${number}, 'customers', 'incremental', 2, now(), 'done')`,
-    "tributary.checkpoints": `(company_id, resource, lane, fence, identity_fence, cursor, table_identity, shape, scan_kind, scan_run_id, scan_refetch_generation, updated_at)
-      values (${number}, 'customers', 'live', 7, 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)}, 'shape', 'incremental', ${run}, 1, now()),
-             (${number}, 'items', 'live', 7, 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
+    "tributary.checkpoints": `(company_id, resource, lane, fence, cursor, table_identity, shape, scan_kind, scan_run_id, scan_refetch_generation, updated_at)
+      values (${number}, 'customers', 'live', 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)}, 'shape', 'incremental', ${run}, 1, now()),
+             (${number}, 'items', 'live', 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
     "tributary.scan_ids": `(company_id, resource, page, ids) values (${number}, 'customers', 1, array[1, 2])`,
     "tributary.refetch_requests": `(company_id, resource, field, value, requested_at) values (${number}, 'customers', 'id', '1', now())`,
     "tributary.change_batches": `(company_id, resource, history, ids, versions, changes, began, last_position, token)

@@ -18,7 +18,7 @@ export const fed: CheckerOf = ({ losses }) => {
     landed: ({ subject, fed: seen }) => {
       if (seen.restarts > losses.ledgers)
         return `a position of the feed was lost ${seen.restarts} times in ${losses.ledgers} restores`
-      // A lost table begins again when a process notices the loss; a release without the feed is noticed by the next one.
+      // A lost table begins again when a process notices the loss.
       if (!seen.isFed || seen.isBlocked || losses.latest(subject.company, subject.resource.path)?.isRepaired === false)
         return null
       return difference(subject, seen)
@@ -26,7 +26,7 @@ export const fed: CheckerOf = ({ losses }) => {
     healed: (final) => {
       for (const subject of final.subjects) {
         const seen = final.fed(subject)
-        if (!seen.isFed) return `${subject.company}/${subject.resource.path}: its checkpoints do not write the feed`
+        if (!seen.isFed) return `${subject.company}/${subject.resource.path}: its table has not begun in the feed`
         if (seen.isBlocked) return "the feed waits for a view that was dropped"
         const what = difference(subject, seen)
         if (what !== null) return what

@@ -1,6 +1,5 @@
 /** Every landed version is in the history, in order and without a gap. No version merely repeats the one before. */
-import { plainField } from "../world/Programs.ts"
-import { type Canonical, differing, isSameRow } from "./Canonical.ts"
+import { isSameRow } from "./Canonical.ts"
 import { type CheckerOf, isStampedLater, keyOf, mayPrecede } from "./Checker.ts"
 
 export const history: CheckerOf = (setting) => ({
@@ -12,14 +11,6 @@ export const history: CheckerOf = (setting) => ({
     for (const subject of final.subjects) {
       const { company, resource, rows } = subject
       const commits = source.history(company, resource.path)
-      // A release that knows neither the column nor the identity of checkpoints copies the rest of a row to the
-      // history.
-      const lost = plan.later.periods.some(({ release }) => release === "unaware")
-        ? plainField(resource)?.name
-        : undefined
-      const isIt = (kept: Canonical, sent: Canonical) =>
-        kept.whole === sent.whole ||
-        (lost !== undefined && differing(resource, kept, sent).every((name) => name === lost))
       const byId = Map.groupBy(final.history(subject), ({ id }) => id)
       for (const row of rows.values())
         if (!byId.has(row.id)) return `${keyOf(company, resource.path, row.id)} has no history`
@@ -55,7 +46,7 @@ export const history: CheckerOf = (setting) => ({
           if (version.op !== expected)
             return `${key}: version ${version.version} is called ${version.op}, not ${expected}`
           // The same version of the source again, where only the column of a value has changed.
-          const isMoved = before !== undefined && !before.deleted && isIt(before.value, version.value)
+          const isMoved = before !== undefined && !before.deleted && before.value.whole === version.value.whole
           const next = commits.findIndex(
             (commit, at) =>
               commit.id === id &&
@@ -70,7 +61,7 @@ export const history: CheckerOf = (setting) => ({
                   commits.find((later, index) => index > at && later.id === id)
                 )) &&
               (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
-              (version.deleted || isIt(version.value, canonical(company, resource, commit.text)))
+              (version.deleted || version.value.whole === canonical(company, resource, commit.text).whole)
           )
           if (next < 0) return `${key}: version ${version.version} is not one that the source had after the one before`
           place = next

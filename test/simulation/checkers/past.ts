@@ -10,7 +10,7 @@ export const past: CheckerOf = ({ losses, plan }) => ({
   holds:
     "a query as of a moment or position shows each record at most once, and at a position exactly what the warehouse showed there; it fails where versions were lost",
   healed: ({ history, recollections, subjects }) => {
-    // A release that does not write the feed, and a clock that was set, leave moments that no query can name.
+    // Two releases, and a clock that was set, leave moments that no query can name.
     if (plan.later.clockStep !== 0 || plan.later.periods.length > 0) return null
     for (const subject of subjects) {
       const { company, resource } = subject

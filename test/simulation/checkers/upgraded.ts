@@ -4,17 +4,15 @@ import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const upgraded: CheckerOf = ({ plan }) => {
   const isMixed = plan.on.has("G2")
-  /** Whether no older release lacks knowledge of identities. */
-  const isGuarded = plan.later.periods.every(({ release }) => release !== "unaware")
   /** By row, the version that an older release left, as known when the newer catalogue was confirmed. */
   const left = new Map<string, Map<string, number>>()
   return {
     name: "upgraded",
     holds:
-      "once a newer catalogue has been confirmed, an older one that knows generations writes nothing; after healing every value is in its column",
+      "once a newer catalogue has been confirmed, an older one writes nothing; after healing every value is in its column",
     landed: ({ subject: { company, resource, marks, rows } }) => {
       const lacking = plainField(resource)?.name
-      if (!isMixed || !isGuarded || lacking === undefined) return null
+      if (!isMixed || lacking === undefined) return null
       // Every landing locks the live checkpoint. From the moment when it has the newer catalogue, no older landing is
       // open.
       const shape = marks.find(({ lane }) => lane === "live")?.shape ?? ""

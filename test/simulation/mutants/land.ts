@@ -87,8 +87,8 @@ export const land: Mutants = {
   "no-fence": {
     why: ["no fence", "the lock is enough"],
     file: lock,
-    find: "do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,",
-    replace: "do update set fence = c.fence, identity_fence = c.identity_fence,",
+    find: "do update set fence = c.fence + 1, updated_at",
+    replace: "do update set fence = c.fence, updated_at",
     options: { on: ["C3", "D8", "C4"] }
   },
   "fence-not-checked": {
@@ -353,13 +353,6 @@ export const land: Mutants = {
     replace: "if (writtenBy > identity.generation && options.acceptsOlderCatalogue === false && writtenBy < 0) {",
     options: { on: ["G2"], off: ["S4e"] }
   },
-  "raised-without-identity-unnoticed": {
-    why: ["an older release beside a newer one", "every release confirms the identity of a checkpoint"],
-    file: confirm,
-    find: "own.unconfirmed || own.identity_fence !== own.fence ?",
-    replace: "own.unconfirmed && own.identity_fence === null && own.fence < 0n ?",
-    options: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
-  },
   "catalogue-shapes-nothing": {
     why: ["an older release beside a newer one", "a new field is filled as records change"],
     file: "src/land/CheckpointIdentity.ts",
@@ -439,16 +432,8 @@ export const land: Mutants = {
   "feed-ignores-replaced-table": {
     why: ["a change feed that misses what a restore did", "the full scan after a loss lands what is missing"],
     file: lock,
-    find: "if (!own.feeds || result?.isFed === false)",
-    replace: "if (!own.feeds)",
+    find: "if (isFirst || !result.isFed)",
+    replace: "if (isFirst)",
     options: { on: ["T1", "T2"] }
-  },
-  "feed-ignores-older-release": {
-    why: ["two releases beside each other", "every program that runs has been updated"],
-    changes: [
-      { file: lock, find: "own.feeds && differences.all", replace: "differences.all" },
-      { file: lock, find: "if (!own.feeds || result?.isFed === false)", replace: "if (result?.isFed === false)" }
-    ],
-    options: { on: ["G2"] }
   }
 }

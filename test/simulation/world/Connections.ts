@@ -20,7 +20,6 @@ import * as SessionLocks from "../../../src/postgres/SessionLocks.ts"
 import { chance } from "../kernel/Chance.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import { Actor, type Scene } from "../kernel/Scene.ts"
-import { beforeIdentity } from "./Programs.ts"
 import type { Session, Sessions } from "./Sessions.ts"
 
 /** SQLSTATEs of a session that the server ends. */
@@ -186,8 +185,6 @@ export class Connections extends Actor {
   readonly faults = { on: true, ...this.drawn.database }
   readonly hooks: Hooks
   readonly clients = new Set<SimulatedClient>()
-  /** Processes of a release that does not know the identity of checkpoints. */
-  readonly unaware = new Set<Owner>()
   /** How far the warehouse's clock is ahead, in microseconds. */
   aheadMicros: () => number = () => 0
   /** Number of statements sent to the real database. */
@@ -225,8 +222,7 @@ export class Connections extends Actor {
     reject: (error: Error) => void
   ): void {
     const { kernel } = this
-    const { values } = sent
-    const text = this.unaware.has(client.owner) ? beforeIdentity(sent.text) : sent.text
+    const { text, values } = sent
     const answer = (deliver: () => void) => {
       kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
       client.next()

@@ -2,8 +2,7 @@
  * The releases and configurations of the program that run beside each other.
  *
  * Promise: every release is the production code of today. An older one has a catalogue of an earlier generation that
- * lacks a field of each resource. A release without identity sends its statements as they were before checkpoints had
- * an identity.
+ * lacks a field of each resource.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { Effect, Redacted } from "effect"
@@ -122,40 +121,4 @@ export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }
     pageSize: pageSize ?? current.pageSize,
     resources: paths.map((path) => catalogue.resources.get(path)!)
   }
-}
-
-/** The texts that the release without identity does not have, each with the text that it has instead. */
-const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = [
-  // A new checkpoint. Each parameter must stay in the statement, or Postgres does not know its type.
-  [/'live', 0, 0, null, /, "'live', 0, null, null, "],
-  [/1, 1, case when \$3 <> 'live'[^]*?is not true then 1 end, /, "1, null, null, "],
-  [
-    /(tributary\.table_identity\([^]*?\)\)), \$(\d), tributary\.now\(\)/,
-    "case when false then $1 end, case when false then $$$2::text end, tributary.now()"
-  ],
-  // A checkpoint that exists.
-  [/identity_fence = c\.identity_fence \+ 1,\s+feed_fence = c\.feed_fence \+ 1, /, ""],
-  [/,\s+identity_fence = identity_fence \+ case [^]*? end,\s+feed_fence = fence \+ case [^]*? end/, ""],
-  [
-    /identity_fence = fence \+ case [^]*? shape = \$5,/,
-    "table_identity = case when false then $$4::text else table_identity end, shape = case when false then $$5::text else shape end,"
-  ],
-  // What is read.
-  [/c\.feed_fence is not distinct[^]*? as feeds/, "true as feeds"],
-  [
-    /identity_fence, table_identity, shape(?=, \(| from)/,
-    "fence as identity_fence, null as table_identity, null as shape"
-  ],
-  [/and o\.identity_fence is distinct from o\.fence\)/, "and false)"]
-]
-
-/** A statement as the release without identity, and without the change feed, sends it. */
-export const beforeIdentity = (sent: string): string => {
-  const text = sent.replace(/insert into tributary\.change_batches \([^)]*\)\s+select/, "select")
-  if (!text.includes("identity_fence")) return text
-  const old = withoutIdentity.reduce((so, [pattern, before]) => so.replace(pattern, before), text)
-  // The insert names the column, the answer the alias. Nothing else may be left.
-  if (/identity_fence = |o\.identity_fence|feed_fence = |o\.feed_fence|, 0, 0, |, 1, 1, /.test(old))
-    throw new Error(`not rewritten: ${text}`)
-  return old
 }

@@ -156,7 +156,6 @@ export class Supervisor extends Processes<Life> {
     const period = this.periodOf(place)
     const rules = this.rulesOf(place)
     const program = period === null ? currentOf(drawn, rules) : programOf(drawn, period)
-    if (program.release === "unaware") this.machine.connections.unaware.add(life.owner)
     const { loadsLost } = this
     const goesBack = rules === this.rulesOf(firstPlace)
     this.run(life, { full: false, backfill: isBackfill, program, goesBack }, (report) => {

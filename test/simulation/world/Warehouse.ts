@@ -247,8 +247,8 @@ export class Warehouse {
     )
     const row = await this.askTable(
       rows,
-      `select ${rows} as rows, (select coalesce(bool_and(feed_fence is not distinct from fence), true) from tributary.checkpoints
-          where company_id = $1 and resource = $2)::text as fed,
+      `select ${rows} as rows, (select coalesce(bool_and(table_identity is not null), true) from tributary.checkpoints
+          where company_id = $1 and resource = $2 and lane = 'live')::text as fed,
         (to_regclass('erp_history.${quoted(resource.path)}') is null)::text as dropped`,
       [company, resource.path]
     )
