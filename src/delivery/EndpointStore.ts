@@ -3,10 +3,12 @@
  * second.
  */
 import * as Effect from "effect/Effect"
+import { expressionBuilder } from "kysely"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import type { Position } from "../changes/ChangeFeed.ts"
-import { type Query } from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control, type ControlTables } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import type { Definition, FileEndpoint } from "./Endpoint.ts"
 
@@ -57,194 +59,175 @@ export type EndpointStatus = Statement.RowOf<typeof listStatement>
 export const isUnproven = ({ state, failingSince, delivered }: EndpointStatus): boolean =>
   state === "active" && failingSince === null && delivered === 0n
 
-export const list: Query<ReadonlyArray<EndpointStatus>> = Statement.run(listStatement)
+export const list = Statement.run(listStatement)
 
-export const find = (name: string): Query<EndpointStatus | undefined> =>
-  Effect.map(list, (all) => all.find((one) => one.name === name))
+export const find = (name: string) => Effect.map(list, (all) => all.find((one) => one.name === name))
 
-const definitionParams = ["text", "text", "text?", "text[]?", "text[]?", "text[]?", "int4", "bool", "int4"] as const
+/** Updates endpoints. */
+export const update = control.updateTable("tributary.change_endpoints").returning("name")
 
-const valuesOf = (one: Definition) =>
-  [
-    one.name,
-    one.url,
-    one.company,
-    one.resources,
-    one.operations,
-    one.fields,
-    one.batchMax,
-    one.allowPrivate,
-    one.retryHours
-  ] as const
+/** Updates the changes that wait, or the dead letters. */
+export const retriesOf = (name: string, state: "waiting" | "dead") =>
+  control
+    .updateTable("tributary.change_retries")
+    .where((is) => is.and({ endpoint: name, state }))
+    .returning("position")
 
-const definitionColumns =
-  "name, url, only_company, resources, operations, fields, batch_max, allow_private, retry_hours"
-
-export const addStatement = Statement.make({
-  name: "add an endpoint",
-  params: [...definitionParams, "bytea", "int8", "text?"],
-  columns: { name: "text" },
-  text: `insert into tributary.change_endpoints (${definitionColumns}, origin, secret, last_position, last_token)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'command', $10, $11, $12) on conflict (name) do nothing returning name`
+const columnsOf = ({ company, batchMax, allowPrivate, retryHours, ...one }: Definition) => ({
+  name: one.name,
+  url: one.url,
+  only_company: company,
+  resources: one.resources,
+  operations: one.operations,
+  fields: one.fields,
+  batch_max: batchMax,
+  allow_private: allowPrivate,
+  retry_hours: retryHours
 })
 
 /** Adds an endpoint, which gets the changes after the position. False: the name is used. */
-export const add = (definition: Definition, sealed: Uint8Array, from: Position): Query<boolean> =>
-  Effect.map(
-    Statement.run(addStatement, [...valuesOf(definition), sealed, from.number, from.token]),
-    (rows) => rows.length > 0
+export const add = (definition: Definition, secret: Uint8Array, from: Position) =>
+  Query.hasRows(
+    control
+      .insertInto("tributary.change_endpoints")
+      .values({
+        ...columnsOf(definition),
+        origin: "command",
+        secret,
+        last_position: from.number,
+        last_token: from.token
+      })
+      .onConflict((conflict) => conflict.column("name").doNothing())
+      .returning("name")
   )
 
 /** The reason of a pause, for an endpoint that the file names no more. */
 export const leftFile = "it is not in the configuration file any more"
 
-export const applyStatement = Statement.make({
-  name: "store an endpoint of the file",
-  params: [...definitionParams, "int8", "text?"],
-  text: `insert into tributary.change_endpoints as e (${definitionColumns}, origin, last_position, last_token)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'file', $10, $11)
-         on conflict (name) do update
-            set url = excluded.url, only_company = excluded.only_company, resources = excluded.resources,
-                operations = excluded.operations, fields = excluded.fields, batch_max = excluded.batch_max,
-                allow_private = excluded.allow_private, retry_hours = excluded.retry_hours, origin = 'file', secret = null,
-                previous_secret = null, previous_until = null,
-                state = case when e.reason = '${leftFile}' then 'active' else e.state end,
-                reason = case when e.reason = '${leftFile}' then null else e.reason end`
-})
+const paused = (reason: string) => ({ state: "paused", state_since: Query.now, reason }) as const
 
-export const leaveStatement = Statement.make({
-  name: "pause the endpoints that left the file",
-  params: ["text[]"],
-  text: `update tributary.change_endpoints set state = 'paused', state_since = tributary.now(), reason = '${leftFile}'
-          where origin = 'file' and state = 'active' and name <> all($1)`
-})
+/** Stores an endpoint of the file. A new one gets the changes after the position. */
+const storeOfFile = (definition: Definition, from: Position) =>
+  control
+    .insertInto("tributary.change_endpoints")
+    .values({ ...columnsOf(definition), origin: "file", last_position: from.number, last_token: from.token })
+    .onConflict((conflict) =>
+      conflict.column("name").doUpdateSet((of) => ({
+        ...columnsOf(definition),
+        origin: "file",
+        secret: null,
+        previous_secret: null,
+        previous_until: null,
+        state: of
+          .case("tributary.change_endpoints.reason")
+          .when(leftFile)
+          .then("active" as const)
+          .else(of.ref("tributary.change_endpoints.state"))
+          .end(),
+        reason: of.fn("nullif", ["tributary.change_endpoints.reason", of.val(leftFile)])
+      }))
+    )
 
 /** Stores the endpoints of the file. A new one gets the changes from now on. One that the file names no more is paused. */
 export const apply = (endpoints: ReadonlyArray<FileEndpoint>) =>
   transaction(
     Effect.gen(function* () {
       const end = yield* ChangeFeed.end
-      for (const one of endpoints) {
-        yield* Statement.run(applyStatement, [...valuesOf(one), end.number, end.token])
-      }
-      yield* Statement.run(leaveStatement, [endpoints.map(({ name }) => name)])
+      for (const one of endpoints) yield* Query.run(storeOfFile(one, end))
+      const names = endpoints.map(({ name }) => name)
+      const others = update.where((is) => is.not(is("name", "=", Query.anyOf(names))))
+      yield* Query.run(others.where((is) => is.and({ origin: "file", state: "active" })).set(paused(leftFile)))
     })
   )
 
-export const removeStatement = Statement.make({
-  name: "remove an endpoint",
-  params: ["text"],
-  columns: { name: "text" },
-  text: "delete from tributary.change_endpoints where name = $1 returning name"
-})
-
 /** Removes an endpoint with what waits and its log. False: there is none. */
-export const remove = (name: string): Query<boolean> =>
-  Effect.map(Statement.run(removeStatement, [name]), (rows) => rows.length > 0)
-
-export const pauseStatement = Statement.make({
-  name: "pause an endpoint",
-  params: ["text", "text"],
-  columns: { name: "text" },
-  text: `update tributary.change_endpoints set state = 'paused', state_since = tributary.now(), reason = $2
-          where name = $1 and state <> 'paused' returning name`
-})
+export const remove = (name: string) =>
+  Query.hasRows(control.deleteFrom("tributary.change_endpoints").where("name", "=", name).returning("name"))
 
 /** Stops the deliveries; changes wait in the feed. False: it was paused before. */
-export const pause = (name: string, by: string): Query<boolean> =>
-  Effect.map(Statement.run(pauseStatement, [name, `paused by ${by}`]), (rows) => rows.length > 0)
-
-export const resumeStatement = Statement.make({
-  name: "resume an endpoint",
-  params: ["text", "int8?", "text?"],
-  columns: { name: "text" },
-  text: `update tributary.change_endpoints e
-            set state = 'active', state_since = tributary.now(), reason = null, failing_since = null, failures = 0,
-                next_attempt_at = null, fence = fence + 1, last_position = coalesce($2, last_position),
-                last_token = case when $2::bigint is null then last_token else $3 end
-          where name = $1 and (state <> 'active' or failing_since is not null or $2::bigint is not null) returning name`
-})
-
-export const dropStatement = Statement.make({
-  name: "delete what waits after a position",
-  params: ["text", "int8"],
-  text: `delete from tributary.change_retries where endpoint = $1 and "position" > $2`
-})
-
-export const retryStatement = Statement.make({
-  name: "retry what waits at once",
-  params: ["text"],
-  text: "update tributary.change_retries set next_attempt_at = tributary.now(), failed_at = null where endpoint = $1 and state = 'waiting'"
-})
+export const pause = (name: string, by: string) =>
+  Query.hasRows(
+    update
+      .where("name", "=", name)
+      .where("state", "<>", "paused")
+      .set(paused(`paused by ${by}`))
+  )
 
 /** Sends again, at once, from the stored position or from another one. False: it was active and not failing. */
 export const resume = (name: string, from: Position | null) =>
   transaction(
     Effect.gen(function* () {
-      const rows = yield* Statement.run(resumeStatement, [name, from?.number ?? null, from?.token ?? null])
-      if (rows.length === 0) return false
-      if (from !== null) yield* Statement.run(dropStatement, [name, from.number])
-      yield* Statement.run(retryStatement, [name])
+      const resumed = update.where("name", "=", name).set((of) => ({
+        state: "active",
+        state_since: Query.now,
+        reason: null,
+        failing_since: null,
+        failures: 0,
+        next_attempt_at: null,
+        fence: of("fence", "+", 1n),
+        ...(from !== null && { last_position: from.number, last_token: from.token })
+      }))
+      const stopped = resumed.where((is) => is.or([is("state", "<>", "active"), is("failing_since", "is not", null)]))
+      if (!(yield* Query.hasRows(from === null ? stopped : resumed))) return false
+      if (from !== null) {
+        yield* Query.run(
+          control
+            .deleteFrom("tributary.change_retries")
+            .where("endpoint", "=", name)
+            .where("position", ">", from.number)
+        )
+      }
+      yield* Query.run(retriesOf(name, "waiting").set({ next_attempt_at: Query.now, failed_at: null }))
       return true
     })
   )
 
-export const replayStatement = Statement.make({
-  name: "replay dead letters",
-  params: ["text", "int8"],
-  columns: { position: "int8" },
-  text: `update tributary.change_retries
-            set state = 'waiting', attempts = 0, failed_at = null, next_attempt_at = tributary.now()
-          where endpoint = $1 and state = 'dead' and "position" >= $2 returning "position"`
-})
-
 /** Makes the dead letters from a position on wait again. Returns their number. */
-export const replay = (name: string, since: bigint): Query<number> =>
-  Effect.map(Statement.run(replayStatement, [name, since]), (rows) => rows.length)
-
-export const rotateStatement = Statement.make({
-  name: "replace the secret of an endpoint",
-  params: ["text", "bytea"],
-  columns: { name: "text" },
-  text: `update tributary.change_endpoints
-            set previous_secret = secret, previous_until = tributary.now() + interval '${previousHours} hours', secret = $2
-          where name = $1 and origin = 'command' returning name`
-})
+export const replay = (name: string, since: bigint) =>
+  Effect.map(
+    Query.run(
+      retriesOf(name, "dead")
+        .where("position", ">=", since)
+        .set({ state: "waiting", attempts: 0, failed_at: null, next_attempt_at: Query.now })
+    ),
+    (rows) => rows.length
+  )
 
 /** Replaces the secret; the earlier one signs too for {@link previousHours}. */
-export const rotate = (name: string, sealed: Uint8Array): Query<boolean> =>
-  Effect.map(Statement.run(rotateStatement, [name, sealed]), (rows) => rows.length > 0)
+export const rotate = (name: string, secret: Uint8Array) =>
+  Query.hasRows(
+    update
+      .where((is) => is.and({ name, origin: "command" }))
+      .set((of) => ({
+        previous_secret: of.ref("secret"),
+        previous_until: Query.nowPlus(previousHours * 3_600_000),
+        secret
+      }))
+  )
 
-export const secretsStatement = Statement.make({
-  name: "read the sealed secrets of an endpoint",
-  params: ["text"],
-  columns: { name: "text", ...Statement.columns("bytea?", "secret", "previousSecret") },
-  text: `select name, secret, case when previous_until > tributary.now() then previous_secret end as "previousSecret"
-           from tributary.change_endpoints where name = $1`
-})
+/** The earlier secret, as long as it signs too. */
+export const previousSecret = expressionBuilder<ControlTables, "tributary.change_endpoints">()
+  .case()
+  .when("previous_until", ">", Query.now)
+  .thenRef("previous_secret")
+  .end()
+  .as("previousSecret")
 
-export const attemptsStatement = Statement.make({
-  name: "read the delivery log",
-  params: ["text?", "int8"],
-  columns: {
-    endpoint: "text",
-    number: "int8",
-    messageId: "text",
-    firstPosition: "int8",
-    changes: "int4",
-    result: Statement.as<"delivered" | "failed" | "dead" | "obsolete">("text"),
-    status: "int4?",
-    error: "text?",
-    durationMs: "int4",
-    at: "timestamptz"
-  },
-  text: `select endpoint, number, message_id as "messageId", first_position as "firstPosition", changes, result, status, error,
-                duration_ms as "durationMs", at
-           from tributary.change_attempts where $1::text is null or endpoint = $1 order by at desc, number desc limit $2`
-})
+/** The sealed secrets of an endpoint. */
+export const readSecrets = (name: string) =>
+  Query.first(
+    control.selectFrom("tributary.change_endpoints").select(["name", "secret", previousSecret]).where("name", "=", name)
+  )
 
 /** The latest attempts, of one endpoint or of all. */
-export const readLog = (
-  endpoint: string | null,
-  max: number
-): Query<ReadonlyArray<Statement.RowOf<typeof attemptsStatement>>> => Statement.run(attemptsStatement, [endpoint, max])
+export const readLog = (endpoint: string | null, max: number) =>
+  Query.run(
+    control
+      .selectFrom("tributary.change_attempts")
+      .select(["endpoint", "number", "message_id as messageId", "first_position as firstPosition", "changes"])
+      .select(["result", "status", "error", "duration_ms as durationMs", "at"])
+      .$if(endpoint !== null, (log) => log.where("endpoint", "=", endpoint))
+      .orderBy("at", "desc")
+      .orderBy("number", "desc")
+      .limit(max)
+  )

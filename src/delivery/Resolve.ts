@@ -24,8 +24,8 @@ export interface Resolution {
   readonly waits: ReadonlyArray<Wait>
   /** The results of the attempts, for the log. */
   readonly results: ReadonlyArray<"delivered" | "failed" | "dead">
-  readonly state: "dead" | null
-  readonly reason: string | null
+  /** Why the deliveries end; null where they go on. */
+  readonly endReason: string | null
   readonly failingSinceMs: number | null
   readonly failures: number
   readonly nextAttemptMs: number | null
@@ -120,8 +120,7 @@ export const resolve = ({ row, waiting, attempts, unsent, nowMs, random }: Resol
     results: attempts.map((one) =>
       one.isDelivered ? "delivered" : states[failed.indexOf(one)] === "dead" ? "dead" : "failed"
     ),
-    state: isDead ? "dead" : null,
-    reason: isGone
+    endReason: isGone
       ? "it answered 410: it is gone"
       : isDead
         ? `it accepted nothing for ${row.retryHours} hours; the last failure: ${failed.at(-1)!.error}`

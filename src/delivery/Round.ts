@@ -32,9 +32,7 @@ const storeEveryMs = 2_000
 
 export class EndpointUnusable extends Data.TaggedError("EndpointUnusable")<{ readonly message: string }> {}
 
-export interface Sender {
-  readonly name: string
-  readonly fence: bigint
+export interface Sender extends SenderStore.Lease {
   readonly keys: Keys
   readonly transport: Transport
 }
@@ -85,7 +83,7 @@ interface Work {
 }
 
 const readWork = Effect.fnUntraced(function* (row: EndpointRow, from: Position) {
-  const all = row.hasWaiting === true ? yield* SenderStore.readWaiting(row.name) : []
+  const all = row.hasWaiting ? yield* SenderStore.readWaiting(row.name) : []
   const isProbe = row.nextAttemptMs !== null && row.failures > 0 && all.length > 0
   const { fresh, position } =
     isProbe || all.length >= waitingMax ? { fresh: [], position: from } : yield* readFresh(row, from)
@@ -112,7 +110,7 @@ const readWork = Effect.fnUntraced(function* (row: EndpointRow, from: Position) 
 const namesOf = Effect.fnUntraced(function* ({ lanes }: Plan.Plan) {
   const ids = new Set(lanes.flat(2).map(({ change }) => change.companyId))
   if (ids.size === 0) return new Map<bigint, string>()
-  const rows = yield* Statement.run(SenderStore.companiesStatement, [[...ids]])
+  const rows = yield* SenderStore.readCompanies([...ids])
   return new Map(rows.flatMap(({ companyId, company }) => (company === null ? [] : [[companyId, company] as const])))
 })
 
@@ -146,34 +144,22 @@ const logOf = ({ obsolete, gone }: Work, attempts: ReadonlyArray<Attempt>, { res
   ].slice(-SenderStore.logMax)
 
 const store = Effect.fnUntraced(function* (
-  { name, fence }: Sender,
+  sender: Sender,
   work: Work,
   attempts: ReadonlyArray<Attempt>,
   resolution: Resolve.Resolution
 ) {
+  const { name } = sender
   const { row, position, obsolete, gone } = work
   const log = logOf(work, attempts, resolution)
-  const [advanced] = yield* Statement.run(SenderStore.advanceStatement, [
-    name,
-    fence,
-    position.number,
-    position.token,
-    resolution.state,
-    resolution.reason,
-    resolution.failingSinceMs,
-    resolution.failures,
-    resolution.nextAttemptMs,
-    resolution.hasSuccess,
-    log.length,
-    resolution.delivered.length
-  ])
+  const advanced = yield* SenderStore.advance(sender, position, resolution, log.length)
   if (advanced === undefined) return yield* new SenderStore.LeaseLost({ endpoint: name })
-  const ended =
-    row.hasWaiting === true ? [...resolution.delivered, ...[...obsolete, ...gone].map((one) => one.position)] : []
-  if (ended.length > 0) yield* Statement.run(SenderStore.deleteStatement, [name, ended])
+  if (resolution.endReason !== null) yield* SenderStore.end(sender, resolution.endReason)
+  const ended = row.hasWaiting ? [...resolution.delivered, ...[...obsolete, ...gone].map((one) => one.position)] : []
+  if (ended.length > 0) yield* SenderStore.deleteWaiting(name, ended)
   if (resolution.waits.length > 0) yield* Statement.run(SenderStore.waitStatement, [name, toJson(resolution.waits)])
-  if (resolution.waits.some(({ state }) => state === "dead")) yield* Statement.run(SenderStore.forgetStatement, [name])
-  if (resolution.isRecovered) yield* Statement.run(SenderStore.dueStatement, [name])
+  if (resolution.waits.some(({ state }) => state === "dead")) yield* SenderStore.deleteOldDead(name)
+  if (resolution.isRecovered) yield* SenderStore.makeDue(name)
   if (log.length > 0) {
     const entries = toJson(log.map((entry, place) => ({ ...entry, place })))
     yield* Statement.run(SenderStore.logStatement, [name, advanced.attempts - BigInt(log.length), entries])
@@ -182,7 +168,7 @@ const store = Effect.fnUntraced(function* (
 
 /** Runs one round, and answers the state for the next one. */
 export const run = Effect.fnUntraced(function* (sender: Sender, state: State) {
-  const row = yield* SenderStore.load(sender.name, sender.fence)
+  const row = yield* SenderStore.load(sender)
   const stored: Position = { number: row.lastPosition, token: row.lastToken }
   const from = state.position !== null && state.position.number > stored.number ? state.position : stored
   if (row.nextAttemptMs !== null && row.nextAttemptMs > row.nowMs) {

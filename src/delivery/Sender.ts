@@ -46,14 +46,10 @@ const awaitWork = Effect.fnUntraced(function* ({ position, canRead, dueMs }: Rou
 })
 
 /** Sends to one endpoint until it is lost. */
-const sendForever = Effect.fnUntraced(function* (
-  { keys }: SenderOptions,
-  { name, fence }: { readonly name: string; readonly fence: bigint },
-  pulse: Pulse
-) {
+const sendForever = Effect.fnUntraced(function* ({ keys }: SenderOptions, lease: SenderStore.Lease, pulse: Pulse) {
   const transport = yield* Transport.make()
-  const sender: Round.Sender = { name, fence, keys, transport }
-  const row = yield* SenderStore.load(name, fence)
+  const sender: Round.Sender = { ...lease, keys, transport }
+  const row = yield* SenderStore.load(lease)
   yield* ChangeFeed.confirm({ number: row.lastPosition, token: row.lastToken })
   let state = Round.initial
   for (;;) {
@@ -63,14 +59,14 @@ const sendForever = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /** The loop of an endpoint under the supervisor. What cannot be read on ends the endpoint. */
-const serve = (options: SenderOptions, one: { readonly name: string; readonly fence: bigint }, pulse: Pulse) =>
+const serve = (options: SenderOptions, one: SenderStore.Lease, pulse: Pulse) =>
   Supervisor.runForever(
     `endpoint ${one.name}`,
     sendForever(options, one, pulse).pipe(
       Effect.catchTags({
         PositionLost: ({ message }) =>
           Effect.gen(function* () {
-            yield* Statement.run(SenderStore.endEndpointStatement, [one.name, one.fence, message])
+            yield* SenderStore.end(one, message)
             yield* Effect.logWarning(`endpoint ${one.name}: ${message}`)
             return yield* Effect.never
           }),
@@ -88,10 +84,10 @@ export const run = (options: SenderOptions): Effect.Effect<never, DatabaseError,
       const fibers = yield* FiberMap.make<string>()
       const fences = new Map<string, bigint>()
       const pulse: Pulse = { end: -1n, nowMs: 0, beat: yield* Latch.make() }
-      yield* Effect.addFinalizer(() => Effect.ignore(Statement.run(SenderStore.releaseStatement, [processId])))
+      yield* Effect.addFinalizer(() => Effect.ignore(SenderStore.release(processId)))
       const renew = Effect.gen(function* () {
         yield* Statement.run(SenderStore.leaseStatement, [processId, [...keys.file.keys()], keys.key !== null])
-        const leased = yield* Statement.run(SenderStore.leasedStatement, [processId])
+        const leased = yield* SenderStore.readLeased(processId)
         for (const name of fences.keys()) {
           if (leased.some((one) => one.name === name)) continue
           fences.delete(name)
@@ -107,7 +103,7 @@ export const run = (options: SenderOptions): Effect.Effect<never, DatabaseError,
         if (poll % pollsPerLease === 0 || fences.size === 0) yield* renew
         if (fences.size > 0) {
           yield* ChangeFeed.order
-          const [now] = yield* Statement.run(SenderStore.endStatement)
+          const now = yield* SenderStore.readEnd
           pulse.end = now!.end
           pulse.nowMs = now!.nowMs
           yield* pulse.beat.release

@@ -6,9 +6,12 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { changeColumns, changeSql } from "../changes/ChangeFeed.ts"
-import { epochMs, type Query } from "../postgres/Sql.ts"
+import { changeColumns, changeSql, type Position } from "../changes/ChangeFeed.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
+import { previousSecret, retriesOf, update } from "./EndpointStore.ts"
+import type { Resolution } from "./Resolve.ts"
 
 /** Another process may send after a silence of this length. */
 const leaseSeconds = 6
@@ -18,6 +21,12 @@ export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly endpoint
   override get message(): string {
     return `endpoint ${this.endpoint} is sent to by another process, or was changed`
   }
+}
+
+/** The right of one process to send to an endpoint, as long as no other one has a newer fence. */
+export interface Lease {
+  readonly name: string
+  readonly fence: bigint
 }
 
 export const leaseStatement = Statement.make({
@@ -34,88 +43,74 @@ export const leaseStatement = Statement.make({
            from free where e.name = free.name`
 })
 
-export const leasedStatement = Statement.make({
-  name: "list the leased endpoints",
-  params: ["text"],
-  columns: { name: "text", fence: "int8" },
-  text: "select name, fence from tributary.change_endpoints where process_id = $1 and state = 'active' order by name"
-})
+export const readLeased = (processId: string) =>
+  Query.run(
+    control
+      .selectFrom("tributary.change_endpoints")
+      .select(["name", "fence"])
+      .where((is) => is.and({ process_id: processId, state: "active" }))
+      .orderBy("name")
+  )
 
-export const releaseStatement = Statement.make({
-  name: "release the endpoints",
-  params: ["text"],
-  text: "update tributary.change_endpoints set leased_until = null, process_id = null where process_id = $1"
-})
+export const release = (processId: string) =>
+  Query.run(update.where("process_id", "=", processId).set({ leased_until: null, process_id: null }))
 
-export const endStatement = Statement.make({
-  name: "read the end of the feed and the time",
-  columns: { end: "int8", nowMs: "float8" },
-  text: `select last_position as "end", ${epochMs("tributary.now()")} as "nowMs" from tributary.change_feed`
-})
-
-export const loadStatement = Statement.make({
-  name: "read an endpoint",
-  params: ["text", "int8"],
-  columns: {
-    ...Statement.columns("text", "name", "url"),
-    onlyCompany: "text?",
-    companyId: "int8?",
-    ...Statement.columns("text[]?", "resources", "operations", "fields"),
-    ...Statement.columns("int4", "batchMax", "retryHours", "failures"),
-    allowPrivate: "bool",
-    ...Statement.columns("bytea?", "secret", "previousSecret"),
-    ...Statement.columns("int8", "lastPosition", "attempts"),
-    lastToken: "text?",
-    ...Statement.columns("float8?", "failingSinceMs", "nextAttemptMs", "succeededMs"),
-    nowMs: "float8",
-    end: "int8",
-    endToken: "text?",
-    hasWaiting: "bool?"
-  },
-  // One snapshot: the number of a company is stored before its first change.
-  text: `select e.name, e.url, e.only_company as "onlyCompany",
-                (select company_id from tributary.companies where company = e.only_company) as "companyId",
-                e.resources, e.operations, e.fields, e.batch_max as "batchMax", e.retry_hours as "retryHours", e.failures,
-                e.allow_private as "allowPrivate", e.secret,
-                case when e.previous_until > tributary.now() then e.previous_secret end as "previousSecret",
-                e.last_position as "lastPosition", e.attempts, e.last_token as "lastToken",
-                ${epochMs("e.failing_since")} as "failingSinceMs", ${epochMs("e.next_attempt_at")} as "nextAttemptMs",
-                ${epochMs("e.succeeded_at")} as "succeededMs", ${epochMs("tributary.now()")} as "nowMs",
-                f.last_position as "end", to_hex(b.token) as "endToken",
-                exists (select from tributary.change_retries r where r.endpoint = e.name and r.state = 'waiting') as "hasWaiting"
-           from tributary.change_endpoints e cross join tributary.change_feed f
-           left join tributary.change_batches b on b.last_position = f.last_position
-          where e.name = $1 and e.fence = $2 and e.state = 'active'`
-})
-
-export type EndpointRow = Statement.RowOf<typeof loadStatement>
+/** The end of the feed and the time. */
+export const readEnd = Query.first(
+  control.selectFrom("tributary.change_feed").select(["last_position as end", Query.epochMs(Query.now).as("nowMs")])
+)
 
 /** The endpoint, as long as the process with this fence sends to it. */
-export const load = Effect.fnUntraced(function* (name: string, fence: bigint) {
-  const [row] = yield* Statement.run(loadStatement, [name, fence])
+export const load = Effect.fnUntraced(function* ({ name, fence }: Lease) {
+  // One snapshot: the number of a company is stored before its first change.
+  const row = yield* Query.first(
+    control
+      .selectFrom("tributary.change_endpoints as e")
+      .crossJoin("tributary.change_feed as f")
+      .leftJoin("tributary.change_batches as b", "b.last_position", "f.last_position")
+      .leftJoin("tributary.companies as c", "c.company", "e.only_company")
+      .select(["e.name", "e.url", "e.only_company as onlyCompany", "c.company_id as companyId"])
+      .select(["e.resources", "e.operations", "e.fields", "e.batch_max as batchMax", "e.retry_hours as retryHours"])
+      .select(["e.failures", "e.allow_private as allowPrivate", "e.secret", previousSecret])
+      .select(["e.last_position as lastPosition", "e.attempts", "e.last_token as lastToken", "f.last_position as end"])
+      .select((of) => [
+        Query.epochMs(of.ref("e.failing_since")).as("failingSinceMs"),
+        Query.epochMs(of.ref("e.next_attempt_at")).as("nextAttemptMs"),
+        Query.epochMs(of.ref("e.succeeded_at")).as("succeededMs"),
+        Query.epochMs(Query.now).as("nowMs"),
+        of.fn<string | null>("to_hex", ["b.token"]).as("endToken"),
+        of
+          .exists(
+            of
+              .selectFrom("tributary.change_retries as r")
+              .whereRef("r.endpoint", "=", "e.name")
+              .where("r.state", "=", "waiting")
+          )
+          .as("hasWaiting")
+      ])
+      .where((is) => is.and({ "e.name": name, "e.fence": fence, "e.state": "active" }))
+  )
   return row ?? (yield* new LeaseLost({ endpoint: name }))
 })
 
-export const waitingStatement = Statement.make({
-  name: "read the changes that wait",
-  params: ["text"],
-  columns: {
-    ...Statement.columns("int8", "position", "companyId"),
-    resource: "text",
-    recordId: "int8?",
-    attempts: "int4",
-    failedMs: "float8?",
-    nextAttemptMs: "float8"
-  },
-  text: `select "position", company_number as "companyId", resource, record_id as "recordId", attempts,
-                ${epochMs("failed_at")} as "failedMs", ${epochMs("next_attempt_at")}::float8 as "nextAttemptMs"
-           from tributary.change_retries where endpoint = $1 and state = 'waiting' order by "position"`
-})
+export type EndpointRow = Effect.Success<ReturnType<typeof load>>
+
+/** The changes that wait. */
+export const readWaiting = (name: string) =>
+  Query.run(
+    control
+      .selectFrom("tributary.change_retries")
+      .select(["position", "company_number as companyId", "resource", "record_id as recordId", "attempts"])
+      .select((of) => [
+        Query.epochMs(of.ref("failed_at")).as("failedMs"),
+        Query.epochMs(of.ref("next_attempt_at")).as("nextAttemptMs")
+      ])
+      .where((is) => is.and({ endpoint: name, state: "waiting" }))
+      .orderBy("position")
+  )
 
 /** A change that waits. */
-export type Waiting = Statement.RowOf<typeof waitingStatement>
-
-export const readWaiting = (name: string): Query<ReadonlyArray<Waiting>> => Statement.run(waitingStatement, [name])
+export type Waiting = Effect.Success<ReturnType<typeof readWaiting>>[number]
 
 export const changesStatement = Statement.make({
   name: "read single changes of the feed",
@@ -127,36 +122,49 @@ export const changesStatement = Statement.make({
           where p.place > f.removed_through and p.place <= f.last_position and c."position" = p.place order by 1`
 })
 
-export const companiesStatement = Statement.make({
-  name: "read the names of companies",
-  params: ["int8[]"],
-  columns: { companyId: "int8", company: "text?" },
-  text: `select company_id as "companyId", min(company) as company from tributary.companies where company_id = any($1) group by 1`
-})
+/** The names of companies by their numbers. */
+export const readCompanies = (ids: ReadonlyArray<bigint>) =>
+  Query.run(
+    control
+      .selectFrom("tributary.companies")
+      .select(({ fn }) => ["company_id as companyId", fn.min("company").as("company")])
+      .where("company_id", "=", Query.anyOf(ids))
+      .groupBy("company_id")
+  )
 
-export const advanceStatement = Statement.make({
-  name: "store the position of an endpoint",
-  params: [
-    ...(["text", "int8", "int8", "text?", "text?", "text?"] as const),
-    ...(["float8?", "int4", "float8?", "bool", "int8", "int8"] as const)
-  ],
-  columns: { attempts: "int8" },
-  text: `update tributary.change_endpoints
-            set last_position = $3, last_token = $4,
-                state = case when state = 'active' then coalesce($5, state) else state end,
-                state_since = case when state = 'active' and $5::text is not null then tributary.now() else state_since end,
-                reason = case when state = 'active' then $6 else reason end,
-                failing_since = to_timestamp($7::float8 / 1000), failures = $8, next_attempt_at = to_timestamp($9::float8 / 1000),
-                succeeded_at = case when $10 then tributary.now() else succeeded_at end,
-                attempts = attempts + $11, delivered = delivered + $12
-          where name = $1 and fence = $2 returning attempts`
-})
+const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms))
 
-export const deleteStatement = Statement.make({
-  name: "delete changes that wait no longer",
-  params: ["text", "int8[]"],
-  text: `delete from tributary.change_retries where endpoint = $1 and "position" = any($2)`
-})
+const heldBy = ({ name, fence }: Lease) => update.where((is) => is.and({ name, fence }))
+
+/** Stores the position and the progress of an endpoint; nothing where another process sends to it. */
+export const advance = (lease: Lease, position: Position, resolution: Resolution, attempts: number) =>
+  Query.first(
+    heldBy(lease)
+      .set((of) => ({
+        last_position: position.number,
+        last_token: position.token,
+        failing_since: dateOf(resolution.failingSinceMs),
+        failures: resolution.failures,
+        next_attempt_at: dateOf(resolution.nextAttemptMs),
+        ...(resolution.hasSuccess && { succeeded_at: Query.now }),
+        attempts: of("attempts", "+", BigInt(attempts)),
+        delivered: of("delivered", "+", BigInt(resolution.delivered.length))
+      }))
+      .returning("attempts")
+  )
+
+/** Ends the deliveries of an endpoint. One that was paused meanwhile stays paused. */
+export const end = (lease: Lease, reason: string) =>
+  Query.run(heldBy(lease).where("state", "=", "active").set({ state: "dead", state_since: Query.now, reason }))
+
+/** Deletes changes that wait no longer. */
+export const deleteWaiting = (name: string, positions: ReadonlyArray<bigint>) =>
+  Query.run(
+    control
+      .deleteFrom("tributary.change_retries")
+      .where("endpoint", "=", name)
+      .where("position", "=", Query.anyOf(positions))
+  )
 
 export const waitStatement = Statement.make({
   name: "store changes that wait",
@@ -172,22 +180,28 @@ export const waitStatement = Statement.make({
                 next_attempt_at = excluded.next_attempt_at, error = excluded.error`
 })
 
-export const dueStatement = Statement.make({
-  name: "make waiting changes due",
-  params: ["text"],
-  text: "update tributary.change_retries set next_attempt_at = tributary.now() where endpoint = $1 and state = 'waiting'"
-})
+/** Makes the changes that wait due at once. */
+export const makeDue = (name: string) => Query.run(retriesOf(name, "waiting").set({ next_attempt_at: Query.now }))
 
 /** Dead letters that are kept for each endpoint. */
 const deadMax = 10_000
 
-export const forgetStatement = Statement.make({
-  name: "delete the oldest dead letters",
-  params: ["text"],
-  text: `delete from tributary.change_retries r where r.endpoint = $1 and r.state = 'dead' and r."position" <= (
-           select o."position" from tributary.change_retries o where o.endpoint = $1 and o.state = 'dead'
-            order by o."position" desc offset ${deadMax} limit 1)`
-})
+/** Deletes the oldest dead letters. */
+export const deleteOldDead = (name: string) =>
+  Query.run(
+    control
+      .deleteFrom("tributary.change_retries")
+      .where((is) => is.and({ endpoint: name, state: "dead" }))
+      .where("position", "<=", (of) =>
+        of
+          .selectFrom("tributary.change_retries")
+          .select("position")
+          .where((is) => is.and({ endpoint: name, state: "dead" }))
+          .orderBy("position", "desc")
+          .offset(deadMax)
+          .limit(1)
+      )
+  )
 
 /** The length of the log of an endpoint. */
 export const logMax = 1000
@@ -204,11 +218,4 @@ export const logStatement = Statement.make({
             set number = excluded.number, message_id = excluded.message_id, first_position = excluded.first_position,
                 changes = excluded.changes, result = excluded.result, status = excluded.status, error = excluded.error,
                 duration_ms = excluded.duration_ms, at = excluded.at`
-})
-
-export const endEndpointStatement = Statement.make({
-  name: "end the deliveries of an endpoint",
-  params: ["text", "int8", "text"],
-  text: `update tributary.change_endpoints set state = 'dead', state_since = tributary.now(), reason = $3
-          where name = $1 and fence = $2 and state = 'active'`
 })

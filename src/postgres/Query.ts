@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import {
   type CompiledQuery,
   DummyDriver,
+  type Expression,
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
@@ -35,6 +36,13 @@ export const now = sql<Date>`tributary.now()`
 export const nowPlus = (ms: number): RawBuilder<Date> =>
   sql<Date>`tributary.now() + ${ms}::float8 * interval '1 millisecond'`
 
+/** A time in milliseconds since 1970: `epochMs<Date>(Query.now)`. */
+export const epochMs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : number> =>
+  sql`(extract(epoch from ${at}) * 1000)::float8`
+
+/** One of the values, for the right side of `=`. It may be none, unlike with `in`. */
+export const anyOf = <A>(values: ReadonlyArray<A>): RawBuilder<A> => sql<A>`any(${values})`
+
 /** A query that `k` built, and Postgres has not seen. */
 export interface Built<Row> {
   readonly compile: () => CompiledQuery<Row>
@@ -53,3 +61,9 @@ export const run = <Row>(query: Built<Row>): Sql.Query<ReadonlyArray<Row>> => {
   // The compiled query states the type of the rows; the client cannot know it.
   return Effect.map(Sql.rows(text, parameters, operationOf(text)), (rows) => rows as unknown as ReadonlyArray<Row>)
 }
+
+/** The first row of a query. */
+export const first = <Row>(query: Built<Row>): Sql.Query<Row | undefined> => Effect.map(run(query), ([row]) => row)
+
+/** Whether a query answers a row. */
+export const hasRows = (query: Built<unknown>): Sql.Query<boolean> => Effect.map(run(query), (rows) => rows.length > 0)

@@ -149,11 +149,11 @@ describe("the resolution of a round", () => {
     const old = waitingOf(1, 1, 20, 0)
     const late = 73 * hourMs
     const alone = resolve([attemptOf(1, 500, old)], { succeededMs: late - 1 }, late)
-    assert.deepStrictEqual([alone.results, alone.state], [["dead"], null])
+    assert.deepStrictEqual([alone.results, alone.endReason], [["dead"], null])
     const nothing = resolve([attemptOf(1, 500, old)], { failingSinceMs: 0 }, late)
-    assert.deepStrictEqual([nothing.results, nothing.state], [["failed"], "dead"])
+    assert.deepStrictEqual([nothing.results, nothing.endReason !== null], [["failed"], true])
     const rejected = resolve([attemptOf(1, 422, old)], { failingSinceMs: 0 }, late)
-    assert.deepStrictEqual([rejected.results, rejected.state], [["dead"], null])
+    assert.deepStrictEqual([rejected.results, rejected.endReason], [["dead"], null])
   })
 
   it("waits longer after each failure, up to hours, and never longer than bounded by Retry-After", () => {

@@ -7,7 +7,6 @@ import * as EndpointStore from "../../delivery/EndpointStore.ts"
 import * as Message from "../../delivery/Message.ts"
 import { isDelivered } from "../../delivery/RetryPolicy.ts"
 import * as Transport from "../../delivery/Transport.ts"
-import * as Statement from "../../postgres/Statement.ts"
 import { onWarehouse, withExamples } from "../Command.ts"
 import { endWith, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -67,7 +66,7 @@ export const testCommand = Command.make(
       flags,
       Effect.fnUntraced(function* (settings) {
         const { url, allowPrivate } = yield* requireEndpoint(name)
-        const [row] = yield* Statement.run(EndpointStore.secretsStatement, [name])
+        const row = yield* EndpointStore.readSecrets(name)
         const secrets = row === undefined ? [] : EndpointSecrets.secretsOf(EndpointSecrets.keysOf(settings), row)
         if (secrets.length === 0) {
           return yield* refuse(

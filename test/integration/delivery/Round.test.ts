@@ -9,7 +9,6 @@ import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
 import * as Round from "../../../src/delivery/Round.ts"
 import * as SenderStore from "../../../src/delivery/SenderStore.ts"
 import * as Transport from "../../../src/delivery/Transport.ts"
-import * as Statement from "../../../src/postgres/Statement.ts"
 import { dataOf, definitionOf, makeCompany, makeReceiver, type Received } from "../../support/feeding.ts"
 import { clockIs, execute, layerWarehouse, stopClock } from "../../support/postgres.ts"
 import { flowing, untilTrue } from "../../support/until.ts"
@@ -327,7 +326,7 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     yield* later(25 * 3600)
     yield* deliver("b", 1)
     assert.deepStrictEqual([verifies(endpoint.secret), verifies(next)], [false, true])
-    const [row] = yield* Statement.run(EndpointStore.secretsStatement, [endpoint.name])
+    const row = yield* EndpointStore.readSecrets(endpoint.name)
     const other = Redacted.make("another key of the installation, 32+")
     assert.deepStrictEqual(EndpointSecrets.secretsOf({ key: other, file: new Map() }, row!), [])
   })
