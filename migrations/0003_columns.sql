@@ -106,7 +106,10 @@ create table tributary.privacy_rules (
   statement text not null,
   fields text not null,
   rewritten_rows bigint not null default 0,
-  applied_at timestamptz not null default tributary.now()
+  applied_at timestamptz not null default tributary.now(),
+  replaced text[] not null default '{}',
+  revision bigint not null default 0,
+  tables text
 );
 comment on table tributary.privacy_rules is 'The privacy rules of the configuration (exclude, hash, mask) that the stored values of a resource follow. A change is applied to rows, versions, quarantine and deliveries before the next sync reads.';
 comment on column tributary.privacy_rules.resource is 'The path of the resource in the API.';
@@ -114,6 +117,20 @@ comment on column tributary.privacy_rules.statement is 'All rules of the resourc
 comment on column tributary.privacy_rules.fields is 'JSON: each rule with its pattern.';
 comment on column tributary.privacy_rules.rewritten_rows is 'Rows and versions that the latest change of the rules rewrote.';
 comment on column tributary.privacy_rules.applied_at is 'When the stored values were made to follow the rules.';
+comment on column tributary.privacy_rules.replaced is 'Rules that the stored values followed before: they are the older ones, and only tributary schema apply goes back to them.';
+comment on column tributary.privacy_rules.tables is 'The identity of the tables whose values were found to follow the rules: another one is of a restored table, whose values are compared again.';
+comment on column tributary.privacy_rules.revision is 'Rises with each change of the rules of any resource.';
+
+-- The revision of the rules, null while a change is being applied. The caller's transaction ends before the next change begins.
+create function tributary.rules_revision() returns bigint language plpgsql volatile as $$
+begin
+  if not pg_try_advisory_xact_lock_shared(7261003) then
+    return null;
+  end if;
+  -- Read after the lock was acquired, and so not as of the beginning of the caller's statement.
+  return (select coalesce(max(revision), 0) from tributary.privacy_rules);
+end $$;
+comment on function tributary.rules_revision() is 'The revision of the privacy rules, null while a change of them is being applied: a writer of deliveries compares it with its own.';
 
 -- What tributary forget removed.
 create table tributary.forgotten_records (

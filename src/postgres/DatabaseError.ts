@@ -25,7 +25,7 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
     (operation: string) =>
     (cause: unknown): DatabaseError => {
       if (cause instanceof DatabaseError) return cause
-      const chain = causes(cause)
+      const chain = causesOf(cause)
       const coded = chain.find((error) => codeOf(error) !== undefined)
       const code = codeOf(coded)
       const lost = chain.some(isConnectionLoss)
@@ -78,7 +78,7 @@ const messageOf = (error: unknown): string | undefined =>
     : undefined
 
 /** The error and what caused it, outermost first; bounded, since a cause may be its own cause. */
-const causes = (cause: unknown): ReadonlyArray<unknown> => {
+export const causesOf = (cause: unknown): ReadonlyArray<unknown> => {
   const chain: Array<unknown> = []
   for (let at: unknown = cause; at !== undefined && chain.length < 8 && !chain.includes(at);) {
     chain.push(at)

@@ -9,13 +9,13 @@
  * Postgres' `lock_timeout` bounds each single wait. The sum is bounded by a second connection, which looks for the
  * sessions that block the first and cancels its statement; without that second connection the single bound still holds.
  */
-import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
+import { outside } from "./Transaction.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** How long a change, and the sessions behind it, may wait for others in one attempt. */
@@ -91,17 +91,15 @@ const timedOut = (operation: string, blockers: ReadonlyArray<Blocker>): Database
   })
 
 /**
- * Runs the body of a change, within its transaction. `own` runs a statement in that transaction, `other` on another
- * connection. A body that waited too long, or that did not get a lock, fails with a DatabaseError of code 55P03.
+ * Runs the body of a change, within its transaction. Another connection of the pool looks for the sessions that block it.
+ * A body that waited too long, or that did not get a lock, fails with a DatabaseError of code 55P03.
  */
-export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
+export const bounded = Effect.fnUntraced(function* <A, E, R>(
   operation: string,
-  own: Statement.Run<E1, R1>,
-  other: Statement.Run<unknown, R1>,
   body: Effect.Effect<A, E, R>
-): Effect.fn.Return<A, E | E1 | DatabaseError, R | R1> {
+): Effect.fn.Return<A, E | DatabaseError, R | SqlClient.SqlClient> {
   const nowMs = yield* MonotonicClock.make
-  const [session] = yield* own(boundStatement)
+  const [session] = yield* Statement.run(boundStatement)
   const { pid } = session!
   let blockers: ReadonlyArray<Blocker> = []
   let isCancelled = false
@@ -110,7 +108,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
     let lookedMs = nowMs()
     while (!isCancelled) {
       yield* Effect.sleep(lookEveryMs)
-      const found = yield* other(blockersStatement, [pid])
+      const found = yield* outside(Statement.run(blockersStatement, [pid]))
       const atMs = nowMs()
       if (found.length > 0) {
         blockers = found
@@ -119,30 +117,13 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
       lookedMs = atMs
       if (waitedMs < waitMsMax) continue
       isCancelled = true
-      yield* other(cancelStatement, [pid])
+      yield* outside(Statement.run(cancelStatement, [pid]))
     }
   })
   return yield* Effect.raceFirst(body, Effect.andThen(Effect.ignore(look), Effect.never)).pipe(
     Effect.mapError((error) => (isCancelled || codeOf(error) === "55P03" ? timedOut(operation, blockers) : error))
   )
 })
-
-/** {@link bounded}, within a transaction of the pool, which has the second connection too. */
-export const inPool = <A, E, R>(
-  operation: string,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | DatabaseError, R | SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    bounded(
-      operation,
-      Statement.run,
-      (statement, ...values) =>
-        Effect.updateContext(Statement.run(statement, ...values), (context: Context.Context<SqlClient.SqlClient>) =>
-          Context.omit(sql.transactionService)(context)
-        ),
-      body
-    )
-  )
 
 const codeOf = (error: unknown) => (error instanceof DatabaseError ? error.code : undefined)
 

@@ -4,11 +4,8 @@
  * Promise: migrations run forward only, in the order of their numbers, all pending ones in one transaction: all or
  * none. They never block a reader or writer of the running version for long (`LockWait.ts`): an attempt that waits for
  * two seconds rolls back and is repeated. Of programs that start at the same time one migrates and the others wait.
- * Three cases are errors that name the file, and change nothing: a file that was changed after it ran, a new file with
- * a number before an applied one, and a database that a newer program has migrated.
- *
- * A database that has the last migration from before the baseline has exactly its tables: it gets the ledger of the
- * baseline, and goes on from there.
+ * These cases are errors that name the file, and change nothing: a file that was changed after it ran, a new file with
+ * a number before an applied one, a file that ends the transaction, and a database that a newer program has migrated.
  */
 import { createHash } from "node:crypto"
 import { readdirSync } from "node:fs"
@@ -16,16 +13,17 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type pg from "pg"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as ReadFile from "../files/ReadFile.ts"
-import { query, queryNamed } from "./Connection.ts"
-import { Database, DatabaseError } from "./Database.ts"
+import { Database, DatabaseError, poolLayer } from "./Database.ts"
+import { causesOf } from "./DatabaseError.ts"
 import * as LockWait from "./LockWait.ts"
+import * as Query from "./Query.ts"
 import { isDamage, isServerFault, remedyOf } from "./Remedy.ts"
 import * as Statement from "./Statement.ts"
+import { control } from "./Tables.ts"
+import { outside, transaction } from "./Transaction.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly file: string | undefined
@@ -34,24 +32,17 @@ export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly message: string
 }> {}
 
-export const appliedStatement = Statement.make({
-  name: "read the applied migrations",
-  columns: { id: "int4", name: "text", checksum: "text" },
-  text: "select id, name, checksum from tributary.migrations order by id"
-})
-export type AppliedMigration = Statement.RowOf<typeof appliedStatement>
+interface AppliedMigration {
+  readonly id: number
+  readonly name: string
+  readonly checksum: string
+}
 
-/** One file of the folder: `0006_outbox.sql` has id 6 and name "outbox". */
+/** One file of the folder: 0006_outbox.sql has id 6 and name "outbox". */
 export interface Migration extends AppliedMigration {
   readonly file: string
   readonly sql: string
 }
-
-export const clearSnapshotStatement = Statement.make({
-  name: "clear the snapshot of other sessions",
-  columns: { pg_stat_clear_snapshot: "void" },
-  text: "select pg_stat_clear_snapshot()"
-})
 
 export interface MigrationOptions {
   /** Default: `migrations/` of this package, whatever the working directory is. */
@@ -68,51 +59,30 @@ export const folderDefault = fileURLToPath(new URL("../../migrations", import.me
 const migrationsLock = "7305881473"
 const turnTimeout = "60s"
 
-/**
- * Applies the pending migrations and answers them. One connection holds the migration lock through all attempts, and
- * finds the sessions that block the other connection, which migrates.
- */
+/** Connections of its own: one for the migration lock, one that migrates, one that finds the sessions that block it. */
+const onOwnPool = <A, E>(work: Effect.Effect<A, E, SqlClient.SqlClient>) =>
+  Effect.flatMap(Database, (server) => Effect.provide(work, poolLayer(server, 3)))
+
+/** Applies the pending migrations and answers them. It holds the migration lock through all attempts. */
 export const migrate = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database> =>
   Effect.gen(function* () {
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
-    const { connect } = yield* Database
-    const turn = yield* connect
-    const attempt = Effect.gen(function* () {
-      const client = yield* connect
-      const apply = Effect.gen(function* () {
-        const applied = yield* readApplied(client)
-        if (isBeforeBaseline(applied)) yield* adopt(client, baselineOf(migrations))
-        const pending = yield* pendingOf(migrations, applied)
-        if (pending.length === 0) return pending
-        yield* ask(client, ledger)
-        for (const migration of pending) yield* applyOne(client, migration)
-        return pending
-      })
-      return yield* transaction(
-        client,
-        LockWait.bounded(
-          "migrate",
-          (statement, ...values) => queryNamed(client, statement, ...values),
-          // A transaction sees the same snapshot of other sessions until it is cleared.
-          (statement, ...values) =>
-            Effect.andThen(queryNamed(turn, clearSnapshotStatement), queryNamed(turn, statement, ...values)),
-          apply
-        )
-      )
+    const apply = Effect.gen(function* () {
+      const pending = yield* pendingOf(migrations, yield* readApplied)
+      if (pending.length === 0) return pending
+      yield* execute(ledger, DatabaseError.from("migrate"))
+      for (const migration of pending) yield* applyOne(migration)
+      return pending
     })
-    return yield* transaction(
-      turn,
-      Effect.andThen(
-        takeTurn(turn),
-        LockWait.attempts("The migrations wait", Effect.scoped(attempt), options.lockTimeout)
-      )
-    )
+    const attempt = outside(transaction(LockWait.bounded("migrate", apply)))
+    const attempts = LockWait.attempts("The migrations wait", attempt, options.lockTimeout)
+    return yield* transaction(Effect.andThen(takeTurn, attempts))
   }).pipe(
-    Effect.scoped,
+    onOwnPool,
     Effect.mapError((error) =>
-      error instanceof DatabaseError && error.code === "55P03" && error.operation === "migrate"
+      error._tag === "DatabaseError" && error.code === "55P03" && error.operation === "migrate"
         ? busy(`cannot migrate the warehouse: ${error.message}`)
         : error
     )
@@ -126,10 +96,7 @@ export const ensure = (
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database | SqlClient.SqlClient> =>
   Effect.gen(function* () {
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
-    const pending = yield* Statement.run(appliedStatement).pipe(
-      Effect.flatMap((applied) => (isBeforeBaseline(applied) ? migrate(options) : pendingOf(migrations, applied))),
-      Effect.result
-    )
+    const pending = yield* Effect.result(Effect.flatMap(applied, (rows) => pendingOf(migrations, rows)))
     if (options.mustExist === true && pending._tag === "Failure" && !(yield* hasLedger)) {
       const message = "there is no warehouse in this database yet: tributary sync makes and fills it"
       return yield* new MigrationError({ file: undefined, line: undefined, message })
@@ -144,9 +111,8 @@ export const pendingMigrations = (
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database> =>
   Effect.gen(function* () {
     const migrations = yield* readMigrations(options.folder ?? folderDefault)
-    const client = yield* (yield* Database).connect
-    return yield* pendingOf(migrations, yield* readApplied(client))
-  }).pipe(Effect.scoped)
+    return yield* pendingOf(migrations, yield* readApplied)
+  }).pipe(onOwnPool)
 
 // ---------------------------------------------------------------------------------------------------------- the files
 
@@ -195,31 +161,19 @@ const refusal = (file: string, problem: string) =>
 const numberOf = (id: number) => String(id).padStart(4, "0")
 const fileOf = ({ id, name }: AppliedMigration) => `${numberOf(id)}_${name}.sql`
 
-/** The last of the files that the baseline replaced. */
-const beforeBaseline = { id: 39, checksum: "1fac880fccf63addbe6fa769ad31924eca6a22b4240cd65aa1274c636c714908" }
-/** The number of the last file of the baseline. */
-const baselineLast = 9
-
-const isBeforeBaseline = (applied: ReadonlyArray<AppliedMigration>): boolean =>
-  applied.some(({ id, checksum }) => id === beforeBaseline.id && checksum === beforeBaseline.checksum)
-
-const baselineOf = (migrations: ReadonlyArray<Migration>): ReadonlyArray<Migration> =>
-  migrations.filter(({ id }) => id <= baselineLast)
-
 /** The migrations to apply; both lists are by ascending id. Refuses every history that is not a prefix of the files. */
 const pendingOf = Effect.fnUntraced(function* (
   migrations: ReadonlyArray<Migration>,
-  ledger: ReadonlyArray<AppliedMigration>
+  applied: ReadonlyArray<AppliedMigration>
 ): Effect.fn.Return<ReadonlyArray<Migration>, MigrationError> {
-  const applied = isBeforeBaseline(ledger) ? baselineOf(migrations) : ledger
-  const newest = applied.at(-1)
+  const [oldest, newest] = [applied[0], applied.at(-1)]
   const latestApplied = newest?.id ?? -1
   const latestKnown = migrations.at(-1)?.id ?? -1
+  if (oldest !== undefined && oldest.id === migrations[0]?.id && oldest.name !== migrations[0].name) {
+    return yield* refusal(fileOf(oldest), "is from before 0.1.0, and so is this warehouse: use another database")
+  }
   if (newest !== undefined && newest.id > latestKnown) {
-    return yield* refusal(
-      fileOf(newest),
-      "was applied by a newer version of this program, or by one from before 0.1.0: upgrade this program, or use another database"
-    )
+    return yield* refusal(fileOf(newest), "was applied by a newer version of this program: upgrade this program")
   }
   for (const row of applied) {
     const migration = migrations.find(({ id }) => id === row.id)
@@ -254,12 +208,23 @@ const ledger = `
   );
   comment on table tributary.migrations is 'What was applied to this dataset, written by the program itself.'`
 
-const ask = (client: pg.Client, text: string) => query(client, "migrate", text)
+const applied = Query.run(control.selectFrom("tributary.migrations").select(["id", "name", "checksum"]).orderBy("id"))
+
+export const ledgerStatement = Statement.make({
+  name: "look for the table of migrations",
+  columns: { exists: "bool" },
+  text: "select to_regclass('tributary.migrations') is not null as exists"
+})
+
+const hasLedger = Effect.map(Statement.run(ledgerStatement), ([row]) => row?.exists === true)
+
+const readApplied = Effect.flatMap(hasLedger, (exists) => (exists ? applied : Effect.succeed([])))
 
 export const tryTurnStatement = Statement.make({
   name: "acquire the migration lock",
   columns: { locked: "bool" },
-  text: `select pg_try_advisory_xact_lock(${migrationsLock}) as locked`
+  text: `select pg_try_advisory_xact_lock(${migrationsLock}) as locked from (
+    select set_config('lock_timeout', '${turnTimeout}', true), set_config('idle_in_transaction_session_timeout', '1h', true)) s`
 })
 export const awaitTurnStatement = Statement.make({
   name: "wait for the migration lock",
@@ -271,103 +236,78 @@ export const awaitTurnStatement = Statement.make({
  * Acquires the migration lock until the end of the transaction, which has no other lock. A wait is logged; a wait of
  * more than {@link turnTimeout} fails.
  */
-const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
-  yield* ask(client, "set local idle_in_transaction_session_timeout = 0")
-  const [first] = yield* queryNamed(client, tryTurnStatement)
+const takeTurn = Effect.gen(function* () {
+  const [first] = yield* Statement.run(tryTurnStatement)
   if (first?.locked === true) return
   yield* Effect.logInfo("Another program is migrating this database: waiting for it")
-  yield* ask(client, `set local lock_timeout = '${turnTimeout}'`)
-  yield* queryNamed(client, awaitTurnStatement).pipe(
-    Effect.mapError((error) =>
-      error.code === "55P03"
-        ? busy(`another program has been migrating this database for ${turnTimeout}: wait for it, or end it`)
-        : error
+  yield* Effect.mapError(Statement.run(awaitTurnStatement), (error) =>
+    error.code === "55P03"
+      ? busy(`another program has been migrating this database for ${turnTimeout}: wait for it, or end it`)
+      : error
+  )
+})
+
+export const textStatement = Statement.make({
+  name: "pass the text of a migration",
+  params: ["text"],
+  columns: { set_config: "text" },
+  text: "select set_config('tributary.migration', $1, true)"
+})
+
+export const executeStatement = Statement.make({
+  name: "migrate",
+  text: "do $$ begin execute current_setting('tributary.migration'); end $$"
+})
+
+/** One statement for the driver, whatever the text holds. Within it Postgres refuses to end the transaction. */
+const execute = <E>(text: string, failure: (cause: unknown) => E) =>
+  Effect.andThen(
+    Statement.run(textStatement, [text]),
+    Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.mapError(sql.unsafe(executeStatement.text), failure))
+  )
+
+const applyOne = (migration: Migration) =>
+  Effect.andThen(
+    execute(migration.sql, failureOf(migration)),
+    Query.run(
+      control
+        .insertInto("tributary.migrations")
+        .values({ id: migration.id, name: migration.name, checksum: migration.checksum })
     )
-  )
-})
-
-export const ledgerStatement = Statement.make({
-  name: "look for the table of migrations",
-  columns: { exists: "bool" },
-  text: "select to_regclass('tributary.migrations') is not null as exists"
-})
-
-const hasLedger = Effect.map(Statement.run(ledgerStatement), ([ledger]) => ledger?.exists === true)
-
-const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
-  Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>
-    ledger?.exists === true ? queryNamed(client, appliedStatement) : Effect.succeed([])
-  )
-
-export const forgetStatement = Statement.make({
-  name: "forget the migrations from before the baseline",
-  text: "delete from tributary.migrations"
-})
-
-/** Records the baseline in the place of the files that it replaced. */
-const adopt = Effect.fnUntraced(function* (client: pg.Client, baseline: ReadonlyArray<Migration>) {
-  yield* queryNamed(client, forgetStatement)
-  for (const migration of baseline) yield* record(client, migration)
-})
-
-const record = (client: pg.Client, { id, name, checksum }: Migration) =>
-  queryNamed(client, recordStatement, [id, name, checksum])
-
-export const transactionStatement = Statement.make({
-  name: "look at the transaction of the migrations",
-  columns: { id: "text" },
-  text: "select pg_current_xact_id()::text as id"
-})
-
-export const recordStatement = Statement.make({
-  name: "record a migration",
-  params: ["int4", "text", "text"],
-  text: "insert into tributary.migrations (id, name, checksum) values ($1, $2, $3)"
-})
-
-/** The file goes to the server as it is, as one message of the simple protocol: it may hold many statements. */
-const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
-  Effect.gen(function* () {
-    const [before] = yield* queryNamed(client, transactionStatement)
-    yield* Effect.tryPromise({
-      try: () => client.query(migration.sql),
-      catch: (cause) => failureOf(migration, cause)
-    })
-    // Detected after the commit: the row below is missing then, so that the next start fails with an error too.
-    const [after] = yield* queryNamed(client, transactionStatement)
-    if (after?.id !== before?.id) {
-      return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
-    }
-    yield* record(client, migration)
-  }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
+  ).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; an error in the SQL names file and line. */
-const failureOf = (migration: Migration, cause: unknown): MigrationError | DatabaseError => {
-  const error = DatabaseError.from(`migrate ${migration.file}`)(cause)
-  if (error.isRetryable || error.code === undefined || isServerFault(error)) return error
-  const line = lineOf(migration.sql, cause)
-  // Its own statement names what is missing.
-  const remedy = isDamage(error) ? null : remedyOf(error)
-  return new MigrationError({
-    file: migration.file,
-    line,
-    message: `migration ${migration.file}${line === undefined ? "" : `, line ${line}`}: ${error.message} (${error.code})${remedy === null ? "" : `: ${remedy}`}`
-  })
-}
+const failureOf =
+  (migration: Migration) =>
+  (cause: unknown): MigrationError | DatabaseError => {
+    const error = DatabaseError.from(`migrate ${migration.file}`)(cause)
+    if (error.isRetryable || error.code === undefined || isServerFault(error)) return error
+    if (error.code === "0A000" && error.message.includes("transaction commands")) {
+      return refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
+    }
+    const line = lineOf(migration.sql, cause)
+    // Its own statement names what is missing.
+    const remedy = isDamage(error) ? null : remedyOf(error)
+    return new MigrationError({
+      file: migration.file,
+      line,
+      message: `migration ${migration.file}${line === undefined ? "" : `, line ${line}`}: ${error.message} (${error.code})${remedy === null ? "" : `: ${remedy}`}`
+    })
+  }
 
-/** Postgres counts characters from 1, where one beyond the basic plane is one character. */
+/**
+ * The line of the statement that failed, which is the whole file or the body of one of its functions. Postgres counts
+ * characters from 1, where one beyond the basic plane is one character.
+ */
 const lineOf = (sql: string, cause: unknown): number | undefined => {
-  const position = Predicate.hasProperty(cause, "position") ? Number(cause.position) : Number.NaN
-  if (!Number.isInteger(position) || position < 1) return undefined
-  return Array.from(sql)
-    .slice(0, position - 1)
-    .join("")
-    .split("\n").length
+  for (const error of causesOf(cause)) {
+    if (!Predicate.hasProperty(error, "internalQuery") || !Predicate.hasProperty(error, "internalPosition")) continue
+    const text = String(error.internalQuery)
+    const before = Array.from(text)
+      .slice(0, Number(error.internalPosition) - 1)
+      .join("")
+    const at = sql.indexOf(text)
+    return at < 0 ? undefined : `${sql.slice(0, at)}${before}`.split("\n").length
+  }
+  return undefined
 }
-
-/** Commits when the work succeeds; otherwise the scope of the connection ends it, and the server rolls back. */
-const transaction = <A, E>(client: pg.Client, work: Effect.Effect<A, E>): Effect.Effect<A, E | DatabaseError> =>
-  query(client, "begin", "begin").pipe(
-    Effect.andThen(work),
-    Effect.onExit((exit) => (Exit.isSuccess(exit) ? query(client, "commit", "commit") : Effect.void))
-  )

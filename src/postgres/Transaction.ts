@@ -4,6 +4,7 @@
  * Promise: a transaction whose connection is lost fails with a {@link DatabaseError}, like any other statement. While the
  * server does not answer for a moment, the whole work is repeated.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -20,9 +21,21 @@ export const transaction = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, SqlError> | DatabaseError, R | SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.withTransaction(effect).pipe(
-      // The rollback on a lost connection is a defect; it becomes a failure like the loss itself.
-      Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))),
+      // The rollback on a lost connection fails too, which makes a defect of the loss itself.
+      Effect.catchDefect((defect) =>
+        isSqlError(defect) || defect instanceof DatabaseError ? Effect.fail(defect) : Effect.die(defect)
+      ),
       Effect.mapError(named)
+    )
+  )
+
+/** Runs the effect on another connection than the transaction around it. */
+export const outside = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    // The key of the transaction belongs to the client: no effect can require it.
+    Effect.updateContext(
+      effect,
+      (context: Context.Context<R>) => Context.omit(sql.transactionService)(context) as Context.Context<R>
     )
   )
 

@@ -298,7 +298,7 @@ export const changing = <A, E, R>(
 ): Effect.Effect<A, E | DatabaseError | TableConflict, R | SqlClient.SqlClient> =>
   LockWait.attempts(
     "A change of the tables waits",
-    transaction(Effect.andThen(Statement.run(planLockStatement), LockWait.inPool("change the tables", body)))
+    transaction(Effect.andThen(Statement.run(planLockStatement), LockWait.bounded("change the tables", body)))
   ).pipe(Effect.mapError((error) => (error instanceof DatabaseError ? refused(where, error) : error)))
 
 /** Statements sent to the server at once. */

@@ -316,7 +316,7 @@ const runStep = (step: Step) =>
 
 /** A transaction that excludes other processes. */
 const serialized = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  transaction(Effect.andThen(Statement.run(viewsLockStatement), LockWait.inPool("make views", work)))
+  transaction(Effect.andThen(Statement.run(viewsLockStatement), LockWait.bounded("make views", work)))
 
 /**
  * Plans and applies: the views in one transaction, every index in its own, so that no view is locked while an index is

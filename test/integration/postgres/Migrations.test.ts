@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { cpSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
@@ -95,23 +95,22 @@ describe("migrate", () => {
     assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname = 'tributary'`, [])
   })
 
-  testSql("gives a database with the last migration from before the baseline the baseline's ledger", function* () {
+  testSql("adds a later file to a warehouse of the baseline, and keeps its rows", function* () {
     const sql = yield* SqlClient
-    // Without the files that were added to the baseline.
-    const files = (yield* readMigrations(folderDefault)).filter(({ id }) => id <= 9)
-    const folder = yield* folderOf(Object.fromEntries(files.map((one) => [one.file, one.sql])))
+    const folder = yield* temporaryFolder
+    cpSync(folderDefault, folder, { recursive: true })
     const baseline = yield* migrate({ folder })
-    yield* sql`delete from tributary.migrations`
-    yield* sql`insert into tributary.migrations (id, name, checksum) values (10, 'ownership', 'of a file that is gone'),
-      (39, 'excluded_resources', '1fac880fccf63addbe6fa769ad31924eca6a22b4240cd65aa1274c636c714908')`
-    assert.deepStrictEqual(yield* pendingMigrations({ folder }), [])
-    assert.deepStrictEqual(yield* ensure({ folder, mustExist: true }), [])
-    const ledger = yield* sql`select id, name, checksum from tributary.migrations order by id`
-    assert.deepStrictEqual(
-      ledger,
-      baseline.map(({ id, name, checksum }) => ({ id, name, checksum }))
+    yield* sql`insert into tributary.privacy_rules (resource, statement, fields) values ('things', 'exclude', '[]')`
+    const later = `${String(baseline.at(-1)!.id + 1).padStart(4, "0")}_later.sql`
+    writeFileSync(
+      join(folder, later),
+      "alter table tributary.privacy_rules add column note text not null default 'none'"
     )
-    assert.deepStrictEqual(yield* ensure({ folder }), [])
+    assert.deepStrictEqual(names(yield* ensure({ folder, mustExist: true })), [later])
+    assert.deepStrictEqual(yield* sql`select resource, note from tributary.privacy_rules`, [
+      { resource: "things", note: "none" }
+    ])
+    assert.deepStrictEqual(yield* pendingMigrations({ folder }), [])
   })
 
   testSql("applies each file once when programs start concurrently", function* () {
@@ -141,6 +140,8 @@ describe("migrate", () => {
     assert.deepStrictEqual(yield* sql`select 1 from pg_namespace where nspname in ('control', 'tributary')`, [])
     const without = yield* refused(yield* folderOf({ "0001_divide.sql": "select 1/0" }))
     assert.deepInclude(without, { line: undefined, message: "migration 0001_divide.sql: division by zero (22012)" })
+    const body = "-- 𝄞\ncreate function f() returns int language sql as $$\n  select nothing\n$$;"
+    assert.strictEqual((yield* refused(yield* folderOf({ "0001_body.sql": body }))).line, 3)
   })
 
   testSql("ignores the line endings of an applied file", function* () {
@@ -169,6 +170,12 @@ describe("migrate", () => {
       before: both,
       after: { "0001_first.sql": first },
       message: "0002_second.sql was applied by a newer version of this program"
+    },
+    {
+      what: "a warehouse from before 0.1.0",
+      before: { "0001_installation.sql": first, "0002_second.sql": second },
+      after: { "0001_companies.sql": first },
+      message: "0001_installation.sql is from before 0.1.0, and so is this warehouse: use another database"
     },
     {
       what: "an installation that lacks an applied file",
