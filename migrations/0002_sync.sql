@@ -84,25 +84,16 @@ create table tributary.checkpoints (
   fence bigint not null default 0,
   cursor text,
   full_scan_at timestamptz,
-  scan_run_id bigint,
-  scan_kind text check (scan_kind in ('full', 'incremental')),
-  scan_since text,
-  scan_token text,
-  scan_pages bigint,
-  scan_synced_through text,
-  scan_started_at timestamptz,
   updated_at timestamptz not null,
   lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
   cursor_read_at timestamptz,
   learned_overlap_ms bigint not null default 0,
   max_lateness_ms bigint not null default 0,
   full_scan_reason text,
-  scan_until text,
   table_identity text,
   shape text,
   adopts_source boolean not null default false,
   overlap_learned_at timestamptz default tributary.now(),
-  scan_refetch_generation bigint,
   past_from timestamptz,
   past_batch bigint,
   past_until timestamptz,
@@ -115,25 +106,16 @@ comment on column tributary.checkpoints.resource is 'The path of the resource.';
 comment on column tributary.checkpoints.fence is 'Rises with every run that acquires the resource. A run with a smaller fence writes nothing.';
 comment on column tributary.checkpoints.cursor is 'synced_through of the last completed scan, byte for byte as the source sent it.';
 comment on column tributary.checkpoints.full_scan_at is 'When the last completed full scan began.';
-comment on column tributary.checkpoints.scan_run_id is 'The run that began the scan in progress; null without one.';
-comment on column tributary.checkpoints.scan_kind is 'The kind of the scan in progress: full or incremental; null without one.';
-comment on column tributary.checkpoints.scan_since is 'The modifiedsince of the scan in progress.';
-comment on column tributary.checkpoints.scan_token is 'The next page of the scan in progress; null with scan_kind set means its first page.';
-comment on column tributary.checkpoints.scan_pages is 'Pages of the scan in progress that have landed.';
-comment on column tributary.checkpoints.scan_synced_through is 'The synced_through of the scan in progress, the cursor when it completes.';
-comment on column tributary.checkpoints.scan_started_at is 'When the scan in progress began.';
 comment on column tributary.checkpoints.updated_at is 'When the row last changed.';
 comment on column tributary.checkpoints.lane is 'live follows the source; backfill reads a past range; records fetches single records; push writes records and lands the answers.';
 comment on column tributary.checkpoints.cursor_read_at is 'When the scan that proved the cursor began.';
 comment on column tributary.checkpoints.learned_overlap_ms is 'The learned overlap: how far before the cursor incremental scans begin, because rows became visible late.';
 comment on column tributary.checkpoints.max_lateness_ms is 'The longest time between a row''s own stamp and the scan that first showed it.';
 comment on column tributary.checkpoints.full_scan_reason is 'Why the next run is a full scan; null when it need not be.';
-comment on column tributary.checkpoints.scan_until is 'The latest lastchangedate that the backfill in progress lands; null for all.';
 comment on column tributary.checkpoints.table_identity is 'Lane live: the database, tributary.checkpoints, the table that the cursor was stored for, and its history. null: the table may have had records before its first checkpoint, and the next run begins it in the change feed.';
 comment on column tributary.checkpoints.shape is 'Lane live: the catalogue generation, its fields and the settings under which the rows were read.';
 comment on column tributary.checkpoints.adopts_source is 'Lane live: rows may come from an earlier source. The version read last wins until a full scan completes (sync --accept-new-source).';
 comment on column tributary.checkpoints.overlap_learned_at is 'When a late row last required learned_overlap_ms. The overlap halves for each week since.';
-comment on column tributary.checkpoints.scan_refetch_generation is 'The highest generation of tributary.refetch_requests when the scan in progress began: a completed full scan fulfils the requests up to it.';
 comment on column tributary.checkpoints.past_from is 'Lane live: as-of queries of a time before this one fail, since versions were lost; infinity: until the next full scan has completed; null: none was lost.';
 comment on column tributary.checkpoints.past_batch is 'Lane live: as-of queries of a position before this batch of the change feed fail; null: none does because of past_from.';
 comment on column tributary.checkpoints.past_until is 'Lane live: the past is complete up to this time too; null: only from past_from on.';
@@ -154,20 +136,63 @@ create function tributary.table_identity(of_table regclass, of_history regclass)
 $$;
 comment on function tributary.table_identity(regclass, regclass) is 'The identity of a table and its history: oids of the database and the tables, which change with a restore, files, which change with a truncate or rewrite, and whether a primary key is missing.';
 
+create table tributary.scans (
+  company_id bigint not null,
+  resource text not null,
+  lane text not null,
+  run_id bigint not null,
+  kind text not null check (kind in ('full', 'incremental')),
+  since text,
+  until text,
+  token text,
+  pages bigint not null,
+  synced_through text,
+  started_at timestamptz not null,
+  refetch_generation bigint not null,
+  primary key (company_id, resource, lane),
+  foreign key (company_id, resource, lane) references tributary.checkpoints on delete cascade
+);
+comment on table tributary.scans is 'The scan in progress of a checkpoint: the next run resumes it. It changes only in the transaction that lands its pages.';
+comment on column tributary.scans.company_id is 'The number of the company at the source.';
+comment on column tributary.scans.resource is 'The path of the resource.';
+comment on column tributary.scans.lane is 'The lane of the checkpoint.';
+comment on column tributary.scans.run_id is 'The run that landed its last page.';
+comment on column tributary.scans.kind is 'full or incremental.';
+comment on column tributary.scans.since is 'The modifiedsince that is sent; null: everything is read.';
+comment on column tributary.scans.until is 'The latest lastchangedate that a backfill lands; null for all.';
+comment on column tributary.scans.token is 'The next page; null means the first one.';
+comment on column tributary.scans.pages is 'Pages that have landed.';
+comment on column tributary.scans.synced_through is 'The cursor when the scan completes.';
+comment on column tributary.scans.started_at is 'When its first page was read.';
+comment on column tributary.scans.refetch_generation is 'The highest generation of tributary.refetch_requests when the scan began: a completed full scan fulfils the requests up to it.';
+
+-- A statement that waited for a checkpoint sees the other tables as they were before it waited. This function is volatile,
+-- so that it sees the scan as the checkpoint's last writer left it.
+create function tributary.open_scan(of_company bigint, of_resource text, of_lane text) returns json language plpgsql volatile as $$
+begin
+  return (
+    select json_build_object('refetchGeneration', s.refetch_generation::text, 'open', json_build_object(
+             'kind', s.kind, 'since', s.since, 'until', s.until, 'token', s.token, 'pages', s.pages,
+             'syncedThrough', s.synced_through, 'beganAt', floor(extract(epoch from s.started_at) * 1000)))
+      from tributary.scans s where s.company_id = of_company and s.resource = of_resource and s.lane = of_lane);
+end $$;
+comment on function tributary.open_scan(bigint, text, text) is 'The scan in progress of a checkpoint, as of the call and not of the statement; null without one.';
+
 create table tributary.scan_ids (
   company_id bigint not null,
   resource text not null,
+  lane text not null,
   page bigint not null,
   ids bigint[] not null,
-  lane text not null default 'live' check (lane in ('live', 'backfill', 'records', 'push')),
-  primary key (company_id, resource, lane, page)
+  primary key (company_id, resource, lane, page),
+  foreign key (company_id, resource, lane) references tributary.scans on delete cascade
 );
 comment on table tributary.scan_ids is 'Ids that the full scan in progress returned, so that absence means deleted even when a later run completes the scan.';
 comment on column tributary.scan_ids.company_id is 'The number of the company at the source.';
 comment on column tributary.scan_ids.resource is 'The path of the resource.';
+comment on column tributary.scan_ids.lane is 'The lane of the scan.';
 comment on column tributary.scan_ids.page is 'The number of the page.';
 comment on column tributary.scan_ids.ids is 'The ids of the page.';
-comment on column tributary.scan_ids.lane is 'The lane of the scan.';
 
 create table tributary.refetch_requests (
   company_id bigint not null,

@@ -72,7 +72,7 @@ export const dropStatement = Statement.make({
 })
 export const truncateStatement = Statement.make({
   name: "empty the demo's control plane",
-  text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
+  text: `truncate tributary.runs, tributary.checkpoints, tributary.quarantine,
            tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
            tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
            tributary.budget_usage, tributary.activity, tributary.activity_watermarks, tributary.change_batches, tributary.change_endpoints restart identity cascade`

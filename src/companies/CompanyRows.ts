@@ -70,12 +70,11 @@ export type Offsets = ReadonlyMap<string, bigint>
 /** Columns of the control plane with an id of another table. */
 export const references: Readonly<Record<string, string>> = {
   run_id: "tributary.runs",
-  scan_run_id: "tributary.runs",
   first_run_id: "tributary.runs",
   last_run_id: "tributary.runs",
   push_id: "tributary.pushes",
   request_id: "tributary.push_requests",
-  scan_refetch_generation: "tributary.refetch_requests",
+  refetch_generation: "tributary.refetch_requests",
   past_batch: "tributary.change_batches"
 }
 

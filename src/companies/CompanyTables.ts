@@ -37,6 +37,7 @@ export const companyTables: Readonly<Record<string, Treatment | readonly [Treatm
   "tributary.row_counts": "moves",
   "tributary.runs": "moves",
   "tributary.scan_ids": "moves",
+  "tributary.scans": "moves",
   "tributary.sources": "moves",
   "tributary.subscriptions": "moves",
   "tributary.tasks": "moves",

@@ -1,8 +1,8 @@
 /**
  * The removal of a company: its tasks end and its rows stay, or all its rows are deleted.
  *
- * Promise: one transaction deletes the rows of every table and writes the receipt, or changes nothing. The checkpoints go
- * first: a landing in flight finishes before, and a run that began earlier finds no checkpoint and writes nothing.
+ * Promise: one transaction deletes the rows of every table and writes the receipt, or changes nothing. The checkpoints are
+ * locked first: a landing in flight finishes before, and a run that began earlier finds no checkpoint and writes nothing.
  */
 import * as Effect from "effect/Effect"
 import { transaction } from "../postgres/Transaction.ts"
@@ -23,7 +23,7 @@ export const relationsStatement = Statement.make({
             and format('%I.%I', n.nspname, c.relname) <> all(${arraySql(tablesThat("stays"))})
             and exists (select from pg_attribute a where a.attrelid = c.oid and not a.attisdropped
                            and a.attname = any(case n.nspname when 'tributary' then ${arraySql(companyColumns)} else array['_company_id'] end))
-          order by format('%I.%I', n.nspname, c.relname) = any(${arraySql(tablesThat("deleted"))}), c.relname <> 'checkpoints', (select count(*) from pg_constraint f where f.confrelid = c.oid), 1`
+          order by format('%I.%I', n.nspname, c.relname) = any(${arraySql(tablesThat("deleted"))}), c.relname = 'checkpoints', (select count(*) from pg_constraint f where f.confrelid = c.oid), 1`
 })
 
 export const deleteRowsStatement = Statement.make({

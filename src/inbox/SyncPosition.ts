@@ -42,14 +42,15 @@ export const positionStatement = Statement.make({
     scanMsAgo: "float8?",
     refetchRequests: "int4"
   },
-  text: `select c.cursor is not null and c.full_scan_reason is null and c.scan_kind is distinct from 'full' as "hasCursor",
-                c.full_scan_at is not null and c.full_scan_reason is null and c.scan_kind is distinct from 'full' as "canRefetchChildren",
+  text: `select c.cursor is not null and c.full_scan_reason is null and s.kind is distinct from 'full' as "hasCursor",
+                c.full_scan_at is not null and c.full_scan_reason is null and s.kind is distinct from 'full' as "canRefetchChildren",
                 (extract(epoch from tributary.now() - c.full_scan_at) * 1000)::float8 as "fullMsAgo",
                 ${learnedOverlap("c")}::float8 as "overlapMs", r.records::float8 as "scanRecords",
                 (extract(epoch from tributary.now() - r.started_at) * 1000)::float8 as "scanMsAgo",
                 (select count(*)::int from (
                    select 1 from tributary.refetch_requests a where a.company_id = $1 and a.resource = $2 limit $3) pending) as "refetchRequests"
            from tributary.checkpoints c
+           left join tributary.scans s using (company_id, resource, lane)
            left join lateral (
              select kind, started_at, records from tributary.runs
               where company_id = $1 and resource = $2 and ${readToEnd("runs")}

@@ -4,7 +4,7 @@
  * Promise: a checkpoint changes only in the transaction that landed what it covers, and only by the run that holds its
  * fence. Its cursor is the source's text, byte for byte.
  */
-import { as, columns, type RowOf, type Statement } from "../postgres/Statement.ts"
+import { as, type RowOf, type Statement } from "../postgres/Statement.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 
 /**
@@ -46,7 +46,7 @@ export interface Checkpoint {
   /** Why the next run must read every record; null when it need not. */
   readonly fullScanReason: string | null
   readonly scan: OpenScan | null
-  /** The newest refetch request when the scan in progress began; null where it is not known. */
+  /** The newest refetch request when the scan in progress began; null without one. */
   readonly scanRefetchGeneration: bigint | null
   /** Whether rows may come from an earlier source: records read now win until a full scan has completed. */
   readonly adoptsSource: boolean
@@ -55,8 +55,13 @@ export interface Checkpoint {
 /** The columns of `tributary.checkpoints` as they are read, of the checkpoints as c. */
 export const checkpointColumns =
   `fence, cursor, full_scan_at, ${learnedOverlap("c")} as learned_overlap_ms, ` +
-  "full_scan_reason, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
-  "scan_synced_through, scan_started_at, scan_refetch_generation, adopts_source"
+  "full_scan_reason, adopts_source, tributary.open_scan(c.company_id, c.resource, c.lane) as scan"
+
+/** A scan in progress as it is read. */
+interface StoredScan {
+  readonly open: OpenScan
+  readonly refetchGeneration: string
+}
 
 export const checkpointColumnTypes = {
   fence: "int8",
@@ -64,21 +69,11 @@ export const checkpointColumnTypes = {
   full_scan_at: "timestamptz?",
   learned_overlap_ms: "int8",
   full_scan_reason: "text?",
-  scan_kind: as<ScanKind | null>("text?"),
-  ...columns("text?", "scan_since", "scan_until", "scan_token"),
-  scan_pages: "int8?",
-  scan_synced_through: "text?",
-  scan_started_at: "timestamptz?",
-  scan_refetch_generation: "int8?",
-  adopts_source: "bool"
+  adopts_source: "bool",
+  scan: as<StoredScan | null>("json?")
 } as const
 
 export type CheckpointRow = RowOf<Statement<[], typeof checkpointColumnTypes>>
-
-/** The assignments that forget the scan in progress. */
-export const forgetScanSql =
-  "scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null, " +
-  "scan_synced_through = null, scan_started_at = null, scan_refetch_generation = null"
 
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,
@@ -86,18 +81,7 @@ export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
   overlapMs: Number(row.learned_overlap_ms),
   fullScanReason: row.full_scan_reason,
-  scanRefetchGeneration: row.scan_refetch_generation,
+  scanRefetchGeneration: row.scan === null ? null : BigInt(row.scan.refetchGeneration),
   adoptsSource: row.adopts_source,
-  scan:
-    row.scan_kind === null || row.scan_started_at === null
-      ? null
-      : {
-          kind: row.scan_kind,
-          since: row.scan_since,
-          until: row.scan_until,
-          token: row.scan_token,
-          pages: Number(row.scan_pages ?? 0n),
-          syncedThrough: row.scan_synced_through,
-          beganAt: row.scan_started_at.getTime()
-        }
+  scan: row.scan?.open ?? null
 })

@@ -12,19 +12,19 @@ import type { OpenScan } from "./Checkpoint.ts"
 import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type FenceLost, type LandingError, TableReplaced } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
-import type { SessionContext, SessionState } from "./SessionContext.ts"
+import type { SessionContext } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 /** Whether the lateness of these rows requires an overlap at least as long as the rest of the learned one. */
-const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
+const renews = `$8 > 0 and least(2 * $8, $9) >= ${learnedOverlap("c")}`
 /** Maximum learned overlap, however late a row was. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
 /** Whether a full scan of the table whose past was lost has completed. */
-const completesPast = `past_from = 'infinity' and $7::timestamptz is not null and table_identity = $22`
+const completesPast = `past_from = 'infinity' and $7::timestamptz is not null and table_identity = $14`
 
 export interface CheckpointChange {
-  /** The scan in progress; null when there is none. */
+  /** The scan that goes on; null forgets the scan in progress. */
   readonly scan: OpenScan | null
   /** The scan that was completed; null when there is none. */
   readonly completed: OpenScan | null
@@ -33,15 +33,16 @@ export interface CheckpointChange {
   readonly fullScanReason?: string | null
 }
 
-const checkpointTypes = ["int8", "text", "text", "int8", "text?", "timestamptz?", "timestamptz?"] as const
-const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?", "timestamptz?"] as const
+const keyTypes = ["int8", "text", "text", "int8"] as const
 
 export const saveStatement = Statement.make({
   name: "move the checkpoint of",
   isPrepared: true,
   params: [
-    ...checkpointTypes,
-    ...scanTypes,
+    ...keyTypes,
+    "text?",
+    "timestamptz?",
+    "timestamptz?",
     "int8",
     "int8",
     "bool",
@@ -49,37 +50,31 @@ export const saveStatement = Statement.make({
     "text?",
     "text",
     "text",
-    "int8?",
     "text",
-    "text"
+    "text",
+    "bool"
   ],
   columns: { same_table: "bool", same_rules: "bool" },
-  text: `update tributary.checkpoints as c set
+  text: `with forgotten as (
+       delete from tributary.scans where company_id = $1 and resource = $2 and lane = $3 and $17)
+     update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
-       scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
-       scan_synced_through = $14, scan_started_at = $15, scan_refetch_generation = $23, max_lateness_ms = greatest(max_lateness_ms, $16),
-       learned_overlap_ms = case when ${renews} then least(2 * $16, $17) else learned_overlap_ms end,
+       max_lateness_ms = greatest(max_lateness_ms, $8),
+       learned_overlap_ms = case when ${renews} then least(2 * $8, $9) else learned_overlap_ms end,
        overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
-       full_scan_reason = case when not $18 then full_scan_reason when $19::text is not null then $19
-                          when full_scan_reason is not distinct from $20 then null else full_scan_reason end,
+       full_scan_reason = case when not $10 then full_scan_reason when $11::text is not null then $11
+                          when full_scan_reason is not distinct from $12 then null else full_scan_reason end,
        adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now(),
        past_from = case when ${completesPast} then tributary.now() else past_from end,
        past_batch = case when ${completesPast} then
          (select max(b.id) from tributary.change_batches b where b.company_id = $1 and b.resource = $2) else past_batch end
      where company_id = $1 and resource = $2 and lane = $3 and fence = $4
-     returning $22 = ${tableIdentitySql("$21", "$24")} as same_table,
-       coalesce((select p.statement from tributary.privacy_rules p where p.resource = $2), '') = $25 as same_rules`
+     returning $14 = ${tableIdentitySql("$13", "$15")} as same_table,
+       coalesce((select p.statement from tributary.privacy_rules p where p.resource = $2), '') = $16 as same_rules`
 })
 
-/** The parts of a session that a checkpoint is saved from. */
-export interface CheckpointSource extends Pick<SessionContext, "lock" | "refetchGeneration"> {
-  /** The run of the scan in progress; null where there is no such scan. */
-  readonly runId: bigint | null
-  readonly state: Pick<SessionState, "knownFullScanReason">
-}
-
 export const saveCheckpoint = Effect.fnUntraced(function* (
-  { lock, runId, state, refetchGeneration }: CheckpointSource,
+  { lock, state }: Pick<SessionContext, "lock" | "state">,
   { scan, completed, lateMs, fullScanReason }: CheckpointChange
 ): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
   const { companyId, resource, lane } = lock
@@ -91,14 +86,6 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     completed?.syncedThrough ?? null,
     completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
     completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
-    scan === null ? null : runId,
-    scan?.kind ?? null,
-    scan?.since ?? null,
-    scan?.until ?? null,
-    scan?.token ?? null,
-    scan?.pages ?? null,
-    scan?.syncedThrough ?? null,
-    scan === null ? null : instantText(scan.beganAt),
     Math.ceil(lateMs),
     overlapMaxMs,
     fullScanReason !== undefined,
@@ -106,9 +93,9 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     state.knownFullScanReason,
     lock.table.current,
     lock.tableIdentity,
-    scan === null ? null : refetchGeneration,
     lock.table.superseded,
-    lock.table.resource.protection?.statement ?? ""
+    lock.table.resource.protection?.statement ?? "",
+    scan === null
   ])
   yield* lock.checkFence(affected)
   // A run that was acquired while other rules were being applied read those before them.
@@ -118,11 +105,51 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   if (fullScanReason !== undefined) state.knownFullScanReason = fullScanReason
 })
 
+export const saveScanStatement = Statement.make({
+  name: "save the scan of",
+  isPrepared: true,
+  params: ["jsonb", "int8[]?"],
+  text: `with scan as (
+       insert into tributary.scans select * from jsonb_populate_record(null::tributary.scans, $1)
+       on conflict (company_id, resource, lane) do update set run_id = excluded.run_id, kind = excluded.kind,
+         since = excluded.since, until = excluded.until, token = excluded.token, pages = excluded.pages,
+         synced_through = excluded.synced_through, started_at = excluded.started_at,
+         refetch_generation = excluded.refetch_generation
+       returning company_id, resource, lane, pages)
+     insert into tributary.scan_ids (company_id, resource, lane, page, ids)
+     select company_id, resource, lane, pages, $2::bigint[] from scan where $2::bigint[] is not null
+     on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`
+})
+
+/** Saves a scan in progress, with the ids that its last pages returned: a later run may complete it. */
+export const saveScan = (
+  { lock, refetchGeneration, runId }: Pick<SessionContext, "lock" | "refetchGeneration" | "runId">,
+  scan: OpenScan,
+  ids: ReadonlyArray<string> | null
+) => {
+  const row = {
+    company_id: String(lock.companyId),
+    resource: lock.resource,
+    lane: lock.lane,
+    run_id: String(runId),
+    kind: scan.kind,
+    since: scan.since,
+    until: scan.until,
+    token: scan.token,
+    pages: scan.pages,
+    synced_through: scan.syncedThrough,
+    started_at: instantText(scan.beganAt),
+    refetch_generation: String(refetchGeneration)
+  }
+  return lock.runStatement(saveScanStatement, [JSON.stringify(row), ids])
+}
+
 export const seedStatement = Statement.make({
   name: "let live syncing begin after the backfill of",
   params: ["int8", "text", "text?", "timestamptz", "text?"],
   text: `update tributary.checkpoints set cursor = $3, cursor_read_at = $4, full_scan_at = $4, full_scan_reason = $5
-      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null and scan_kind is null`
+      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+        and not exists (select from tributary.scans where company_id = $1 and resource = $2 and lane = 'live')`
 })
 
 /** A backfill has read everything: live syncing that has not begun can begin from here. */
@@ -135,10 +162,10 @@ export const seedLiveCheckpoint = (
 export const childScansStatement = Statement.make({
   name: "require full scans of the children of",
   params: ["int8", "text[]", "text"],
-  text: `update tributary.checkpoints set full_scan_reason = coalesce(full_scan_reason, $3)
+  text: `update tributary.checkpoints c set full_scan_reason = coalesce(full_scan_reason, $3)
       where company_id = $1 and resource = any($2::text[]) and lane = 'live'
         -- A scan in progress may have read children before the parent changed.
-        and (full_scan_at is not null or scan_kind is not null)`
+        and (full_scan_at is not null or tributary.open_scan(c.company_id, c.resource, c.lane) is not null)`
 })
 
 /** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */

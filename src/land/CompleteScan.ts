@@ -11,7 +11,7 @@ import { describeBlocked } from "./Landing.ts"
 import { releaseUnmet } from "./Quarantine.ts"
 import { upToStatement } from "./Refetch.ts"
 import type { SessionContext } from "./SessionContext.ts"
-import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
+import { softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
 import { plural } from "../text/Count.ts"
 
 export interface CompletedScan extends SoftDeleteResult {
@@ -45,7 +45,6 @@ export const completeFullScan = Effect.fnUntraced(function* (
   const { lock, options } = context
   const result = yield* softDeleteMissing(context, scan)
   if (result.massDeleteBlocked === null) yield* releaseUnmet(context, scan)
-  yield* deleteScanIds(lock)
   if (result.massDeleteBlocked !== null) return { ...result, fullScanReason: describeBlocked(result.massDeleteBlocked) }
   yield* lock.runStatement(upToStatement, [lock.companyId, lock.resource, context.refetchGeneration])
   // A first load requests no children for its rows.

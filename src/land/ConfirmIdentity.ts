@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { type CheckpointRow, checkpointColumns, checkpointColumnTypes, forgetScanSql, type Lane } from "./Checkpoint.ts"
+import { type CheckpointRow, checkpointColumns, checkpointColumnTypes, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -73,21 +73,21 @@ export const adoptStatement = Statement.make({
   name: "let checkpoints adopt a source",
   params: ["int8", "text"],
   text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1,
-      full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
+      full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, updated_at = tributary.now()
     where company_id = $1`
 })
 
-export const forgetCompanyIdsStatement = Statement.make({
-  name: "forget scanned ids of a company",
+export const forgetCompanyScansStatement = Statement.make({
+  name: "forget the scans of a company",
   params: ["int8"],
-  text: "delete from tributary.scan_ids where company_id = $1"
+  text: "delete from tributary.scans where company_id = $1"
 })
 
 /** Stores another source of a company, as a person has confirmed it; the caller's transaction contains all of it. */
 export const adoptSource = Effect.fnUntraced(function* (companyId: bigint, address: string) {
   yield* Statement.run(replaceSourceStatement, [companyId, address])
   yield* Statement.run(adoptStatement, [companyId, `its source is now ${address}`])
-  yield* Statement.run(forgetCompanyIdsStatement, [companyId])
+  yield* Statement.run(forgetCompanyScansStatement, [companyId])
 })
 
 export interface IdentityDifferences {
@@ -123,15 +123,14 @@ export const confirmStatement = Statement.make({
   params: ["int8", "text", "text", "text", "text", "text?"],
   text: `update tributary.checkpoints set
        fence = fence + case when lane = $3 then 0 else 1 end, table_identity = $4, shape = $5,
-       full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
-       ${forgetScanSql}, updated_at = tributary.now()
+       full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end, updated_at = tributary.now()
      where company_id = $1 and resource = $2`
 })
 
-export const forgetIdsStatement = Statement.make({
-  name: "forget ids of all lanes of",
+export const forgetScansStatement = Statement.make({
+  name: "forget the scans of all lanes of",
   params: ["int8", "text"],
-  text: "delete from tributary.scan_ids where company_id = $1 and resource = $2"
+  text: "delete from tributary.scans where company_id = $1 and resource = $2"
 })
 
 export const readStatement = Statement.make({
@@ -206,7 +205,7 @@ export const confirmIdentity = Effect.fnUntraced(function* (
     shape,
     all.length === 0 ? null : all.join("; ")
   ])
-  yield* runStatement(forgetIdsStatement, [companyId, resource])
+  yield* runStatement(forgetScansStatement, [companyId, resource])
   let isFed = replaced === null
   if (replaced?.isLoss === true) {
     const { rows } = yield* runStatement(hasAllVersionsStatement, [

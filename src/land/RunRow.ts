@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
-import { forgetScanSql, type OpenScan } from "./Checkpoint.ts"
+import type { OpenScan } from "./Checkpoint.ts"
 import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type Landing, type LandingResult, transferOf } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -118,12 +118,12 @@ export const quietStatement = Statement.make({
   columns: { id: "int8" },
   text: `with moved as (
        update tributary.checkpoints as c set cursor = coalesce($6, cursor),
-              cursor_read_at = case when $6 is null then cursor_read_at else $10 end, ${forgetScanSql},
-              updated_at = tributary.now()
+              cursor_read_at = case when $6 is null then cursor_read_at else $10 end, updated_at = tributary.now()
         where company_id = $1 and resource = $2 and lane = 'live' and fence = $3
           and $12 = ${tableIdentitySql("$11", "$15")}
           and extract(epoch from tributary.now()) * 1000 between $13::float8 and $14::float8
-       returning 1), earlier as (
+       returning 1), forgotten as (
+       delete from tributary.scans where company_id = $1 and resource = $2 and lane = 'live' and exists (select from moved)), earlier as (
        update tributary.runs r set quiet_runs = quiet_runs + 1, fence = $3, started_at = $4, finished_at = tributary.now(),
               cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
               requests = requests + $9, retries = retries + $9 - $7

@@ -74,34 +74,12 @@ export interface SoftDeleteResult {
   readonly kept: number
 }
 
-export const saveIdsStatement = Statement.make({
-  name: "remember ids of",
-  params: ["int8", "text", "text", "int8", "int8[]"],
-  text: `insert into tributary.scan_ids (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
-     on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`
-})
-
-/** Stores the ids of a full scan's pages: a later run may complete the scan. */
-export const saveScanIds = (
-  { runStatement, companyId, resource, lane }: ResourceLock,
-  scan: OpenScan,
-  pages: Landing["pages"]
-) => {
-  const ids = pages.flatMap(({ page }) => [
+/** The ids that pages of a scan returned. */
+export const scannedIds = (pages: Landing["pages"]): ReadonlyArray<string> =>
+  pages.flatMap(({ page }) => [
     ...page.records.map(({ id }) => id),
     ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
   ])
-  return runStatement(saveIdsStatement, [companyId, resource, lane, scan.pages, ids])
-}
-
-export const deleteIdsStatement = Statement.make({
-  name: "forget ids of",
-  params: ["int8", "text", "text"],
-  text: "delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3"
-})
-
-export const deleteScanIds = ({ runStatement, companyId, resource, lane }: ResourceLock) =>
-  runStatement(deleteIdsStatement, [companyId, resource, lane])
 
 /** Turns the rows that were found missing into tombstones. */
 const tombstone = Effect.fnUntraced(function* (

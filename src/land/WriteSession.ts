@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as BatchLoader from "./BatchLoader.ts"
 import type { Checkpoint } from "./Checkpoint.ts"
-import { renumberNextTime, saveCheckpoint } from "./CheckpointStore.ts"
+import { renumberNextTime, saveCheckpoint, saveScan } from "./CheckpointStore.ts"
 import { type CompletedScan, completeFullScan } from "./CompleteScan.ts"
 import * as FieldFindings from "./FieldFindings.ts"
 import type { Landing, LandingResult } from "./Landing.ts"
@@ -21,7 +21,7 @@ import type { ResourceLock } from "./ResourceLock.ts"
 import { addRunCounts, insertRun } from "./RunRow.ts"
 import * as SchemaDrift from "./SchemaDrift.ts"
 import type { OpenOptions, SessionContext } from "./SessionContext.ts"
-import { deleteScanIds, saveScanIds, softDelete } from "./SoftDelete.ts"
+import { scannedIds, softDelete } from "./SoftDelete.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 export interface WriteSession {
@@ -106,7 +106,8 @@ const writeLanding = Effect.fnUntraced(function* (
   const { pages, scan, complete } = landing
   const loaded = yield* loadRecords(session, landing)
   const evaluatesAbsence = scan !== null && scan.kind === "full" && scan.until === null
-  if (evaluatesAbsence && pages.length > 0) yield* saveScanIds(lock, scan, pages)
+  if (scan !== null && (evaluatesAbsence || !complete))
+    yield* saveScan(session, scan, evaluatesAbsence && pages.length > 0 ? scannedIds(pages) : null)
   const completed: CompletedScan | null = complete && evaluatesAbsence ? yield* completeFullScan(session, scan) : null
   if (evaluatesAbsence) fields.meet(pages, loaded.updated)
   const findings = completed !== null && state.isWholeScan && lock.lane === "live" ? yield* fields.complete : []
@@ -171,7 +172,6 @@ const land = (session: Session, landing: Landing) =>
 const restart = (session: Session, fullScanReason?: string) =>
   session.lock.transaction(
     Effect.gen(function* () {
-      yield* deleteScanIds(session.lock)
       yield* saveCheckpoint(session, {
         scan: null,
         completed: null,
@@ -205,7 +205,6 @@ export const open = Effect.fn("WriteSession.open")(function* (
     runId,
     acceptsDeletions: options.acceptDeletions || adoptsSource,
     wasNeverLoaded,
-    // A scan that an earlier release began has no generation.
     refetchGeneration: resumed ? (checkpoint.scanRefetchGeneration ?? 0n) : lock.refetchGeneration,
     state: {
       hasQuarantine: inserted.quarantined,

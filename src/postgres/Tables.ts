@@ -240,25 +240,16 @@ export interface ControlTables {
     readonly fence: Generated<bigint>
     readonly cursor: string | null
     readonly full_scan_at: Date | null
-    readonly scan_run_id: bigint | null
-    readonly scan_kind: "full" | "incremental" | null
-    readonly scan_since: string | null
-    readonly scan_token: string | null
-    readonly scan_pages: bigint | null
-    readonly scan_synced_through: string | null
-    readonly scan_started_at: Date | null
     readonly updated_at: Date
     readonly lane: Generated<"live" | "backfill" | "records" | "push">
     readonly cursor_read_at: Date | null
     readonly learned_overlap_ms: Generated<bigint>
     readonly max_lateness_ms: Generated<bigint>
     readonly full_scan_reason: string | null
-    readonly scan_until: string | null
     readonly table_identity: string | null
     readonly shape: string | null
     readonly adopts_source: Generated<boolean>
     readonly overlap_learned_at: Generated<Date | null>
-    readonly scan_refetch_generation: bigint | null
     readonly past_from: Date | null
     readonly past_batch: bigint | null
     readonly past_until: Date | null
@@ -662,9 +653,23 @@ export interface ControlTables {
   readonly "tributary.scan_ids": {
     readonly company_id: bigint
     readonly resource: string
+    readonly lane: string
     readonly page: bigint
     readonly ids: ReadonlyArray<bigint>
-    readonly lane: Generated<"live" | "backfill" | "records" | "push">
+  }
+  readonly "tributary.scans": {
+    readonly company_id: bigint
+    readonly resource: string
+    readonly lane: string
+    readonly run_id: bigint
+    readonly kind: "full" | "incremental"
+    readonly since: string | null
+    readonly until: string | null
+    readonly token: string | null
+    readonly pages: bigint
+    readonly synced_through: string | null
+    readonly started_at: Date
+    readonly refetch_generation: bigint
   }
   readonly "tributary.sources": {
     readonly company_id: bigint

@@ -141,8 +141,8 @@ export const resourcesStatement = Statement.make({
   },
   text: `select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
          k.cursor, coalesce(${learnedOverlap("k")}, 0)::float8 as "overlapMs", coalesce(k.max_lateness_ms, 0)::float8 as "lateMs",
-         k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
-         k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
+         k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", s.kind as "scanKind",
+         s.pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
          r.finished_at as "endedAt", r.error_kind as "errorKind", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
          coalesce(f.proven_at = f.fresh_at, false) as "isProven",
          (select count(*)::float8 from tributary.quarantine q
@@ -150,6 +150,7 @@ export const resourcesStatement = Statement.make({
     from tributary.freshness f
     left join tributary.checkpoints k
       on k.company_id = f.company_id and k.resource = f.resource and k.lane = 'live'
+    left join tributary.scans s on s.company_id = f.company_id and s.resource = f.resource and s.lane = 'live'
     left join lateral (
       select id, status, kind, started_at, finished_at, error_kind, error, remedy, note from tributary.runs
        where company_id = f.company_id and resource = f.resource and lane = 'live'

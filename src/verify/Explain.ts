@@ -225,8 +225,9 @@ export const checkpointsStatement = Statement.make({
   name: "read the checkpoints of a resource",
   params: ["int8", "text"],
   columns: { lane: "text", cursor: "text?", fullScanAt: "text?", scan: "text?", updatedAt: "text" },
-  text: `select lane, cursor, ${asText("full_scan_at", "fullScanAt")}, scan_kind as scan, ${asText("updated_at", "updatedAt")}
-           from tributary.checkpoints where company_id = $1 and resource = $2 order by lane desc`
+  text: `select lane, cursor, ${asText("full_scan_at", "fullScanAt")}, s.kind as scan, ${asText("updated_at", "updatedAt")}
+           from tributary.checkpoints left join tributary.scans s using (company_id, resource, lane)
+          where company_id = $1 and resource = $2 order by lane desc`
 })
 
 const readCheckpoints = (companyId: bigint, resource: string) =>

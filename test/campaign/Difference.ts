@@ -136,7 +136,7 @@ export const auditRuns = (client: pg.Client): Promise<ReadonlyArray<Difference>>
     "a run was left running": `${of("runs")} where status = 'running'`,
     "a record is in quarantine": `${of("quarantine")} where resolved_at is null`,
     "a refetch request was left open": of("refetch_requests"),
-    "a scan was left unfinished": `${of("checkpoints")} where scan_kind is not null`,
+    "a scan was left unfinished": of("scans"),
     "a fence went back": `${of("checkpoints")}
       where fence < (select coalesce(max(fence), 0) from tributary.runs r
         where r.company_id = t.company_id and r.resource = t.resource and r.lane = t.lane)`

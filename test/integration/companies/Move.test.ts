@@ -74,10 +74,12 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
     "tributary.sources": `(company_id, address, since) values (${number}, 'https://south.example', '2026-02-03 04:05:06.789012+00')`,
     "tributary.runs": `(company_id, resource, kind, fence, started_at, status) values
       (${number}, 'customers', 'full', 1, now(), 'done'), (${number}, 'customers', 'incremental', 2, now(), 'done')`,
-    "tributary.checkpoints": `(company_id, resource, lane, fence, cursor, table_identity, shape, scan_kind, scan_run_id, scan_refetch_generation, updated_at)
-      values (${number}, 'customers', 'live', 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)}, 'shape', 'incremental', ${run}, 1, now()),
-             (${number}, 'items', 'live', 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
-    "tributary.scan_ids": `(company_id, resource, page, ids) values (${number}, 'customers', 1, array[1, 2])`,
+    "tributary.checkpoints": `(company_id, resource, lane, fence, cursor, table_identity, shape, updated_at)
+      values (${number}, 'customers', 'live', 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)}, 'shape', now()),
+             (${number}, 'items', 'live', 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', now())`,
+    "tributary.scans": `(company_id, resource, lane, run_id, kind, pages, started_at, refetch_generation)
+      values (${number}, 'customers', 'live', ${run}, 'full', 1, now(), 1)`,
+    "tributary.scan_ids": `(company_id, resource, lane, page, ids) values (${number}, 'customers', 'live', 1, array[1, 2])`,
     "tributary.refetch_requests": `(company_id, resource, field, value, requested_at) values (${number}, 'customers', 'id', '1', now())`,
     "tributary.change_batches": `(company_id, resource, history, ids, versions, changes, began, last_position, token)
       values (${number}, 'customers', '"erp_history"."customers"', array[1], array[2], 1, now(), nextval(pg_get_serial_sequence('tributary.change_batches', 'id')), 7)`,
@@ -320,7 +322,7 @@ describe("the rows of a company that moves", () => {
     )
     assert.isTrue(runs!.first > runs!.north)
     const found = yield* inTarget<{ id: bigint }>(
-      `select scan_run_id as id from tributary.checkpoints where company_id = 2 and resource = 'customers'
+      `select run_id as id from tributary.scans where company_id = 2
          union all select run_id from tributary.quarantine where company_id = 2
          union all select run_id from tributary.row_counts where company_id = 2 and resource = 'customers'
          union all select first_run_id from tributary.field_findings where company_id = 2
@@ -340,8 +342,8 @@ describe("the rows of a company that moves", () => {
       (yield* inTarget<{ other: string }>(
         `select o.record::text as record, p.company as pushed, r.idempotency_key as key, i.body, q.bytes,
                   (select run_id::int from tributary.row_counts where company_id = 2 and resource = 'items') as none,
-                  (select generation = scan_refetch_generation from tributary.refetch_requests f
-                     join tributary.checkpoints c using (company_id, resource) where c.company_id = 2) as refetch,
+                  (select generation = refetch_generation from tributary.refetch_requests f
+                     join tributary.scans c using (company_id, resource) where c.company_id = 2) as refetch,
                   (select array_agg(table_identity = ${tableIdentitySql(`'"erp"."customers"'`, `'"erp_history"."customers__superseded"'`)} order by resource)
                      from tributary.checkpoints where company_id = 2) as identities,
                   (select table_identity from tributary.checkpoints where company_id = 2 and resource = 'items') as other,

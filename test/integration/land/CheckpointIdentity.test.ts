@@ -157,9 +157,11 @@ suite("a checkpoint", warehouse, (test, it) => {
     // The state after a first scan that was interrupted after a page of five.
     yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
     yield* execute(
-      `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
-             scan_token = '5', scan_pages = 1, scan_synced_through = '2026-01-01T03:03:20.000Z', scan_started_at = tributary.now()
-            where company_id = ${companyId}`
+      `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null where company_id = ${companyId}`
+    )
+    yield* execute(
+      `insert into tributary.scans (company_id, resource, lane, run_id, kind, token, pages, synced_through, started_at, refetch_generation)
+       values (${companyId}, 'things', 'live', 1, 'full', '5', 1, '2026-01-01T03:03:20.000Z', tributary.now(), 0)`
     )
     const listed = source.script
     source.script = (request) => {

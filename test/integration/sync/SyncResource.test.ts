@@ -215,7 +215,7 @@ suite("a run", warehouse, (test, it) => {
     assert.deepStrictEqual(counted, { requests: 10n, retries: 7n })
     assert.strictEqual(first.totals.requests, 10)
     assert.deepStrictEqual([first.status, first.totals.records, first.failure?.kind], ["failed", 2, "ServerFault"])
-    assert.deepInclude(yield* checkpoint(companyId), { cursor: null, scan_token: "p2" })
+    assert.deepInclude(yield* checkpoint(companyId), { cursor: null, token: "p2" })
     source.requests.length = 0
     source.script = (request) =>
       request.since === null ? all(request) : { ...page(null, thing(1, "n1 later", 20)), next: null }

@@ -178,12 +178,12 @@ interface CheckpointRow {
   readonly full_scan_at: Date | null
   readonly full_scan_reason: string | null
   readonly learned_overlap_ms: bigint
-  readonly scan_token: string | null
+  readonly token: string | null
 }
 export const checkpoint = (companyId: bigint, path = "things", lane: Lane = "live") =>
   Effect.map(
     execute<CheckpointRow>(
-      "select * from tributary.checkpoints where company_id = $1 and resource = $2 and lane = $3",
+      "select * from tributary.checkpoints left join tributary.scans using (company_id, resource, lane) where company_id = $1 and resource = $2 and lane = $3",
       [companyId, path, lane]
     ),
     ([row]) => row!

@@ -187,7 +187,7 @@ suite("the past", layerWarehouse, (test, it) => {
 
   test("is refused after the control plane was lost or emptied, until a full scan", function* () {
     const { company, first } = yield* versioned
-    yield* execute("truncate tributary.checkpoints")
+    yield* execute("truncate tributary.checkpoints cascade")
     yield* assertRefuses(first, /no checkpoint tells/)
     yield* execute("truncate tributary.companies")
     yield* assertRefuses(first, /no checkpoint tells/)
@@ -203,7 +203,7 @@ suite("the past", layerWarehouse, (test, it) => {
     yield* company.sync()
     const third = yield* moment
     yield* script(
-      "truncate tributary.checkpoints",
+      "truncate tributary.checkpoints cascade",
       "insert into tributary.checkpoints select * from copies.checkpoints"
     )
     yield* company.sync()

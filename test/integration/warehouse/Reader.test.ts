@@ -44,7 +44,7 @@ const embedded = filled.pipe(
 )
 
 /** Columns that contain no secret, although their names suggest one. */
-const harmless = ["change_batches.token", "checkpoints.scan_token", "pushes.content_hash"]
+const harmless = ["change_batches.token", "scans.token", "pushes.content_hash"]
 
 /** A superuser's DATABASE_URL, as of a Postgres container. */
 const superuser = filled.pipe(Layer.provideMerge(layerSql))

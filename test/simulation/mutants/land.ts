@@ -31,7 +31,7 @@ export const land: Mutants = {
     file: session,
     find: "session.lock.transaction(writeLanding(session, landing))",
     replace:
-      "session.lock.transaction(saveCheckpoint(session, { scan: landing.complete ? null : landing.scan, completed: landing.complete ? landing.scan : null, lateMs: 0 })).pipe(Effect.andThen(session.lock.transaction(writeLanding(session, landing))))",
+      "session.lock.transaction(Effect.andThen(landing.complete || landing.scan === null ? Effect.void : saveScan(session, landing.scan, null), saveCheckpoint(session, { scan: landing.complete ? null : landing.scan, completed: landing.complete ? landing.scan : null, lateMs: 0 }))).pipe(Effect.andThen(session.lock.transaction(writeLanding(session, landing))))",
     options: { on: ["C1", "D2"], off: ["S9", "S7x"] }
   },
   "state-ahead-of-records": {
@@ -148,9 +148,9 @@ export const land: Mutants = {
   },
   "ids-of-all-lanes": {
     why: ["scan_ids not lane-separated", "one list of ids is enough"],
-    file: softDelete,
-    find: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3"',
-    replace: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and $3::text is not null"',
+    file: checkpoints,
+    find: "delete from tributary.scans where company_id = $1 and resource = $2 and lane = $3 and $17",
+    replace: "delete from tributary.scans where company_id = $1 and resource = $2 and $3::text is not null and $17",
     options: {
       on: ["BF", "N5"],
       overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 }
@@ -254,8 +254,8 @@ export const land: Mutants = {
   "scan-goes-on-after-a-restore": {
     why: ["warehouse restored", "the next full scan begins where the last one ended"],
     file: confirm,
-    find: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       ${forgetScanSql}, updated_at",
-    replace: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       updated_at",
+    find: "yield* runStatement(forgetScansStatement, [companyId, resource])",
+    replace: "",
     options: just(["T2", "C1", "C8"], {
       resources: ["worktypes"],
       pageSize: 2,
@@ -370,8 +370,8 @@ export const land: Mutants = {
   "resumed-pages-forgotten": {
     why: ["full scan absence without the pages before", "the pages of this run are the pages of the scan"],
     file: session,
-    find: "if (evaluatesAbsence && pages.length > 0)",
-    replace: "if (evaluatesAbsence && session.options.run.resumed !== true && pages.length > 0)",
+    find: "evaluatesAbsence && pages.length > 0 ? scannedIds",
+    replace: "evaluatesAbsence && session.options.run.resumed !== true && pages.length > 0 ? scannedIds",
     options: { on: ["C1", "C8"] }
   },
   "quarantine-dropped": {

@@ -22,6 +22,7 @@ type Scope = (typeof scopes)[number] | (typeof parts)[number]
 const controlTables = [
   "checkpoints",
   "runs",
+  "scans",
   "scan_ids",
   "quarantine",
   "refetch_requests",
@@ -200,7 +201,10 @@ export class Restores extends Actor {
           await client.query(
             `create table public.${name} (like ${table} including all); drop table ${table} cascade; alter table public.${name} set schema ${schema}`
           )
-        } else await client.query(`${table.startsWith("erp") ? refill : "truncate"} ${table}`)
+        } else
+          await client.query(
+            `${table.startsWith("erp") ? refill : "truncate"} ${table}${table === "tributary.scans" ? " cascade" : ""}`
+          )
         if (this.drawn.later.rules.length > 0 && table.startsWith("erp") && refill === null)
           await this.restoreColumns(table, `${backup}."${index}"`)
         // Privacy rules may have changed the columns since: a person fills those that are left.

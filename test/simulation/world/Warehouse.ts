@@ -22,9 +22,7 @@ const rowsOf = (columns: ReadonlyArray<string>, from: string, order: string): st
 
 const parsed = (text: Text | undefined) => JSON.parse(text!) as ReadonlyArray<ReadonlyArray<Text>>
 
-const markColumns = "lane fence cursor cursor_read_at full_scan_at full_scan_reason scan_kind scan_pages shape".split(
-  " "
-)
+const markColumns = "lane fence cursor cursor_read_at full_scan_at full_scan_reason kind pages shape".split(" ")
 
 const runCounts = ["pages", "records", "inserted", "updated", "unchanged", "deleted", "quarantined"] as const
 const runTexts = ["id", "company_id", "resource", "lane", "kind", "status", "fence"] as const
@@ -198,7 +196,7 @@ export class Warehouse {
     const rows = rowsOf(this.columns(resource), `erp.${quoted(resource.path)} t where "_company_id" = $1`, '"id"')
     const row = await this.askTable(
       rows,
-      `select ${rowsOf(markColumns, `tributary.checkpoints ${ours}`, "lane")} as marks, ${rows} as rows,
+      `select ${rowsOf(markColumns, `tributary.checkpoints left join tributary.scans using (company_id, resource, lane) ${ours}`, "lane")} as marks, ${rows} as rows,
         ${rowsOf(["record_id", "bytes", "reason"], `tributary.quarantine ${ours} and resolved_at is null`, "record_id")} as quarantine,
         ${rowsOf(runColumns, `(select * from tributary.runs ${ours} order by id desc limit 12) r`, "id desc")} as runs`,
       [company, resource.path]
