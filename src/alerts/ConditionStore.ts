@@ -1,7 +1,9 @@
 /** The stored conditions, their silences, and the messages that an evaluation writes. */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { type Kind, type Severity, severityOf } from "./Kinds.ts"
 import { type ConditionKey, keyOf } from "./Observations.ts"
 import type { Announced, Condition, Message, Silence } from "./Transitions.ts"
@@ -20,21 +22,15 @@ export const begin = Effect.map(Statement.run(lockStatement), ([row]) => row!)
 /** A longer time between two evaluations is a break. */
 export const breakMs = 3 * 60_000
 
-export const evaluatedStatement = Statement.make({
-  name: "read the last evaluation of the alerts",
-  columns: { evaluatedAt: "timestamptz?", ageMs: "float8?" },
-  text: `select evaluated_at as "evaluatedAt", (extract(epoch from tributary.now() - evaluated_at) * 1000)::float8 as "ageMs"
-    from tributary.alert_evaluations`
-})
-
 /** The last evaluation; its time and age are null before the first one. */
-export const readEvaluated = Effect.map(Statement.run(evaluatedStatement), ([row]) => row!)
-
-export const finishStatement = Statement.make({
-  name: "end an evaluation of the alerts",
-  params: ["timestamptz"],
-  text: "update tributary.alert_evaluations set evaluated_at = $1"
-})
+export const readEvaluated = Effect.map(
+  Query.first(
+    control
+      .selectFrom("tributary.alert_evaluations")
+      .select((of) => ["evaluated_at as evaluatedAt", Query.ageMs(of.ref("evaluated_at")).as("ageMs")])
+  ),
+  (row) => row!
+)
 
 export const conditionsStatement = Statement.make({
   name: "read the conditions of alerts",
@@ -113,28 +109,19 @@ export const save = Effect.fnUntraced(function* (
     const keys = ended.map(({ kind, company, subject }) => ({ kind, company, subject }))
     yield* Statement.run(endStatement, [JSON.stringify(keys)])
   }
-  yield* Statement.run(finishStatement, [now])
+  yield* Query.run(control.updateTable("tributary.alert_evaluations").set({ evaluated_at: now }))
 })
 
-const silenceColumns = {
-  id: "int8",
-  ...Statement.columns("text?", "kind", "company", "subject"),
-  until: "timestamptz",
-  reason: "text?",
-  by: "text",
-  at: "timestamptz"
-} as const
-
-export const silencesStatement = Statement.make({
-  name: "read the silences of alerts",
-  columns: silenceColumns,
-  text: `select id, kind, only_company as company, subject, until, reason, created_by as by, created_at as at
-    from tributary.alert_silences where until > (select tributary.now()) order by id`
-})
-export type StoredSilence = Statement.RowOf<typeof silencesStatement>
+const silenceColumns = [
+  ...(["id", "kind", "only_company as company", "subject"] as const),
+  ...(["until", "reason", "created_by as by", "created_at as at"] as const)
+]
 
 /** The silences that have not ended. */
-export const readSilences = Statement.run(silencesStatement)
+export const readSilences = Query.run(
+  control.selectFrom("tributary.alert_silences").select(silenceColumns).where("until", ">", Query.now).orderBy("id")
+)
+export type StoredSilence = Effect.Success<typeof readSilences>[number]
 
 export const withdrawStatement = Statement.make({
   name: "withdraw messages of silenced conditions",
@@ -149,15 +136,6 @@ export const withdrawStatement = Statement.make({
 /** Deletes messages that no process has begun to send. After the silence the condition starts anew if it holds. */
 export const withdrawSilenced: Sql.Query<void> = Effect.asVoid(Statement.run(withdrawStatement))
 
-export const silenceStatement = Statement.make({
-  name: "silence alerts",
-  params: ["text?", "text?", "text?", "timestamptz?", "float8?", "text?", "text"],
-  columns: silenceColumns,
-  text: `insert into tributary.alert_silences (kind, only_company, subject, until, reason, created_by)
-    values ($1, $2, $3, coalesce($4::timestamptz, tributary.now() + make_interval(secs => $5::float8)), $6, $7)
-    returning id, kind, only_company as company, subject, until, reason, created_by as by, created_at as at`
-})
-
 export interface NewSilence extends Silence {
   /** RFC 3339; null where `seconds` states the length. */
   readonly until: string | null
@@ -168,18 +146,29 @@ export interface NewSilence extends Silence {
 
 export const addSilence = Effect.fnUntraced(function* (silence: NewSilence) {
   const { kind, company, subject, until, seconds, reason, by } = silence
-  const [stored] = yield* Statement.run(silenceStatement, [kind, company, subject, until, seconds, reason, by])
+  const stored = yield* Query.first(
+    control
+      .insertInto("tributary.alert_silences")
+      .values({
+        kind,
+        only_company: company,
+        subject,
+        until: until === null ? Query.nowPlus((seconds ?? 0) * 1000) : new Date(until),
+        reason,
+        created_by: by
+      })
+      .returning(silenceColumns)
+  )
   yield* withdrawSilenced
   return stored!
 })
 
-export const unsilenceStatement = Statement.make({
-  name: "end silences of alerts",
-  params: ["int8?"],
-  columns: silenceColumns,
-  text: `delete from tributary.alert_silences where ($1::bigint is null or id = $1) and until > (select tributary.now())
-    returning id, kind, only_company as company, subject, until, reason, created_by as by, created_at as at`
-})
-
 /** Ends a silence, or all of them for null. */
-export const endSilences = (id: string | null) => Statement.run(unsilenceStatement, [id])
+export const endSilences = (id: bigint | null) =>
+  Query.run(
+    control
+      .deleteFrom("tributary.alert_silences")
+      .where("until", ">", Query.now)
+      .$if(id !== null, (silences) => silences.where("id", "=", id))
+      .returning(silenceColumns)
+  )

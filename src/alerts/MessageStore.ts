@@ -8,11 +8,12 @@
  * with the same key; for any other receiver the messages become `uncertain` and are not sent again.
  */
 import * as Effect from "effect/Effect"
-import type * as Sql from "../postgres/Sql.ts"
+import { expressionBuilder } from "kysely"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control, type ControlTables } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
-import type { Kind, Severity } from "./Kinds.ts"
-import type { Event } from "./Transitions.ts"
+import type { Kind } from "./Kinds.ts"
 
 /** More messages of a route that are due together are sent as one. */
 export const apartMax = 5
@@ -21,18 +22,37 @@ export const batchMax = 50
 
 const leaseSeconds = 30
 
-const messageColumns = {
-  id: "int8",
-  event: Statement.as<Event>("text"),
-  kind: Statement.as<Kind | "test">("text"),
-  ...Statement.columns("text", "company", "subject"),
-  severity: Statement.as<Severity>("text"),
-  ...Statement.columns("timestamptz", "since", "at"),
-  ...Statement.columns("text", "what", "remedy")
-} as const
-const messageFields = "id, event, kind, company, subject, severity, since, at, what, remedy"
+const messageColumns = [
+  "id",
+  "event",
+  "kind",
+  "company",
+  "subject",
+  "severity",
+  "since",
+  "at",
+  "what",
+  "remedy"
+] as const
 
-export type AlertMessage = Statement.RowOf<Statement.Statement<[], typeof messageColumns>>
+/** The kind, for the types: a person can ask for a test of a route. */
+interface Kinds {
+  readonly kind: Kind | "test"
+}
+
+/** The newest messages of all routes. */
+export const readHistory = (messagesMax: number) =>
+  Query.run(
+    control
+      .selectFrom("tributary.alert_messages")
+      .select(messageColumns)
+      .select(["route", "state", "attempts", "due_at as dueAt", "resolved_at as resolvedAt", "last_error as error"])
+      .orderBy("id", "desc")
+      .limit(messagesMax)
+      .$narrowType<Kinds>()
+  )
+export type HistoryMessage = Effect.Success<ReturnType<typeof readHistory>>[number]
+export type AlertMessage = Pick<HistoryMessage, (typeof messageColumns)[number]>
 
 /** Messages that one request sends. */
 export interface Batch {
@@ -72,7 +92,7 @@ export const uncertainStatement = Statement.make({
 export const claimStatement = Statement.make({
   name: "claim messages of alerts",
   params: ["text", "text", "bool"],
-  columns: { ...messageColumns, batch: "int8", attempts: "int4", firstAttemptAt: "timestamptz" },
+  columns: { batch: "int8" },
   text: `with now as materialized (select tributary.now() as at),
     due as materialized (
       select m.id, m.batch, coalesce(m.batch, m.id) as place
@@ -93,9 +113,8 @@ export const claimStatement = Statement.make({
              lease_expires_at = now.at + interval '${leaseSeconds} seconds', sending_at = null,
              first_attempt_at = coalesce(m.first_attempt_at, now.at)
         from now where m.id in (select id from chosen)
-      returning m.*)
-    select ${messageFields}, coalesce(batch, id) as batch, attempts, coalesce(first_attempt_at, at) as "firstAttemptAt"
-      from claimed order by id`
+      returning m.batch, m.id)
+    select coalesce(batch, id) as batch from claimed limit 1`
 })
 
 /** The next batch of a route; null while none is due. A digest takes all messages that are due. */
@@ -106,45 +125,46 @@ export const claim = Effect.fnUntraced(function* (
 ) {
   const [due] = yield* Statement.run(dueStatement, [route])
   if (due?.isDue !== true) return null
-  const rows = yield* transaction(
+  return yield* transaction(
     Effect.gen(function* () {
       yield* Statement.run(lockStatement, [route])
       if (!isIdempotent) yield* Statement.run(uncertainStatement, [route])
-      return yield* Statement.run(claimStatement, [route, owner, isDigest])
+      const [claimed] = yield* Statement.run(claimStatement, [route, owner, isDigest])
+      return claimed === undefined ? null : yield* readBatch(claimed.batch, owner)
     })
   )
-  const [first] = rows
-  if (first === undefined) return null
-  const { batch: id, attempts, firstAttemptAt } = first
-  return { id, attempts, firstAttemptAt, messages: rows } satisfies Batch
 })
 
-/** The rows of a batch that this process still has. */
-const isClaim = "batch = $1 and route = $2 and lease_owner = $3 and state = 'sending'"
-const claimParams = ["int8", "text", "text"] as const
+/** The messages of a batch that this process still has. */
+const isClaim = (batch: bigint, owner: string) =>
+  expressionBuilder<ControlTables, "tributary.alert_messages">().and({ batch, lease_owner: owner, state: "sending" })
 
-export const beginStatement = Statement.make({
-  name: "begin a request with messages of alerts",
-  params: claimParams,
-  columns: { id: "int8" },
-  text: `update tributary.alert_messages
-       set sending_at = tributary.now(), lease_expires_at = tributary.now() + interval '${leaseSeconds} seconds'
-     where ${isClaim} and lease_expires_at > tributary.now() returning id`
+const readBatch = Effect.fnUntraced(function* (id: bigint, owner: string) {
+  const messages = yield* Query.run(
+    control
+      .selectFrom("tributary.alert_messages")
+      .select([...messageColumns, "attempts", "first_attempt_at as firstAttemptAt"])
+      .where(isClaim(id, owner))
+      .orderBy("id")
+      .$narrowType<Kinds>()
+  )
+  const { attempts, firstAttemptAt } = messages[0]!
+  return { id, attempts, firstAttemptAt: firstAttemptAt!, messages } satisfies Batch
 })
+
+const updateBatch = (batch: Batch, owner: string) =>
+  control.updateTable("tributary.alert_messages").where(isClaim(batch.id, owner)).returning("id")
 
 /** Stores that the request begins. Answers false, and nothing may be sent, when the lease has ended. */
-export const begin = (batch: Batch, route: string, owner: string): Sql.Query<boolean> =>
-  Effect.map(Statement.run(beginStatement, [batch.id, route, owner]), (rows) => rows.length === batch.messages.length)
-
-export const finishStatement = Statement.make({
-  name: "store the result of messages of alerts",
-  params: [...claimParams, "text", "text?", "float8"],
-  text: `update tributary.alert_messages
-       set state = $4, last_error = $5, sending_at = null, lease_owner = null, lease_expires_at = null,
-           due_at = case when $4 = 'pending' then tributary.now() + make_interval(secs => $6::float8) else due_at end,
-           resolved_at = case when $4 <> 'pending' then tributary.now() end
-     where ${isClaim}`
-})
+export const begin = (batch: Batch, owner: string) =>
+  Effect.map(
+    Query.run(
+      updateBatch(batch, owner)
+        .where("lease_expires_at", ">", Query.now)
+        .set({ sending_at: Query.now, lease_expires_at: Query.nowPlus(leaseSeconds * 1000) })
+    ),
+    (rows) => rows.length === batch.messages.length
+  )
 
 export interface Result {
   readonly state: "pending" | "sent" | "failed" | "uncertain"
@@ -153,25 +173,16 @@ export interface Result {
   readonly delaySeconds?: number
 }
 
-export const finish = (batch: Batch, route: string, owner: string, { state, error, delaySeconds = 0 }: Result) =>
-  Effect.asVoid(Statement.run(finishStatement, [batch.id, route, owner, state, error, delaySeconds]))
-
-export const historyStatement = Statement.make({
-  name: "read the messages of alerts",
-  params: ["int4"],
-  columns: {
-    ...messageColumns,
-    route: "text",
-    state: Statement.as<"sending" | Result["state"]>("text"),
-    dueAt: "timestamptz",
-    attempts: "int4",
-    resolvedAt: "timestamptz?",
-    error: "text?"
-  },
-  text: `select ${messageFields}, route, state, due_at as "dueAt", attempts, resolved_at as "resolvedAt", last_error as error
-    from tributary.alert_messages order by id desc limit $1::int`
-})
-export type HistoryMessage = Statement.RowOf<typeof historyStatement>
-
-/** The newest messages of all routes. */
-export const readHistory = (messagesMax: number) => Statement.run(historyStatement, [messagesMax])
+export const finish = (batch: Batch, owner: string, { state, error, delaySeconds = 0 }: Result) =>
+  Query.run(
+    updateBatch(batch, owner).set({
+      state,
+      last_error: error,
+      sending_at: null,
+      lease_owner: null,
+      lease_expires_at: null,
+      ...(state === "pending"
+        ? { due_at: Query.nowPlus(delaySeconds * 1000), resolved_at: null }
+        : { resolved_at: Query.now })
+    })
+  )

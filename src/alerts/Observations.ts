@@ -8,8 +8,10 @@ import * as Effect from "effect/Effect"
 import { describePause } from "../budget/Pause.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import * as PushPause from "../outbox/PushPause.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Resources from "../status/Resources.ts"
 import * as Webhooks from "../status/Webhooks.ts"
@@ -237,13 +239,13 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
   })
 })
 
-export const endpointsStatement = Statement.make({
-  name: "find dead endpoints",
-  columns: { name: "text", since: "timestamptz", reason: "text?" },
-  text: "select name, state_since as since, reason from tributary.change_endpoints where state = 'dead' order by name"
-})
+const deadEndpoints = control
+  .selectFrom("tributary.change_endpoints")
+  .select(["name", "state_since as since", "reason"])
+  .where("state", "=", "dead")
+  .orderBy("name")
 
-const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Statement.run(endpointsStatement), (rows) =>
+const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Query.run(deadEndpoints), (rows) =>
   rows.map(({ name, since, reason }) => ({
     kind: "endpoint",
     company: "",

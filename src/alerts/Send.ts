@@ -48,10 +48,10 @@ const resultOf = (
 }
 
 const sendBatch = Effect.fnUntraced(function* (route: Route, owner: string, batch: MessageStore.Batch) {
-  if (!(yield* MessageStore.begin(batch, route.name, owner))) return
+  if (!(yield* MessageStore.begin(batch, owner))) return
   const answer = yield* Receivers.send(route, batch.messages)
   const result = resultOf(answer, batch, Receivers.isIdempotent(route.receiver), yield* readNowMs)
-  yield* retryTransient(MessageStore.finish(batch, route.name, owner, result))
+  yield* retryTransient(MessageStore.finish(batch, owner, result))
   // The log shows the first failure of a batch and its end.
   if (result.state === "sent" || (result.state === "pending" && batch.attempts > 1)) return
   const next = result.state === "pending" ? `next attempt in ${Math.round(result.delaySeconds ?? 0)} s` : result.state

@@ -167,7 +167,9 @@ const unsilence = Command.make(
     if (Option.isSome(flags.silence) === flags.all) {
       return yield* reported(usageError("name the number of a silence, or --all; tributary alerts list shows them"))
     }
-    const ended = yield* onWarehouse(flags, () => ConditionStore.endSilences(Option.getOrNull(flags.silence)))
+    const ended = yield* onWarehouse(flags, () =>
+      ConditionStore.endSilences(Option.getOrNull(Option.map(flags.silence, BigInt)))
+    )
     yield* Output.printResult(flags.json, { ended }, () =>
       ended.length === 0 ? ["there is no such silence"] : ended.map((one) => `ended ${silenceText(one)}`)
     )

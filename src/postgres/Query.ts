@@ -40,6 +40,10 @@ export const nowPlus = (ms: number): RawBuilder<Date> =>
 export const epochMs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : number> =>
   sql`(extract(epoch from ${at}) * 1000)::float8`
 
+/** How long ago a time is, in milliseconds. */
+export const ageMs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : number> =>
+  sql`(extract(epoch from tributary.now() - ${at}) * 1000)::float8`
+
 /** One of the values, for the right side of `=`. It may be none, unlike with `in`. */
 export const anyOf = <A>(values: ReadonlyArray<A>): RawBuilder<A> => sql<A>`any(${values})`
 
