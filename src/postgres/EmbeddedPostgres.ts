@@ -107,6 +107,7 @@ const running = (place: DataDirectory): Effect.Effect<Postmaster | undefined, Em
     return yield* fail("wait", `the server is ${postmaster.status || "starting"}`, `see ${place.logFile}`)
   })
 
+/** As root `pg_ctl` does not run. */
 const stopCommand = (place: DataDirectory, { pid }: Postmaster): string =>
   process.platform === "win32" ? `"${place.binaries.pg_ctl}" stop -D "${place.dataDir}"` : `kill -INT ${pid}`
 
@@ -191,67 +192,48 @@ const arriveOnce = (
     )
     return yield* enter(place, launched, false).pipe(
       // The server runs, and this process is not counted as a user: without other users the server is stopped here.
-      Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place, launched)))
+      Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place)))
     )
   })
 
-/** True when the server has no users; then no process can enter it while this connection lives. */
-const isLast = (client: pg.Client) =>
-  ask<{ last: boolean }>(client, `select pg_try_advisory_lock(${usersLock}) as last`).pipe(
-    Effect.map((rows) => rows[0]?.last === true)
-  )
+/** Stops the server where it has no users and is not to stay. */
+const stopUnused = (place: DataDirectory, client: pg.Client) =>
+  Effect.gen(function* () {
+    const [row] = yield* ask<{ last: boolean }>(client, `select pg_try_advisory_lock(${usersLock}) as last`)
+    const stays = yield* onFolder(place.root, () => ReadFile.exists(place.stayFile))
+    // Until the end of this connection no process can enter.
+    if (row?.last === true && !stays) yield* stopProcess(place)
+    yield* close(client)
+  }).pipe(Effect.onError(() => destroy(client)))
 
-/** Stops the server, unless it is to stay. */
-const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
-  onFolder(place.root, () => ReadFile.exists(place.stayFile)).pipe(
-    Effect.orElseSucceed(() => true),
-    Effect.flatMap((stays) => (stays ? Effect.void : stopProcess(place, pid)))
-  )
-
-const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
-  ask(stay.client, `select pg_advisory_unlock_shared(${usersLock})`).pipe(
-    Effect.andThen(isLast(stay.client)),
-    Effect.flatMap((last) => (last ? stop(place, stay.pid) : Effect.void)),
-    Effect.andThen(close(stay.client)),
+const leave = (place: DataDirectory, { client }: Stay): Effect.Effect<void> =>
+  ask(client, `select pg_advisory_unlock_shared(${usersLock})`).pipe(
+    Effect.andThen(stopUnused(place, client)),
     // The connection is lost, because the server crashed. A server that runs now is treated as one that this process
     // does not use.
-    Effect.catch(() => Effect.andThen(destroy(stay.client), leaveUncounted(place, undefined)))
+    Effect.catch(() => Effect.andThen(destroy(client), leaveUncounted(place)))
   )
 
 /**
- * Stops the running server, unless it has users. A server that is unreachable for a while counts as unused. A server
- * without a free connection counts as used, and so does one that this process did not start and whose password is
- * another one.
+ * Stops the running server, unless it has users. One that does not let this process in is left to the next process: it
+ * may have no free connection, or another password.
  */
-const leaveUncounted = (place: DataDirectory, launched: Postmaster | undefined): Effect.Effect<void> =>
-  Effect.gen(function* () {
-    const running = yield* Effect.orElseSucceed(
-      onFolder(place.root, () => runningPostmaster(place)),
-      () => undefined
-    )
-    const postmaster = running ?? launched
-    if (postmaster === undefined || !isOurs(place, postmaster)) return
-    const stopIt = Effect.suspend(() => (isOurs(place, postmaster) ? stop(place, postmaster.pid) : Effect.void))
-    yield* openHall(place, postmaster.port).pipe(
-      Effect.retry({
-        schedule: Schedule.spaced(pollMs),
-        times: 200,
-        while: (error) => error.isRetryable && error.code !== tooManyConnections && isOurs(place, postmaster)
-      }),
-      Effect.matchEffect({
-        onFailure: ({ code }) => {
-          const isInUse = code === tooManyConnections || (code === "28P01" && launched?.pid !== postmaster.pid)
-          return isInUse ? Effect.void : stopIt
-        },
-        onSuccess: (client) =>
-          isLast(client).pipe(
-            Effect.orElseSucceed(() => false),
-            Effect.flatMap((last) => (last ? stop(place, postmaster.pid) : Effect.void)),
-            Effect.andThen(close(client))
+const leaveUncounted = (place: DataDirectory): Effect.Effect<void> =>
+  onFolder(place.root, () => runningPostmaster(place)).pipe(
+    Effect.flatMap((postmaster) =>
+      postmaster === undefined
+        ? Effect.void
+        : openHall(place, postmaster.port).pipe(
+            Effect.retry({
+              schedule: Schedule.spaced(pollMs),
+              times: 200,
+              while: ({ isRetryable, code }) => isRetryable && code !== tooManyConnections && isOurs(place, postmaster)
+            }),
+            Effect.flatMap((client) => stopUnused(place, client))
           )
-      })
-    )
-  })
+    ),
+    Effect.ignore
+  )
 
 const shown = (root: string) => {
   const path = relative(process.cwd(), root)
@@ -348,6 +330,6 @@ export const release = (root: string): Effect.Effect<ServerState, EmbeddedPostgr
   Effect.gen(function* () {
     const place = yield* placeOf(root)
     yield* onFolder(place.root, () => rmSync(place.stayFile, { force: true }))
-    yield* leaveUncounted(place, undefined)
+    yield* leaveUncounted(place)
     return yield* look(root)
   })

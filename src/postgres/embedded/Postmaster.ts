@@ -3,24 +3,22 @@
  *
  * Promise: a start or a stop that is interrupted or killed does not prevent the next one.
  */
-import { type ChildProcess, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { closeSync, mkdirSync, openSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { basename, join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import * as ReadFile from "../../files/ReadFile.ts"
 import { type EmbeddedPostgresError, errnoOf, fail, folderFailure, onFolder } from "./Failure.ts"
 import { type DataDirectory, makeDraft, own, ownFolder, privateHomeHint, spawnOptions } from "./DataDirectory.ts"
-import { hintOf, linesOf, reasonSince, withPanic } from "./ServerLog.ts"
-import { gone, isAlive, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
+import { hintOf, lastLines, logSize, reasonSince, withPanic } from "./ServerLog.ts"
+import { isAlive, isServerOf, nameOf, pollMs } from "./Process.ts"
 
 export const superuser = "tributary"
 export const startTimeoutMs = 120_000
-const stopTimeout = Duration.seconds(30)
 
 /** WAL between two checkpoints: at most 4 GB, and an eighth of the free space, which a fast load would fill otherwise. */
 export const walSizeMaxMb = (freeBytes: number): number =>
@@ -76,44 +74,56 @@ export const initialise = (place: DataDirectory, durable: boolean): Effect.Effec
     )
   })
 
-const runInitdb = (
+const runInitdb = Effect.fnUntraced(function* (
   place: DataDirectory,
   target: string,
   durable: boolean
-): Effect.Effect<void, EmbeddedPostgresError> =>
+): Effect.fn.Return<void, EmbeddedPostgresError> {
+  const here = ownFolder(place, target)
+  const { status, output } = yield* run(place, "initdb", target, "pipe", [
+    `--pgdata=${here}`,
+    `--username=${superuser}`,
+    `--pwfile=${here === target ? place.passwordFile : `${here}/../../${basename(place.passwordFile)}`}`,
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--no-locale",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--no-instructions",
+    ...(durable ? [] : ["--no-sync"])
+  ])
+  if (status === 0) return
+  const hint = privateHomeHint(place.identity, target, place.binaries.initdb)
+  return yield* fail("initdb", output.trim().slice(-500) || `exit ${status}`, hint)
+})
+
+/**
+ * Runs a program of Postgres in a folder, to its end. An interruption ends it, and `pg_ctl` ends the server that it is
+ * starting. With `pipe` its errors are the output.
+ */
+const run = (
+  place: DataDirectory,
+  program: "initdb" | "pg_ctl",
+  folder: string,
+  errors: "pipe" | number,
+  args: ReadonlyArray<string>
+): Effect.Effect<{ readonly status: number | string; readonly output: string }> =>
   Effect.callback((resume) => {
-    const hint = () => privateHomeHint(place.identity, target, place.binaries.initdb)
-    const here = ownFolder(place, target)
-    const child = spawn(
-      place.binaries.initdb,
-      [
-        `--pgdata=${here}`,
-        `--username=${superuser}`,
-        `--pwfile=${here === target ? place.passwordFile : `${here}/../../${basename(place.passwordFile)}`}`,
-        "--auth=scram-sha-256",
-        "--encoding=UTF8",
-        "--no-locale",
-        "--locale-provider=builtin",
-        "--builtin-locale=C.UTF-8",
-        "--no-instructions",
-        ...(durable ? [] : ["--no-sync"])
-      ],
-      { ...spawnOptions(place, target), stdio: ["ignore", "ignore", "pipe"] }
-    )
+    const stdout = errors === "pipe" ? "ignore" : errors
+    const child = spawn(place.binaries[program], args, {
+      ...spawnOptions(place, folder),
+      stdio: ["ignore", stdout, errors]
+    })
     let output = ""
-    child.stderr.on("data", (chunk: Buffer) => {
+    child.stderr?.on("data", (chunk: Buffer) => {
       output += chunk.toString()
     })
-    child.once("error", (error) => resume(Effect.fail(fail("initdb", error.message, hint()))))
-    child.once("close", (status) =>
-      resume(
-        status === 0 ? Effect.void : Effect.fail(fail("initdb", output.trim().slice(-500) || `exit ${status}`, hint()))
-      )
-    )
+    child.once("error", (error) => resume(Effect.succeed({ status: error.message, output: error.message })))
+    child.once("close", (status, by) => resume(Effect.succeed({ status: status ?? by ?? "", output })))
     return Effect.callback<void>((done) => {
       if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return done(Effect.void)
       child.once("close", () => done(Effect.void))
-      child.kill("SIGKILL")
+      child.kill("SIGINT")
     })
   })
 
@@ -233,116 +243,58 @@ export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, E
 const lostRace =
   /lock file "[^"]*" (?:already exists|is empty)|could not bind|Address already in use|pre-existing shared memory/
 
-export const launch = (
+/** Runs `pg_ctl` on the data folder; what it and the server print goes to the log. */
+const pgCtl = (place: DataDirectory, ...args: ReadonlyArray<string>) =>
+  Effect.acquireUseRelease(
+    onFolder(place.root, () => {
+      const log = openSync(place.logFile, "a", 0o600)
+      own(place.logFile, place.identity)
+      return log
+    }),
+    (log) => run(place, "pg_ctl", place.dataDir, log, [...args, "-D", ownFolder(place, place.dataDir), "-w", "-s"]),
+    (log) => Effect.sync(() => closeSync(log))
+  )
+
+export const launch = Effect.fnUntraced(function* (
   place: DataDirectory,
   wanted: WantedPort,
   durable: boolean
-): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
-  Effect.flatMap(freePort(wanted), (port) =>
-    // From the spawn on, an interruption must end the process.
-    Effect.uninterruptibleMask((restore) => launchAt(place, port, durable, restore))
-  )
-
-const launchAt = Effect.fnUntraced(function* (
-  place: DataDirectory,
-  port: number,
-  durable: boolean,
-  restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-) {
-  const { child, offset } = yield* onFolder(place.root, () => {
+): Effect.fn.Return<Postmaster, EmbeddedPostgresError> {
+  const port = yield* freePort(wanted)
+  const offset = yield* onFolder(place.root, () => {
     removeStaleLock(place)
-    return spawnPostgres(place, port, durable)
+    return logSize(place)
   })
-  let ended: string | undefined
-  // Another process used the server before this process checked, and stopped it as its last user.
-  let wasStopped = false
-  child.once("error", (error) => {
-    ended = error.message
-  })
-  child.once("exit", (status, by) => {
-    ended ??= `exit ${status ?? by}`
-    wasStopped = status === 0
-  })
-  const ready = Effect.suspend(() => {
-    if (ended !== undefined) {
-      const log = linesOf(place, offset, child.pid)
-      const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
-      return Effect.fail(
-        fail(
-          wasStopped || lostRace.test(log) ? "wait" : "start",
-          `the embedded Postgres cannot start (${ended}): ${withPanic(reasonSince(place, offset), log.slice(-400))}`,
-          hint ?? hintOf(place)
-        )
-      )
-    }
-    return Effect.flatMap(
-      onFolder(place.root, () => readPostmaster(postmasterFile(place))),
-      (postmaster) =>
-        postmaster?.pid === child.pid && postmaster?.status === "ready"
-          ? Effect.succeed(postmaster)
-          : Effect.fail(fail("starting", "the server did not become ready in time", `see ${place.logFile}`))
-    )
-  })
-  return yield* ready.pipe(
-    Effect.retry({
-      schedule: Schedule.spaced(pollMs),
-      times: startTimeoutMs / pollMs,
-      while: (error) => error.step === "starting"
-    }),
-    restore,
-    // Interrupted, or never ready: it has no other users, so this process ends it.
-    Effect.onExit((exit) =>
-      Exit.isSuccess(exit) || child.pid === undefined || ended !== undefined ? Effect.void : stop(place, child.pid)
-    )
+  const options = [`-p ${port}`, ...settings(place, durable).map((setting) => `-c "${setting}"`)].join(" ")
+  const { status } = yield* pgCtl(place, "start", "-t", String(startTimeoutMs / 1000), "-o", options).pipe(
+    // It has no other users.
+    Effect.onInterrupt(() => stop(place))
+  )
+  const postmaster = yield* onFolder(place.root, () => runningPostmaster(place))
+  if (status === 0 && postmaster?.status === "ready") return postmaster
+  const log = lastLines(place, offset)
+  const reason = reasonSince(place, offset)
+  // Another process used the server before this process found it ready, and stopped it as its last user.
+  const wasStopped = status === 0 || (reason === undefined && log.includes("database system is shut down"))
+  const hint = privateHomeHint(place.identity, place.dataDir, place.binaries.postgres)
+  return yield* fail(
+    wasStopped || lostRace.test(log) ? "wait" : "start",
+    `the embedded Postgres cannot start (${status}): ${withPanic(reason, log.slice(-400))}`,
+    hint ?? hintOf(place)
   )
 })
 
-const spawnPostgres = (
-  place: DataDirectory,
-  port: number,
-  durable: boolean
-): { readonly child: ChildProcess; readonly offset: number } => {
-  const log = openSync(place.logFile, "a", 0o600)
-  own(place.logFile, place.identity)
-  const offset = statSync(place.logFile).size
-  try {
-    const child = spawn(
-      place.binaries.postgres,
-      [
-        "-D",
-        ownFolder(place, place.dataDir),
-        "-p",
-        String(port),
-        ...settings(place, durable).flatMap((setting) => ["-c", setting])
-      ],
-      // A session of its own: Ctrl-C in the terminal must not reach the server before our finalizers have run.
-      { ...spawnOptions(place, place.dataDir), detached: true, stdio: ["ignore", log, log] }
-    )
-    child.unref()
-    return { child, offset }
-  } finally {
-    closeSync(log)
-  }
-}
-
 /** A fast shutdown: sessions are ended, data is written. When that takes too long, an immediate one (the next start recovers). */
-export const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
+export const stop = (place: DataDirectory): Effect.Effect<void> =>
   Effect.gen(function* () {
-    if (process.platform === "win32") return yield* pgCtlStop(place)
-    signal(pid, "SIGINT")
-    if (yield* gone(pid, stopTimeout)) return
-    signal(pid, "SIGQUIT")
-    yield* gone(pid, stopTimeout)
-  })
-
-/** Windows has no signals between processes; pg_ctl sends its request to the server by a named pipe. */
-const pgCtlStop = (place: DataDirectory): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    const seconds = String(Duration.toSeconds(stopTimeout))
-    const child = spawn(place.binaries.pg_ctl, ["stop", "-D", place.dataDir, "-m", "fast", "-w", "-t", seconds], {
-      ...spawnOptions(place, place.root),
-      stdio: "ignore"
-    })
-    child.once("error", () => resume(Effect.void))
-    child.once("close", () => resume(Effect.void))
-  })
+    for (const mode of ["fast", "immediate"]) {
+      const running = runningPostmaster(place)
+      if (running === undefined) return
+      yield* pgCtl(place, "stop", "-t", "30", "-m", mode)
+      // The process ends a moment after its file.
+      yield* Effect.repeat(
+        Effect.sync(() => isOurs(place, running)),
+        { until: (isAlive) => !isAlive, schedule: Schedule.spaced(pollMs), times: 40 }
+      )
+    }
+  }).pipe(Effect.ignore)

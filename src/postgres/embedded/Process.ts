@@ -3,18 +3,14 @@
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
-import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { errnoOf } from "./Failure.ts"
 
 /** The polling interval of a wait for a process or a file. */
 export const pollMs = 25
 
-/** Sends a signal; 0 sends none. False where there is no such process. */
-export const signal = (pid: number, name: NodeJS.Signals | 0): boolean => {
+const exists = (pid: number): boolean => {
   try {
-    return process.kill(pid, name)
+    return process.kill(pid, 0)
   } catch (error) {
     return errnoOf(error) !== "ESRCH"
   }
@@ -36,7 +32,7 @@ const startOf = (pid: number): string => {
 
 /** Whether this process is a running Postgres: not a zombie, and not another program that got the id later. */
 const isPostgres = (pid: number): boolean => {
-  if (!Number.isInteger(pid) || pid <= 0 || !signal(pid, 0)) return false
+  if (!Number.isInteger(pid) || pid <= 0 || !exists(pid)) return false
   if (process.platform !== "linux") return true
   try {
     // A process keeps its name until its end; its command line is already empty while it ends.
@@ -93,18 +89,11 @@ export const isServerOf = (folder: string, pid: number, startedAtMs: number): bo
   }
 }
 
-/** Waits for the process to end; false when it did not in this time. */
-export const gone = (pid: number, timeout: Duration.Duration): Effect.Effect<boolean> =>
-  Effect.suspend(() => (isPostgres(pid) ? Effect.fail("alive") : Effect.succeed(true))).pipe(
-    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(Duration.toMillis(timeout) / pollMs) }),
-    Effect.orElseSucceed(() => false)
-  )
-
 /** A process in a name: its id, and its start to tell it from a later one with the same id. */
 export const nameOf = (pid: number) => `${pid}.${startOf(pid)}`
 
 /** Whether the process with this name is alive. */
 export const isAlive = (name: string): boolean => {
   const pid = Number(name.split(".")[0])
-  return Number.isInteger(pid) && pid > 0 && signal(pid, 0) && nameOf(pid) === name
+  return Number.isInteger(pid) && pid > 0 && exists(pid) && nameOf(pid) === name
 }

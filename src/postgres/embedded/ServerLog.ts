@@ -54,12 +54,9 @@ export const withReason = (
     : fail(error.step, `${error.message}, which cannot start: ${reason}`, hintOf(place))
 }
 
-/** The log lines of this server. Servers that other processes start at the same time write to the same file. */
-export const linesOf = (place: DataDirectory, offset: number, pid: number | undefined): string => {
-  const lines = readFileSync(place.logFile).subarray(offset).toString().trim().split("\n")
-  const its = lines.filter((line) => line.includes(`[${pid}]`))
-  return (its.length > 0 ? its : lines).slice(-5).join(" | ")
-}
+/** What the server has logged last since that place. */
+export const lastLines = (place: DataDirectory, offset: number): string =>
+  readFileSync(place.logFile).subarray(offset).toString().trim().split("\n").slice(-5).join(" | ")
 
 /**
  * Bounds the log of a server that may run for months. The log is copied and truncated, since the server never opens it
