@@ -153,7 +153,7 @@ const store = Effect.fnUntraced(function* (
   const { row, position, obsolete, gone } = work
   const log = logOf(work, attempts, resolution)
   const advanced = yield* SenderStore.advance(sender, position, resolution, log.length)
-  if (advanced === undefined) return yield* new SenderStore.LeaseLost({ endpoint: name })
+  if (advanced === null) return yield* new SenderStore.LeaseLost({ endpoint: name })
   if (resolution.endReason !== null) yield* SenderStore.end(sender, resolution.endReason)
   const ended = row.hasWaiting ? [...resolution.delivered, ...[...obsolete, ...gone].map((one) => one.position)] : []
   if (ended.length > 0) yield* SenderStore.deleteWaiting(name, ended)

@@ -44,6 +44,20 @@ export const epochMs = <At extends Date | null>(at: Expression<At>): RawBuilder<
 export const ageMs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : number> =>
   sql`(extract(epoch from tributary.now() - ${at}) * 1000)::float8`
 
+/** A time in microseconds since 1970, which no precision is lost by. */
+export const epochUs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : bigint> =>
+  sql`(extract(epoch from ${at}) * 1000000)::int8`
+
+/** The time of {@link epochUs}. */
+export const timeOfUs = (us: bigint): RawBuilder<Date> =>
+  sql<Date>`timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`
+
+/** The conditions of a filter, for `and`; a null is any value. */
+export const given = <A extends object>(filter: A): { readonly [Name in keyof A]?: NonNullable<A[Name]> } =>
+  Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== null)) as {
+    readonly [Name in keyof A]?: NonNullable<A[Name]>
+  }
+
 /** One of the values, for the right side of `=`. It may be none, unlike with `in`. */
 export const anyOf = <A>(values: ReadonlyArray<A>): RawBuilder<A> => sql<A>`any(${values})`
 
@@ -51,6 +65,8 @@ export const anyOf = <A>(values: ReadonlyArray<A>): RawBuilder<A> => sql<A>`any(
 export interface Built<Row> {
   readonly compile: () => CompiledQuery<Row>
 }
+
+export type RowOf<Q> = Q extends Built<infer Row> ? Row : never
 
 /** The operation in errors: "select tributary.checkpoints". */
 const operationOf = (text: string) => {
@@ -66,8 +82,8 @@ export const run = <Row>(query: Built<Row>): Sql.Query<ReadonlyArray<Row>> => {
   return Effect.map(Sql.rows(text, parameters, operationOf(text)), (rows) => rows as unknown as ReadonlyArray<Row>)
 }
 
-/** The first row of a query. */
-export const first = <Row>(query: Built<Row>): Sql.Query<Row | undefined> => Effect.map(run(query), ([row]) => row)
+/** The first row of a query; null where it answers none. */
+export const first = <Row>(query: Built<Row>): Sql.Query<Row | null> => Effect.map(run(query), ([row]) => row ?? null)
 
 /** Whether a query answers a row. */
 export const hasRows = (query: Built<unknown>): Sql.Query<boolean> => Effect.map(run(query), (rows) => rows.length > 0)

@@ -24,23 +24,5 @@ export const valuesOf = (text: string, values: ReadonlyArray<unknown>): Query<Re
     Effect.mapError(sql.unsafe(text, values).values, DatabaseError.from("ask the warehouse"))
   )
 
-/**
- * The rows with the highest ids that meet the conditions, in descending order. `select` ends within its `where`. A
- * condition with a null value is left out, so that Postgres can use the index of each of the others.
- */
-export const newestRows = <Row extends object>(
-  select: string,
-  conditions: Readonly<Record<string, string | null>>,
-  rowsMax: number,
-  order = "id desc"
-): Query<ReadonlyArray<Row>> => {
-  const given = Object.entries(conditions).filter(([, value]) => value !== null)
-  const where = given.map(([condition], index) => ` and ${condition.replaceAll("?", `$${index + 2}`)}`)
-  return rows(`${select}${where.join("")} order by ${order} limit $1::int`, [
-    rowsMax,
-    ...given.map(([, value]) => value)
-  ])
-}
-
 /** A time in milliseconds since 1970. */
 export const epochMs = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`

@@ -1,13 +1,16 @@
 /** Metrics of alerts: the conditions that have started, and the messages that are not sent. */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import * as Metrics from "./Metrics.ts"
 
-export const conditionsStatement = Statement.make({
-  name: "count the conditions of alerts",
-  columns: { conditions: "float8" },
-  text: "select count(*)::float8 as conditions from tributary.alert_conditions where started_at is not null"
-})
+const countConditions = Query.first(
+  control
+    .selectFrom("tributary.alert_conditions")
+    .select((of) => of.fn.countAll<bigint>().as("conditions"))
+    .where("started_at", "is not", null)
+)
 
 export const messagesStatement = Statement.make({
   name: "count the messages of alerts that are not sent",
@@ -28,11 +31,11 @@ export const messagesStatement = Statement.make({
 export const make = (routes: ReadonlyArray<string>) =>
   Metrics.cached(
     Effect.gen(function* () {
-      const [row] = yield* Statement.run(conditionsStatement)
+      const row = yield* countConditions
       const messages = yield* Statement.run(messagesStatement, [routes])
       return [
         Metrics.gauge("tributary_alert_conditions", "Conditions of alerts that have started and not ended.", [
-          { value: row!.conditions }
+          { value: Number(row!.conditions) }
         ]),
         Metrics.gauge(
           "tributary_alert_messages",

@@ -1,56 +1,46 @@
 /** One event of the inbox, the subscriptions that deliver its type, and the delivery gaps around it. */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
-import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
-import type { RunStatus } from "./Resources.ts"
 
 /** Bytes of a body that are read. */
 export const bodyMax = 20_000
 const subscriptionsMax = 5
 const gapsMax = 5
 
-export const eventStatement = Statement.make({
-  name: "read an event",
-  params: ["text", "text"],
-  columns: {
-    id: "int8",
-    ...Statement.columns("text", "company", "eventId", "eventType"),
-    ...Statement.columns("text?", "resource", "recordId", "recordModifiedAt"),
-    /** By the source's clock. */
-    occurredAt: "timestamptz?",
-    /** The time in the signature of the accepted attempt. */
-    sentAt: "timestamptz",
-    receivedAt: "timestamptz",
-    /** As received, cut to {@link bodyMax}. */
-    body: "bytea",
-    bodyBytes: "int4",
-    state: Statement.as<"pending" | "done" | "dead_letter" | "skipped">("text"),
-    attempts: "int4",
-    nextAttemptAt: "timestamptz",
-    resolvedAt: "timestamptz?",
-    runId: "int8?",
-    runStatus: Statement.as<RunStatus | null>("text?"),
-    ...Statement.columns("text?", "resolution", "lastError")
-  },
-  text: `select e.id, e.company, e.event_id as "eventId", e.event_type as "eventType", e.resource, e.record_id as "recordId",
-         e.record_modified_at as "recordModifiedAt", e.occurred_at as "occurredAt", e.sent_at as "sentAt",
-         e.received_at as "receivedAt", substring(e.body from 1 for ${bodyMax}) as body, length(e.body) as "bodyBytes",
-         e.state, e.attempts, e.next_attempt_at as "nextAttemptAt", e.resolved_at as "resolvedAt", e.run_id as "runId",
-         r.status as "runStatus", e.resolution, e.last_error as "lastError"
-    from tributary.inbox e left join tributary.runs r on r.id = e.run_id
-   where e.company = $1 and e.event_id = $2`
-})
-export type Event = Statement.RowOf<typeof eventStatement>
+const readEvent = (company: string, eventId: string) =>
+  Query.first(
+    control
+      .selectFrom("tributary.inbox as e")
+      .leftJoin("tributary.runs as r", "r.id", "e.run_id")
+      .select(["e.id", "e.company", "e.event_id as eventId", "e.event_type as eventType", "e.resource"])
+      .select(["e.record_id as recordId", "e.record_modified_at as recordModifiedAt", "e.occurred_at as occurredAt"])
+      .select(["e.sent_at as sentAt", "e.received_at as receivedAt", "e.state", "e.attempts", "e.run_id as runId"])
+      .select(["e.next_attempt_at as nextAttemptAt", "e.resolved_at as resolvedAt", "r.status as runStatus"])
+      .select(["e.resolution", "e.last_error as lastError"])
+      .select((of) => [
+        of.fn<Uint8Array>("substring", ["e.body", of.lit(1), of.lit(bodyMax)]).as("body"),
+        of.fn<number>("length", ["e.body"]).as("bodyBytes")
+      ])
+      .where((is) => is.and({ "e.company": company, "e.event_id": eventId }))
+  )
+export type Event = NonNullable<Effect.Success<ReturnType<typeof readEvent>>>
 
-export const deliveringStatement = Statement.make({
-  name: "find the subscriptions of an event type",
-  params: ["text", "text"],
-  columns: { id: "text", url: "text", state: Statement.as<SubscriptionState>("text"), checkedAt: "timestamptz" },
-  text: `select subscription_id as id, url, state, checked_at as "checkedAt" from tributary.subscriptions
-          where company = $1 and $2 = any(events) order by state = 'deleted', first_seen_at limit ${subscriptionsMax}`
-})
-export type DeliveringSubscription = Statement.RowOf<typeof deliveringStatement>
+/** The subscriptions of an event type. */
+const readDelivering = (company: string, eventType: string) =>
+  Query.run(
+    control
+      .selectFrom("tributary.subscriptions")
+      .select(["subscription_id as id", "url", "state", "checked_at as checkedAt"])
+      .where("company", "=", company)
+      .where((is) => is(is.val(eventType), "=", is.fn.any("events")))
+      .orderBy((of) => of("state", "=", "deleted"))
+      .orderBy("first_seen_at")
+      .limit(subscriptionsMax)
+  )
+export type DeliveringSubscription = Effect.Success<ReturnType<typeof readDelivering>>[number]
 
 export const gapsStatement = Statement.make({
   name: "find the delivery gaps of an event",
@@ -86,10 +76,10 @@ export interface EventFlow {
 }
 
 export const read = Effect.fn("status.EventFlow.read")(function* (company: string, eventId: string) {
-  const [event] = yield* Statement.run(eventStatement, [company, eventId])
+  const event = yield* readEvent(company, eventId)
   return {
-    event: event ?? null,
-    subscriptions: event === undefined ? [] : yield* Statement.run(deliveringStatement, [company, event.eventType]),
+    event,
+    subscriptions: event === null ? [] : yield* readDelivering(company, event.eventType),
     gaps: yield* Statement.run(gapsStatement, [company, eventId, event?.resource ?? null, event?.occurredAt ?? null])
   } satisfies EventFlow
 })

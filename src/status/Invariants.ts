@@ -1,8 +1,10 @@
 /** The read model of invariants: their states over all companies, and their violations. */
 import * as Effect from "effect/Effect"
 import type { Severity } from "../invariants/Invariant.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 export const summaryStatement = Statement.make({
   name: "read the state of invariants",
@@ -51,52 +53,41 @@ export interface ViolationFilter {
   readonly state: ViolationState
 }
 
-const violationColumns = {
-  ...Statement.columns("int8", "id", "companyId", "recordId"),
-  ...Statement.columns("text", "resource", "detail"),
-  firstSeenAt: "timestamptz",
-  ...Statement.columns("timestamptz?", "openedAt", "endedAt")
-} as const
-export type ListedViolation = Statement.RowOf<Statement.Statement<[], typeof violationColumns>>
-
-const conditions: Readonly<Record<ViolationState, string>> = {
-  current: "ended_at is null",
-  ended: "ended_at is not null",
-  all: "true"
-}
+const listed = control
+  .selectFrom("tributary.violations")
+  .select(["id", "company_id as companyId", "resource", "record_id as recordId", "detail"])
+  .select(["first_seen_at as firstSeenAt", "opened_at as openedAt", "ended_at as endedAt"])
+export type ListedViolation = Query.RowOf<typeof listed>
 
 /** The newest violations below an id, newest first. */
-export const violations = (
-  { invariant, companyId, state }: ViolationFilter,
-  before: bigint | null,
-  rowsMax: number
-): Sql.Query<ReadonlyArray<ListedViolation>> =>
-  Sql.newestRows(
-    `select id, company_id as "companyId", resource, record_id as "recordId", detail, first_seen_at as "firstSeenAt",
-            opened_at as "openedAt", ended_at as "endedAt" from tributary.violations where ${conditions[state]}`,
-    {
-      "invariant = ?": invariant,
-      "company_id = ?::bigint": companyId?.toString() ?? null,
-      "id < ?::bigint": before?.toString() ?? null
-    },
-    rowsMax
+export const violations = ({ invariant, companyId, state }: ViolationFilter, before: bigint | null, rowsMax: number) =>
+  Query.run(
+    listed
+      .where((is) => is.and(Query.given({ invariant, company_id: companyId })))
+      .$if(state !== "all", (all) => all.where("ended_at", state === "current" ? "is" : "is not", null))
+      .$if(before !== null, (all) => all.where("id", "<", before))
+      .orderBy("id", "desc")
+      .limit(rowsMax)
   )
 
 /** The command that lists the violations of a rule. */
 export const listCommand = (invariant: string): string =>
   `tributary query "select company_id, resource, record_id, detail from tributary.violations where invariant = '${invariant}' and ended_at is null"`
 
-export const unconfirmedStatement = Statement.make({
-  name: "count unconfirmed violations",
-  params: ["text[]"],
-  columns: { violations: "float8" },
-  text: `select coalesce(sum(s.violations - s.open_violations), 0)::float8 as violations
-    from tributary.invariant_states s join tributary.companies c on c.company_id = s.company_id where c.company = any ($1)`
-})
-
 /** How many current violations of these companies are not confirmed yet. */
-export const unconfirmed = (companies: ReadonlyArray<string>): Sql.Query<number> =>
-  Effect.map(Statement.run(unconfirmedStatement, [companies]), ([row]) => row?.violations ?? 0)
+export const unconfirmed = (companies: ReadonlyArray<string>) =>
+  Effect.map(
+    Query.first(
+      control
+        .selectFrom("tributary.invariant_states as s")
+        .innerJoin("tributary.companies as c", "c.company_id", "s.company_id")
+        .select((of) =>
+          of.cast<number | null>(of.fn.sum(of("s.violations", "-", of.ref("s.open_violations"))), "float8").as("sum")
+        )
+        .where("c.company", "=", Query.anyOf(companies))
+    ),
+    (row) => row?.sum ?? 0
+  )
 
 const violatedMax = 1_000
 
@@ -127,15 +118,15 @@ export type Violated = Statement.RowOf<typeof violatedStatement>
 /** The rules that these companies violate, with the oldest open violation of each. */
 export const violated = (companies: ReadonlyArray<string>) => Statement.run(violatedStatement, [companies, violatedMax])
 
-export const failedStatement = Statement.make({
-  name: "find failed invariants",
-  columns: { ...Statement.columns("text", "invariant", "error"), severity: Statement.as<Severity>("text") },
-  text: `select distinct on (s.invariant) s.invariant, coalesce(s.error, '') as error, i.severity
-           from tributary.invariant_states s join tributary.invariants i on i.name = s.invariant
-          where s.state = 'failed' order by s.invariant, s.company_id`
-})
-/** A rule that cannot be evaluated. */
-export type Failed = Statement.RowOf<typeof failedStatement>
-
 /** The rules that cannot be evaluated for a company, with one of the reasons. */
-export const failed = Statement.run(failedStatement)
+export const failed = Query.run(
+  control
+    .selectFrom("tributary.invariant_states as s")
+    .innerJoin("tributary.invariants as i", "i.name", "s.invariant")
+    .distinctOn("s.invariant")
+    .select((of) => ["s.invariant", of.fn.coalesce("s.error", of.val("")).as("error"), "i.severity"])
+    .where("s.state", "=", "failed")
+    .orderBy(["s.invariant", "s.company_id"])
+)
+/** A rule that cannot be evaluated. */
+export type Failed = Effect.Success<typeof failed>[number]

@@ -5,12 +5,11 @@
  * rows that are open, rejected or of the last day, by an index: the cost does not grow with the pushes.
  */
 import * as Effect from "effect/Effect"
+import { expressionBuilder } from "kysely"
 import {
   type Counts,
   type Difference,
   type Operation,
-  type Outcome,
-  isInserted,
   outcomes,
   type PushState,
   pushStateOf,
@@ -18,7 +17,9 @@ import {
   type Rows
 } from "../outbox/Push.ts"
 import type * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control, type ControlTables } from "../postgres/Tables.ts"
 
 /** The number of rows that were rejected with a code. */
 export interface RejectedBy {
@@ -95,28 +96,29 @@ export const pushesStatement = Statement.make({
    order by p.id desc`
 })
 
-export const codesStatement = Statement.make({
-  name: "count rejected rows of pushes by code",
-  params: ["int8[]"],
-  columns: { push: "int8?", code: "text", records: "float8" },
-  text: `select push_id as push, coalesce(code, 'unknown') as code, count(*)::float8 as records
-    from tributary.outbox where state = 'rejected' and push_id = any($1::bigint[])
-   group by 1, 2 order by records desc, code`
-})
+const rejected = control.selectFrom("tributary.outbox").where("state", "=", "rejected")
 
-export const insertedCodesStatement = Statement.make({
-  name: "count rejected rows of no push by code",
-  params: ["text", "text"],
-  columns: { code: "text", records: "float8" },
-  text: `select coalesce(code, 'unknown') as code, count(*)::float8 as records
-    from tributary.outbox where state = 'rejected' and ${isInserted("$1", "$2")} group by 1 order by records desc, code`
-})
+const isOf = (rows: Rows) => {
+  const is = expressionBuilder<ControlTables, "tributary.outbox">()
+  return "push" in rows
+    ? is("push_id", "=", rows.push)
+    : is.and([is("push_id", "is", null), is.and({ company: rows.company, resource: rows.resource })])
+}
+
+const unknownCode = "unknown"
+
+/** Rejected rows by code, the most frequent first. */
+const byCode = rejected
+  .select((of) => [
+    of.fn.coalesce("code", of.val(unknownCode)).as("code"),
+    of.cast<number>(of.fn.countAll(), "float8").as("records")
+  ])
+  .groupBy("code")
+  .orderBy("records", "desc")
+  .orderBy("code")
 
 /** The number of rejected rows by code, the most frequent first. */
-export const rejectedBy = (rows: Rows): Sql.Query<ReadonlyArray<RejectedBy>> =>
-  "push" in rows
-    ? Statement.run(codesStatement, [[rows.push]])
-    : Statement.run(insertedCodesStatement, [rows.company, rows.resource])
+export const rejectedBy = (rows: Rows) => Query.run(byCode.where(isOf(rows)))
 
 /** A push and its rows. */
 export interface PushStatus extends Statement.RowOf<typeof pushesStatement> {
@@ -130,7 +132,10 @@ export interface PushStatus extends Statement.RowOf<typeof pushesStatement> {
  */
 export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: ReadonlyArray<bigint> = []) {
   const found = yield* Statement.run(pushesStatement, [numbers])
-  const codes = yield* Statement.run(codesStatement, [found.map(({ push }) => push)])
+  const ids = found.map(({ push }) => push)
+  const codes = yield* Query.run(
+    byCode.select("push_id as push").groupBy("push_id").where("push_id", "=", Query.anyOf(ids))
+  )
   return found.map((row): PushStatus => ({
     ...row,
     state: pushStateOf(row.finishedAt !== null, row.counts.rejected),
@@ -186,15 +191,9 @@ export type OutboxState = Statement.RowOf<typeof outboxStatement>
 /** The rows that were inserted by SQL, by company and resource. */
 export const outbox = Statement.run(outboxStatement)
 
-export const targetStatement = Statement.make({
-  name: "find the resource of a push",
-  params: ["int8"],
-  columns: { company: "text", resource: "text" },
-  text: "select company, resource from tributary.pushes where id = $1"
-})
-
 /** The company and resource of a push; null when there is no such push. */
-export const targetOf = (push: bigint) => Effect.map(Statement.run(targetStatement, [push]), ([row]) => row ?? null)
+export const targetOf = (push: bigint) =>
+  Query.first(control.selectFrom("tributary.pushes").select(["company", "resource"]).where("id", "=", push))
 
 export const insertedStatement = Statement.make({
   name: "read summaries of inserted rows",
@@ -219,41 +218,29 @@ export type InsertedSummary = Statement.RowOf<typeof insertedStatement>
 export const inserted = (company: string | null, rowsMax: number) =>
   Statement.run(insertedStatement, [company, rowsMax])
 
-export const openRequestsStatement = Statement.make({
-  name: "read open push requests",
-  params: ["int4?"],
-  columns: {
-    ...Statement.columns("text", "company", "resource", "operation"),
-    items: "int4",
-    ageMs: "float8",
-    /** Rounds of retries that ended without an outcome. */
-    failures: "int4",
-    reason: "text?"
-  },
-  text: `select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs",
-         failed_attempts as failures, reason
-    from tributary.push_requests where state = 'open' order by id limit $1::int`
-})
-/** A request whose outcome is not known yet. */
-export type OpenRequest = Statement.RowOf<typeof openRequestsStatement>
+const openCalls = control.selectFrom("tributary.push_requests").where("state", "=", "open")
 
 /** The oldest open requests; all of them without a limit. */
-export const openRequests = (limit: number | null = null) => Statement.run(openRequestsStatement, [limit])
-
-export const countRequestsStatement = Statement.make({
-  name: "count open push requests",
-  columns: { requests: "float8" },
-  text: "select count(*)::float8 as requests from tributary.push_requests where state = 'open'"
-})
+export const openRequests = (limit: number | null = null) =>
+  Query.run(
+    openCalls
+      .select(["company", "resource", "operation", "record_count as items", "failed_attempts as failures", "reason"])
+      .select((of) => Query.ageMs(of.ref("created_at")).as("ageMs"))
+      .orderBy("id")
+      .$if(limit !== null, (requests) => requests.limit(limit!))
+  )
+/** A request whose outcome is not known yet; `failures` are rounds of retries that ended without an outcome. */
+export type OpenRequest = Effect.Success<ReturnType<typeof openRequests>>[number]
 
 /** The number of requests without a known outcome. */
-export const countRequests = Effect.map(Statement.run(countRequestsStatement), ([row]) => row!.requests)
+export const countRequests = Effect.map(
+  Query.first(openCalls.select((of) => of.fn.countAll<bigint>().as("requests"))),
+  (row) => Number(row!.requests)
+)
 
-export const countPushesStatement = Statement.make({
-  name: "count pushes",
-  columns: { pushes: "float8" },
-  text: "select count(*)::float8 as pushes from tributary.pushes"
-})
+const countPushes = Query.first(
+  control.selectFrom("tributary.pushes").select((of) => of.fn.countAll<bigint>().as("pushes"))
+)
 
 /** The whole state, or a push alone with the open requests of its resource. */
 export const read = Effect.fn("push.Status.read")(function* (push: bigint | null) {
@@ -265,86 +252,60 @@ export const read = Effect.fn("push.Status.read")(function* (push: bigint | null
     )
     return { pushes: listed, older: 0, outbox: [], calls } satisfies Status
   }
-  const [all] = yield* Statement.run(countPushesStatement)
-  return { pushes: listed, older: all!.pushes - listed.length, outbox: yield* outbox, calls: open } satisfies Status
+  const all = yield* countPushes
+  return {
+    pushes: listed,
+    older: Number(all!.pushes) - listed.length,
+    outbox: yield* outbox,
+    calls: open
+  } satisfies Status
 })
 
-const rejectedColumns = {
-  id: "int8",
-  line: "float8?",
-  operation: Statement.as<Operation>("text"),
-  ...Statement.columns("text?", "externalid", "recordId"),
-  code: "text",
-  field: "text?",
-  reason: "text",
-  problems: Statement.as<RejectedRow["problems"]>("json"),
-  record: "text"
-} as const
-const rejectedSql = `select id, line::float8 as line, operation, externalid, record_id as "recordId",
-       coalesce(code, 'unknown') as code, field, coalesce(reason, '') as reason, coalesce(problems, '[]') as problems,
-       record::text as record
-  from tributary.outbox where state = 'rejected'`
-
-export const rejectedOfPush = Statement.make({
-  name: "read the rejected rows of a push",
-  params: ["int8", "int8", "int8"],
-  columns: rejectedColumns,
-  text: `${rejectedSql} and push_id = $3 and id > $1 order by id limit $2`
-})
-export const rejectedInserted = Statement.make({
-  name: "read the rejected rows that were inserted",
-  params: ["int8", "int8", "text", "text"],
-  columns: rejectedColumns,
-  text: `${rejectedSql} and ${isInserted("$3", "$4")} and id > $1 order by id limit $2`
-})
+const rejectedRow = rejected.select((of) => [
+  "id",
+  of.cast<number | null>("line", "float8").as("line"),
+  "operation",
+  "externalid",
+  "record_id as recordId",
+  of.fn.coalesce("code", of.val(unknownCode)).as("code"),
+  "field",
+  of.fn.coalesce("reason", of.val("")).as("reason"),
+  of.fn<RejectedRow["problems"]>("coalesce", ["problems", of.val("[]")]).as("problems"),
+  of.cast<string>("record", "text").as("record")
+])
 
 /** Rejected rows after the one with this number, in the order of their numbers. */
 export const rejectedRows = (rows: Rows, after: bigint, limit: number): Sql.Query<ReadonlyArray<RejectedRow>> =>
-  "push" in rows
-    ? Statement.run(rejectedOfPush, [after, limit, rows.push])
-    : Statement.run(rejectedInserted, [after, limit, rows.company, rows.resource])
-
-export const latestRejectedStatement = Statement.make({
-  name: "read the inserted rows that were rejected last",
-  params: ["int8", "text", "text"],
-  columns: rejectedColumns,
-  text: `${rejectedSql} and ${isInserted("$2", "$3")} order by resolved_at desc nulls last, id limit $1`
-})
+  Query.run(rejectedRow.where(isOf(rows)).where("id", ">", after).orderBy("id").limit(limit))
 
 /** The rows inserted by SQL that were rejected last. */
 export const latestRejectedRows = (company: string, resource: string, limit: number) =>
-  Statement.run(latestRejectedStatement, [limit, company, resource])
-
-const differingColumns = {
-  line: "float8?",
-  ...Statement.columns("text?", "externalid", "recordId"),
-  outcome: Statement.as<Outcome>("text?"),
-  differences: Statement.as<ReadonlyArray<Difference>>("json?")
-} as const
-/** A row with other values at the source than were given. */
-export type DifferingRow = Statement.RowOf<Statement.Statement<[], typeof differingColumns>>
-
-const differingSql = `select line::float8 as line, externalid, record_id as "recordId", outcome, differences
-      from tributary.outbox where state = 'done' and differences is not null`
-
-export const differingOfPush = Statement.make({
-  name: "read the differing rows of a push",
-  params: ["int8", "int8"],
-  columns: differingColumns,
-  text: `${differingSql} and push_id = $2 order by id limit $1`
-})
-export const differingInserted = Statement.make({
-  name: "read the differing rows that were inserted",
-  params: ["int8", "text", "text"],
-  columns: differingColumns,
-  text: `${differingSql} and ${isInserted("$2", "$3")} order by id limit $1`
-})
+  Query.run(
+    rejectedRow
+      .where(isOf({ company, resource }))
+      .orderBy("resolved_at", (order) => order.desc().nullsLast())
+      .orderBy("id")
+      .limit(limit)
+  )
 
 /** The first rows with other values at the source. */
 export const differingRows = (rows: Rows, limit: number) =>
-  "push" in rows
-    ? Statement.run(differingOfPush, [limit, rows.push])
-    : Statement.run(differingInserted, [limit, rows.company, rows.resource])
+  Query.run(
+    control
+      .selectFrom("tributary.outbox")
+      .select((of) => [
+        of.cast<number | null>("line", "float8").as("line"),
+        "externalid",
+        "record_id as recordId",
+        "outcome",
+        of.ref("differences").$castTo<ReadonlyArray<Difference>>().as("differences")
+      ])
+      .where((is) => is.and([is("state", "=", "done"), is("differences", "is not", null), isOf(rows)]))
+      .orderBy("id")
+      .limit(limit)
+  )
+/** A row with other values at the source than were given. */
+export type DifferingRow = Effect.Success<ReturnType<typeof differingRows>>[number]
 
 export const totalStatement = Statement.make({
   name: "count the open and rejected rows of all companies",

@@ -3,10 +3,11 @@
  *
  * Promise: of a request only the columns are read that the reader may see (`src/warehouse/Grants.ts`): no key, no body.
  */
-import * as Effect from "effect/Effect"
-import type { Difference, Operation, Outcome, RejectedRow } from "../outbox/Push.ts"
-import type * as Sql from "../postgres/Sql.ts"
+import type * as Effect from "effect/Effect"
+import type { Difference, Operation, RejectedRow } from "../outbox/Push.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 /** Characters of a record that are read. */
 export const recordMax = 20_000
@@ -15,61 +16,35 @@ export const searchLimit = 2_000
 
 export type RowState = "pending" | "in_flight" | "done" | "rejected"
 
-export const rowStatement = Statement.make({
-  name: "read a row of the outbox",
-  params: ["int8"],
-  columns: {
-    id: "int8",
-    ...Statement.columns("text", "company", "resource"),
-    operation: Statement.as<Operation>("text"),
-    ...Statement.columns("text?", "externalid", "recordId"),
-    record: "text",
-    recordCharacters: "int4",
-    push: "int8?",
-    line: "float8?",
-    pushSource: "text?",
-    state: Statement.as<RowState>("text"),
-    outcome: Statement.as<Outcome | null>("text?"),
-    validated: "bool",
-    absenceConfirmedAt: "timestamptz?",
-    /** Whether the record was read before the change. */
-    isRead: "bool",
-    attempts: "int4",
-    conflictRetries: "int4",
-    ...Statement.columns("text?", "code", "field", "reason"),
-    problems: Statement.as<RejectedRow["problems"] | null>("json?"),
-    differences: Statement.as<ReadonlyArray<Difference> | null>("json?"),
-    createdAt: "timestamptz",
-    resolvedAt: "timestamptz?",
-    requestId: "int8?",
-    requestIndex: "int4?",
-    requestOperation: "text?",
-    requestRecords: "int4?",
-    requestState: Statement.as<"open" | "completed" | "rejected" | "abandoned" | null>("text?"),
-    requestCreatedAt: "timestamptz?",
-    requestFailures: "int4?",
-    status: "int4?",
-    answerReason: "text?"
-  },
-  text: `select o.id, o.company, o.resource, o.operation, o.externalid, o.record_id as "recordId",
-         left(o.record::text, ${recordMax}) as record, length(o.record::text) as "recordCharacters", o.push_id as push,
-         o.line::float8 as line, p.source as "pushSource", o.state, o.outcome, o.validated,
-         o.absence_confirmed_at as "absenceConfirmedAt", o.expected_values is not null as "isRead", o.attempts,
-         o.conflict_retries as "conflictRetries", o.code, o.field, o.reason, o.problems, o.differences,
-         o.created_at as "createdAt", o.resolved_at as "resolvedAt", o.request_id as "requestId",
-         o.request_index as "requestIndex", r.operation as "requestOperation", r.record_count as "requestRecords",
-         r.state as "requestState",
-         r.created_at as "requestCreatedAt", r.failed_attempts as "requestFailures", r.status, r.reason as "answerReason"
-    from tributary.outbox o
-    left join tributary.pushes p on p.id = o.push_id
-    left join tributary.push_requests r on r.id = o.request_id
-   where o.id = $1`
-})
-export type OutboxRowFlow = Statement.RowOf<typeof rowStatement>
-
 /** A row of the outbox; null when there is none. */
-export const read = (id: bigint): Sql.Query<OutboxRowFlow | null> =>
-  Effect.map(Statement.run(rowStatement, [id]), ([row]) => row ?? null)
+export const read = (id: bigint) =>
+  Query.first(
+    control
+      .selectFrom("tributary.outbox as o")
+      .leftJoin("tributary.pushes as p", "p.id", "o.push_id")
+      .leftJoin("tributary.push_requests as r", "r.id", "o.request_id")
+      .select(["o.id", "o.company", "o.resource", "o.operation", "o.externalid", "o.record_id as recordId", "o.state"])
+      .select(["o.push_id as push", "p.source as pushSource", "o.outcome", "o.validated", "o.attempts"])
+      .select(["o.absence_confirmed_at as absenceConfirmedAt", "o.conflict_retries as conflictRetries", "o.code"])
+      .select(["o.field", "o.reason", "o.created_at as createdAt", "o.resolved_at as resolvedAt"])
+      .select(["o.request_id as requestId", "o.request_index as requestIndex", "r.operation as requestOperation"])
+      .select(["r.record_count as requestRecords", "r.state as requestState", "r.created_at as requestCreatedAt"])
+      .select(["r.failed_attempts as requestFailures", "r.status", "r.reason as answerReason"])
+      .select((of) => {
+        const record = of.cast<string>("o.record", "text")
+        return [
+          of.fn<string>("left", [record, of.lit(recordMax)]).as("record"),
+          of.fn<number>("length", [record]).as("recordCharacters"),
+          of.cast<number | null>("o.line", "float8").as("line"),
+          // Whether the record was read before the change.
+          of("o.expected_values", "is not", null).as("isRead"),
+          of.ref("o.problems").$castTo<RejectedRow["problems"] | null>().as("problems"),
+          of.ref("o.differences").$castTo<ReadonlyArray<Difference> | null>().as("differences")
+        ]
+      })
+      .where("o.id", "=", id)
+  )
+export type OutboxRowFlow = NonNullable<Effect.Success<ReturnType<typeof read>>>
 
 const listed = {
   id: "int8",

@@ -4,7 +4,9 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { bucketOf } from "../processes/Ownership.ts"
 import { ofLastHours } from "./Activity.ts"
 import { type Lane, lastNameSql } from "./Runs.ts"
@@ -26,11 +28,9 @@ export const processesStatement = Statement.make({
            from tributary.processes_alive, (select tributary.now() as at) now order by started_at, process_id`
 })
 
-export const ownersStatement = Statement.make({
-  name: "read the owners of buckets",
-  columns: { bucket: "int4", processId: "text", since: "timestamptz" },
-  text: `select bucket, process_id as "processId", since from tributary.bucket_owners`
-})
+const readOwners = Query.run(
+  control.selectFrom("tributary.bucket_owners").select(["bucket", "process_id as processId", "since"])
+)
 
 export interface OwnedCompany {
   readonly company: string
@@ -52,7 +52,7 @@ export interface ProcessesStatus {
 export const read = (companies: ReadonlyArray<string>): Sql.Query<ProcessesStatus> =>
   Effect.gen(function* () {
     const alive = yield* Statement.run(processesStatement)
-    const owners = new Map((yield* Statement.run(ownersStatement)).map((row) => [row.bucket, row]))
+    const owners = new Map((yield* readOwners).map((row) => [row.bucket, row]))
     const owned = companies.map((company) => ({ company, owner: owners.get(bucketOf(company)) }))
     return {
       processes: alive.map((process) => ({

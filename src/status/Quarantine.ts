@@ -1,7 +1,7 @@
 /** The read model of quarantine entries. */
-import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
+import type * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 
 export type EntryState = "open" | "resolved" | "all"
 
@@ -13,84 +13,63 @@ export interface Filter {
   readonly runId?: bigint | null
 }
 
-const columns = {
-  ...Statement.columns("int8", "id", "companyId"),
-  resource: "text",
-  ...Statement.columns("text?", "recordId", "field"),
-  reason: "text",
-  times: "float8",
-  ...Statement.columns("timestamptz", "firstSeenAt", "lastSeenAt"),
-  resolvedAt: "timestamptz?"
-} as const
-export type ListedEntry = Statement.RowOf<Statement.Statement<[], typeof columns>>
-
-const selected = `id, company_id as "companyId", resource, record_id as "recordId", field, reason, times::float8 as times,
-  first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", resolved_at as "resolvedAt"`
-
-const conditions: Readonly<Record<EntryState, string>> = {
-  open: "resolved_at is null",
-  resolved: "resolved_at is not null",
-  all: "true"
-}
+const entries = control
+  .selectFrom("tributary.quarantine")
+  .select(["id", "company_id as companyId", "resource", "record_id as recordId", "field", "reason"])
+  .select(["first_seen_at as firstSeenAt", "last_seen_at as lastSeenAt", "resolved_at as resolvedAt"])
+  .select((of) => of.cast<number>("times", "float8").as("times"))
+export type ListedEntry = Query.RowOf<typeof entries>
 
 /** The newest entries below an id, newest first. */
-export const list = (
-  { companyId, resource, runId = null, state }: Filter,
-  before: bigint | null,
-  entriesMax: number
-): Sql.Query<ReadonlyArray<ListedEntry>> =>
-  Sql.newestRows(
-    `select ${selected} from tributary.quarantine where ${conditions[state]}`,
-    {
-      "company_id = ?::bigint": companyId?.toString() ?? null,
-      "resource = ?": resource,
-      "run_id = ?::bigint": runId?.toString() ?? null,
-      "id < ?::bigint": before?.toString() ?? null
-    },
-    entriesMax
+export const list = ({ companyId, resource, runId = null, state }: Filter, before: bigint | null, entriesMax: number) =>
+  Query.run(
+    entries
+      .where((is) => is.and(Query.given({ company_id: companyId, resource, run_id: runId })))
+      .$if(state !== "all", (all) => all.where("resolved_at", state === "open" ? "is" : "is not", null))
+      .$if(before !== null, (all) => all.where("id", "<", before))
+      .orderBy("id", "desc")
+      .limit(entriesMax)
   )
 
-export const openStatement = Statement.make({
-  name: "count open quarantine entries",
-  params: ["int4"],
-  columns: { companyId: "int8", resource: "text", open: "float8" },
-  text: `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
-    where resolved_at is null group by 1, 2 order by 3 desc, 1, 2 limit $1::int`
-})
+/** The number of open entries of a resource. */
+export type OpenEntries = Effect.Success<ReturnType<typeof open>>[number]
 
 /** The numbers of open entries by company and resource, the most first. */
-export const open = (rowsMax: number) => Statement.run(openStatement, [rowsMax])
+export const open = (rowsMax: number) =>
+  Query.run(
+    control
+      .selectFrom("tributary.quarantine")
+      .select((of) => ["company_id as companyId", "resource", of.cast<number>(of.fn.countAll(), "float8").as("open")])
+      .where("resolved_at", "is", null)
+      .groupBy(["company_id", "resource"])
+      .orderBy("open", "desc")
+      .orderBy(["company_id", "resource"])
+      .limit(rowsMax)
+  )
 
-export const oneStatement = Statement.make({
-  name: "read a quarantine entry",
-  params: ["int8", "int4"],
-  columns: {
-    ...columns,
-    /** As sent, cut to a maximum. */
-    bytes: "text",
-    characters: "int4",
-    isCut: "bool",
-    runId: "int8",
-    source: "text"
-  },
-  text: `select ${selected}, left(bytes, $2) as bytes, length(bytes) as characters, length(bytes) > $2 as "isCut", run_id as "runId", source
-         from tributary.quarantine where id = $1`
-})
-export type Entry = Statement.RowOf<typeof oneStatement>
-
-/** One entry; null when there is none. */
-export const one = (id: bigint, charactersMax: number): Sql.Query<Entry | null> =>
-  Effect.map(Statement.run(oneStatement, [id, charactersMax]), ([row]) => row ?? null)
-
-export const newestOpenStatement = Statement.make({
-  name: "read the newest open quarantine entry of a record",
-  params: ["int8", "text", "text"],
-  columns,
-  text: `select ${selected} from tributary.quarantine
-        where company_id = $1 and resource = $2 and coalesce(record_id, '') = $3 and resolved_at is null
-        order by last_seen_at desc, id desc limit 1`
-})
+/** One entry, its bytes as sent, cut to a maximum; null when there is none. */
+export const one = (id: bigint, charactersMax: number) =>
+  Query.first(
+    entries
+      .select((of) => [
+        "run_id as runId",
+        "source",
+        of.fn<string>("left", ["bytes", of.val(charactersMax)]).as("bytes"),
+        of.fn<number>("length", ["bytes"]).as("characters"),
+        of(of.fn<number>("length", ["bytes"]), ">", charactersMax).as("isCut")
+      ])
+      .where("id", "=", id)
+  )
+export type Entry = NonNullable<Effect.Success<ReturnType<typeof one>>>
 
 /** The newest open entry of a record. */
-export const newestOpen = (companyId: bigint, resource: string, recordId: string): Sql.Query<ListedEntry | null> =>
-  Effect.map(Statement.run(newestOpenStatement, [companyId, resource, recordId]), ([row]) => row ?? null)
+export const newestOpen = (companyId: bigint, resource: string, recordId: string) =>
+  Query.first(
+    entries
+      .where((is) => is.and({ company_id: companyId, resource }))
+      .where((is) => is(is.fn.coalesce("record_id", is.val("")), "=", recordId))
+      .where("resolved_at", "is", null)
+      .orderBy("last_seen_at", "desc")
+      .orderBy("id", "desc")
+      .limit(1)
+  )

@@ -5,23 +5,20 @@ import * as Schema from "effect/Schema"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { RunPhases } from "../sync/RunPhases.ts"
 import { ofLastHours } from "./Activity.ts"
 import type { Run } from "./Runs.ts"
-
-export const phasesStatement = Statement.make({
-  name: "read the phases of a run",
-  params: ["int8"],
-  columns: { phases: "json?" },
-  text: "select phases from tributary.runs where id = $1"
-})
 
 const decodePhases = Schema.decodeUnknownOption(RunPhases)
 
 /** The phases of a run; null where none are stored, or a newer program stored others. */
 export const readPhases = (id: bigint) =>
-  Effect.map(Statement.run(phasesStatement, [id]), ([row]) => Option.getOrNull(decodePhases(row?.phases)))
+  Effect.map(Query.first(control.selectFrom("tributary.runs").select("phases").where("id", "=", id)), (row) =>
+    Option.getOrNull(decodePhases(row?.phases))
+  )
 
 export const neighboursStatement = Statement.make({
   name: "look for the runs before and after a run",
@@ -187,25 +184,19 @@ export const readHours = ({ company, resource }: { readonly company: string; rea
 
 // -------------------------------------------------------------------------------------------------------------- fields
 
-export const unknownStatement = Statement.make({
-  name: "read the unknown fields of a resource",
-  params: ["int8", "text"],
-  columns: {
-    field: "text",
-    firstSeenAt: "timestamptz",
-    lastSeenAt: "timestamptz",
-    times: "float8",
-    types: "text[]",
-    promotedAt: "timestamptz?"
-  },
-  text: `select field, first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", (times + type_mismatches)::float8 as times,
-         sample_types as types, promoted_at as "promotedAt"
-    from tributary.unknown_fields where company_id = $1 and resource = $2 order by field limit 200`
-})
-
 /** Fields that the source sent and the catalogue does not have. */
 export const readUnknownFields = ({ companyId, resource }: ResourceOfCompany) =>
-  Statement.run(unknownStatement, [companyId, resource])
+  Query.run(
+    control
+      .selectFrom("tributary.unknown_fields")
+      .select(["field", "first_seen_at as firstSeenAt", "last_seen_at as lastSeenAt"])
+      .select(["sample_types as types", "promoted_at as promotedAt"])
+      .select((of) => of.cast<number>(of("times", "+", of.ref("type_mismatches")), "float8").as("times"))
+      .where((is) => is.and({ company_id: companyId, resource }))
+      .orderBy("field")
+      .limit(200)
+  )
+export type UnknownField = Effect.Success<ReturnType<typeof readUnknownFields>>[number]
 
 export const columnsStatement = Statement.make({
   name: "read the columns of a resource",
@@ -225,4 +216,3 @@ export const columnsStatement = Statement.make({
  */
 export const readColumns = (schema: string, table: string) => Statement.run(columnsStatement, [schema, table])
 export type ResourceColumn = Statement.RowOf<typeof columnsStatement>
-export type UnknownField = Statement.RowOf<typeof unknownStatement>

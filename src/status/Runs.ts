@@ -1,8 +1,10 @@
 /** The read model of runs. */
 import * as Effect from "effect/Effect"
 import type { RunStatus } from "./Resources.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 export const lanes = ["live", "backfill", "records", "push"] as const
 export const statuses: ReadonlyArray<RunStatus> = ["running", "done", "quarantined", "failed", "abandoned"]
@@ -29,43 +31,47 @@ export const anyRun: RunFilter = { companyId: null, resource: null, status: null
 export const lastNameSql = (companyId: string) =>
   `select company from tributary.companies where company_id = ${companyId} order by seen_at desc, company limit 1`
 
-const columns = `
-  r.id, r.company_id as "companyId", (${lastNameSql("r.company_id")}) as company,
-  r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
-  (extract(epoch from r.finished_at) * 1000000)::int8 as "endedUs",
-  r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
-  r.retries::float8 as retries, r.bytes::float8 as bytes, r.records::float8 as records, r.inserted::float8 as inserted,
-  r.updated::float8 as updated, r.unchanged::float8 as unchanged, r.deleted::float8 as deleted,
-  r.quarantined::float8 as quarantined, r.late_rows::float8 as late, r.max_lateness_ms::float8 as "lateMs",
-  r.stale_records::float8 as "staleVersions", r.quiet_runs::float8 as "quietRuns", r.quiet_since as "quietSince", r.note, r.error_kind as "errorKind", r.error, r.remedy`
+const counts = [
+  "pages",
+  "requests",
+  "retries",
+  "bytes",
+  "records",
+  "inserted",
+  "updated",
+  "unchanged",
+  "deleted"
+] as const
 
-export const oneStatement = Statement.make({
-  name: "read a run",
-  params: ["int8"],
-  columns: {
-    ...Statement.columns("int8", "id", "companyId"),
-    /** Its last name, where it was renamed; null for a company without a stored name. */
-    company: "text?",
-    resource: "text",
-    lane: Statement.as<Lane>("text"),
-    kind: "text",
-    status: Statement.as<RunStatus>("text"),
-    resumed: "bool",
-    beganAt: "timestamptz",
-    endedAt: "timestamptz?",
-    /** Microseconds since 1970. */
-    endedUs: "int8?",
-    ...Statement.columns("text?", "cursorFrom", "cursorTo"),
-    ...Statement.columns("float8", "pages", "requests", "retries", "bytes", "records", "inserted", "updated"),
-    ...Statement.columns("float8", "unchanged", "deleted", "quarantined", "late", "lateMs", "staleVersions"),
-    /** How many runs in a row found nothing, when the row stands for them; 0 for the row of a single run. */
-    quietRuns: "float8",
-    quietSince: "timestamptz?",
-    ...Statement.columns("text?", "note", "errorKind", "error", "remedy")
-  },
-  text: `select ${columns} from tributary.runs r where r.id = $1`
-})
-type RunRow = Statement.RowOf<typeof oneStatement>
+const selected = control
+  .selectFrom("tributary.runs as r")
+  .select(["r.id", "r.company_id as companyId", "r.resource", "r.lane", "r.kind", "r.status", "r.resumed"])
+  .select([
+    "r.started_at as beganAt",
+    "r.finished_at as endedAt",
+    "r.cursor_from as cursorFrom",
+    "r.cursor_to as cursorTo"
+  ])
+  .select(["r.quiet_runs as quietRuns", "r.quiet_since as quietSince"])
+  .select(["r.note", "r.error_kind as errorKind", "r.error", "r.remedy"])
+  .select((of) => [
+    ...counts.map((name) => of.cast<number>(`r.${name}`, "float8").as(name)),
+    of.cast<number>("r.quarantined", "float8").as("quarantined"),
+    of.cast<number>("r.late_rows", "float8").as("late"),
+    of.cast<number>("r.max_lateness_ms", "float8").as("lateMs"),
+    of.cast<number>("r.stale_records", "float8").as("staleVersions"),
+    Query.epochUs(of.ref("r.finished_at")).as("endedUs"),
+    // Its last name, where it was renamed.
+    of
+      .selectFrom("tributary.companies as c")
+      .select("c.company")
+      .whereRef("c.company_id", "=", "r.company_id")
+      .orderBy("c.seen_at", "desc")
+      .orderBy("c.company")
+      .limit(1)
+      .as("company")
+  ])
+type RunRow = Query.RowOf<typeof selected>
 
 export interface Run extends RunRow {
   /** Events that name the run and are dead letters: it did not read their records. Counted for runs by number. */
@@ -92,7 +98,7 @@ const withDeadLetters = Effect.fnUntraced(function* (runs: ReadonlyArray<RunRow>
 })
 
 export const one = (id: bigint) =>
-  Statement.run(oneStatement, [id]).pipe(
+  Query.run(selected.where("r.id", "=", id)).pipe(
     Effect.flatMap(withDeadLetters),
     Effect.map(([run]) => run ?? null)
   )
@@ -100,8 +106,11 @@ export const one = (id: bigint) =>
 /** The place of a run in the list. */
 export const placeOf = ({ id, endedUs }: RunRow): RunPlace => `${endedUs ?? "running"}-${id}`
 
-const placed = `(r.finished_at, r.id) <
-  (timestamptz 'epoch' + split_part(?, '-', 1)::bigint * interval '1 microsecond', split_part(?, '-', 2)::bigint)`
+/** The end in microseconds, null for a run that has none, and the id. */
+const placeIn = (place: RunPlace): readonly [ended: bigint | null, id: bigint] => {
+  const [ended, id] = place.split("-") as [string, string]
+  return [ended === "running" ? null : BigInt(ended), BigInt(id)]
+}
 
 /**
  * Those that run now, newest first, then the others, the last to end first. A row that stands for several runs has the place
@@ -110,32 +119,42 @@ const placed = `(r.finished_at, r.id) <
 export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<Run>> =>
   Effect.gen(function* () {
     const { hour, before } = filter
-    const conditions = {
-      "company_id = ?::bigint": filter.companyId?.toString() ?? null,
-      "resource = ?": filter.resource,
-      "status = ?": filter.status,
-      "lane = ?": filter.lane
-    }
-    const [, runningBelow = null] = /^running-(.*)$/.exec(before ?? "") ?? []
+    const matching = selected.where((is) =>
+      is.and(
+        Query.given({
+          "r.company_id": filter.companyId,
+          "r.resource": filter.resource,
+          "r.status": filter.status,
+          "r.lane": filter.lane
+        })
+      )
+    )
+    const [endedBefore, idBefore] = before === null ? [null, 0n] : placeIn(before)
     const running =
-      hour !== null || (before !== null && runningBelow === null)
+      hour !== null || (before !== null && endedBefore !== null)
         ? []
-        : yield* Sql.newestRows<RunRow>(
-            `select ${columns} from tributary.runs r where status = 'running' and finished_at is null`,
-            { ...conditions, "id < ?::bigint": runningBelow },
-            limit
+        : yield* Query.run(
+            matching
+              .where((is) => is.and([is("r.status", "=", "running"), is("r.finished_at", "is", null)]))
+              .$if(before !== null, (runs) => runs.where("r.id", "<", idBefore))
+              .orderBy("r.id", "desc")
+              .limit(limit)
           )
     if (running.length >= limit) return yield* withDeadLetters(running)
-    const ended = yield* Sql.newestRows<RunRow>(
-      `select ${columns} from tributary.runs r where finished_at is not null`,
-      {
-        ...conditions,
-        "finished_at >= ?::timestamptz": hour?.toISOString() ?? null,
-        "finished_at < ?::timestamptz + interval '1 hour'": hour?.toISOString() ?? null,
-        [placed]: runningBelow === null ? before : null
-      },
-      limit - running.length,
-      "r.finished_at desc, r.id desc"
+    const ended = yield* Query.run(
+      matching
+        .where("r.finished_at", "is not", null)
+        .$if(hour !== null, (runs) =>
+          runs.where("r.finished_at", ">=", hour).where("r.finished_at", "<", new Date(hour!.getTime() + 3_600_000))
+        )
+        .$if(endedBefore !== null, (runs) =>
+          runs.where((is) =>
+            is(is.refTuple("r.finished_at", "r.id"), "<", is.tuple(Query.timeOfUs(endedBefore!), idBefore))
+          )
+        )
+        .orderBy("r.finished_at", "desc")
+        .orderBy("r.id", "desc")
+        .limit(limit - running.length)
     )
     return yield* withDeadLetters([...running, ...ended])
   })

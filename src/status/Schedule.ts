@@ -1,7 +1,8 @@
 /** The state of the tasks and of the processes that run them. */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import { readTasksOf, type Task } from "../tasks/TaskQueue.ts"
 
 export interface ScheduleStatus {
@@ -15,18 +16,18 @@ export interface TaskStatus extends Task {
   readonly nextInMs: number | null
 }
 
-export const processesStatement = Statement.make({
-  name: "count the processes alive",
-  columns: { ms: "float8", processes: "int4" },
-  text: `select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
-           (select count(*) from tributary.processes_alive)::int as processes`
-})
+/** The processes alive, and the time. */
+export const readProcesses = Query.first(
+  control
+    .selectFrom("tributary.processes_alive")
+    .select((of) => [Query.epochMs(Query.now).as("ms"), of.cast<number>(of.fn.countAll(), "int4").as("processes")])
+)
 
 /** The tasks of these companies. */
 export const readOf = (companies: ReadonlyArray<string> | null): Sql.Query<ScheduleStatus> =>
   Effect.gen(function* () {
     const tasks = yield* readTasksOf(companies)
-    const [now] = yield* Statement.run(processesStatement)
+    const now = yield* readProcesses
     return {
       processes: now!.processes,
       tasks: tasks.map((task) => ({

@@ -67,7 +67,7 @@ export const testCommand = Command.make(
       Effect.fnUntraced(function* (settings) {
         const { url, allowPrivate } = yield* requireEndpoint(name)
         const row = yield* EndpointStore.readSecrets(name)
-        const secrets = row === undefined ? [] : EndpointSecrets.secretsOf(EndpointSecrets.keysOf(settings), row)
+        const secrets = row === null ? [] : EndpointSecrets.secretsOf(EndpointSecrets.keysOf(settings), row)
         if (secrets.length === 0) {
           return yield* refuse(
             `the secret of endpoint ${name} cannot be opened with this key; tributary changes endpoints rotate ${name} makes another`

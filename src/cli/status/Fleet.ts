@@ -7,7 +7,6 @@ import * as Outbox from "../../status/Outbox.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import * as Schedule from "../../status/Schedule.ts"
-import * as Statement from "../../postgres/Statement.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
 import { activityLines, damageLines, invariantLines, unresolvedLines } from "./Format.ts"
@@ -25,7 +24,7 @@ export const readFleet = Effect.fn("status.readFleet")(function* (
   damaged: ReadonlyArray<string> = []
 ) {
   const summary = yield* CompanyStates.readSummary(names)
-  const [schedule] = yield* Statement.run(Schedule.processesStatement)
+  const schedule = yield* Schedule.readProcesses
   return {
     ...summary,
     processes: schedule!.processes,

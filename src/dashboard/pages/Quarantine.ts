@@ -16,7 +16,6 @@ import * as Quarantine from "../../status/Quarantine.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import * as Trends from "../../status/Trends.ts"
-import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 
 const shownMost = 50
@@ -77,11 +76,7 @@ const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
 
-const head = (
-  open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>,
-  nameOf: NameOf,
-  seen: Trends.Trend
-): Html => {
+const head = (open: ReadonlyArray<Quarantine.OpenEntries>, nameOf: NameOf, seen: Trends.Trend): Html => {
   const [worst] = open
   const total = open.reduce((sum, one) => sum + one.open, 0)
   return stateHead({
@@ -112,7 +107,7 @@ const head = (
 }
 
 /** Open entries by company and resource, where there are several. */
-const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, nameOf: NameOf): Html =>
+const openTable = (open: ReadonlyArray<Quarantine.OpenEntries>, nameOf: NameOf): Html =>
   open.length < 2
     ? html``
     : section(
@@ -136,7 +131,7 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
 
 /** The resources with the most open entries, and the chosen one. */
 const resourceChoice = (
-  open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>,
+  open: ReadonlyArray<Quarantine.OpenEntries>,
   query: Readonly<Record<"company" | "resource" | "state", string | null>>
 ): Html => {
   const { resource } = query
