@@ -138,6 +138,16 @@ describe("the source tree", () => {
     assert.deepStrictEqual(others, [])
   })
 
+  it("imports pg only in the folder of that driver", () => {
+    const others = sources.filter(
+      (path) =>
+        path.startsWith("src/") &&
+        !path.startsWith("src/postgres/driver/") &&
+        /from "pg(?:-copy-streams)?"/.test(textOf(path))
+    )
+    assert.deepStrictEqual(others, [])
+  })
+
   it("names its SQL", () => {
     const use = /\bsql\.unsafe\b|\bSql\.rows\b|\bsql(?:<[^`]*?>)?`|\b(?:inboxQuery|run)(?:<[^;]*?>)?\(\s*["`][a-z]/g
     const grown = sources.flatMap((path) => {

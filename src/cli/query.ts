@@ -8,9 +8,8 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import pg from "pg"
 import { csvRow } from "../export/Csv.ts"
-import { queryNamed } from "../postgres/Connection.ts"
+import { typeIds, queryNamed } from "../postgres/driver/Connection.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
 import * as ReaderTables from "../warehouse/ReaderTables.ts"
@@ -93,8 +92,8 @@ export const missingModel = Effect.fnUntraced(function* (
         `sync with: tributary sync ${missing.join(" ")}`
 })
 
-const oids = (...names: ReadonlyArray<keyof typeof pg.types.builtins>): ReadonlySet<number> =>
-  new Set(names.map((name): number => pg.types.builtins[name]))
+const oids = (...names: ReadonlyArray<keyof typeof typeIds>): ReadonlySet<number> =>
+  new Set(names.map((name): number => typeIds[name]))
 
 const booleans = oids("BOOL")
 /** Postgres writes these as JSON already. */
@@ -134,7 +133,7 @@ export const readTables = Effect.fnUntraced(function* (datasets: Datasets) {
     null,
     null
   ])
-  const { TEXT: text, FLOAT8: number } = pg.types.builtins
+  const { TEXT: text, FLOAT8: number } = typeIds
   return {
     columns: [
       { name: "name", oid: text },

@@ -8,11 +8,10 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type pg from "pg"
 import { keptPart, type Resource } from "../catalogue/Resource.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { type Invariant, queryOf } from "../invariants/Invariant.ts"
-import { query, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -78,7 +77,7 @@ const iso = (date: Date | null): string | null => date?.toISOString() ?? null
 
 /** Evaluates the rules whose tables exist. */
 const evaluate = Effect.fnUntraced(function* (
-  client: pg.Client,
+  client: Client,
   { company, datasets, invariants, catalogue }: CloseOptions
 ) {
   const existing = yield* Snapshot.relationsOf(client, [datasets.current])

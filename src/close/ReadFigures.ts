@@ -1,8 +1,7 @@
 /** The figures of a snapshot: of each table of a company, and of each model on the last day of the period. */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
 import type { Resource } from "../catalogue/Resource.ts"
-import { query } from "../postgres/Connection.ts"
+import { type Client, query } from "../postgres/driver/Connection.ts"
 import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 import type { Content, ResourceClose } from "./Document.ts"
@@ -11,7 +10,7 @@ import type { Period } from "./Period.ts"
 import { relationsOf } from "./Snapshot.ts"
 
 export interface FiguresOptions {
-  readonly client: pg.Client
+  readonly client: Client
   readonly companyId: bigint
   readonly period: Period
   readonly datasets: Datasets

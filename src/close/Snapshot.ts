@@ -7,9 +7,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
-import { query, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -17,7 +16,7 @@ import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderMark from "../warehouse/ReaderMark.ts"
 
 export interface Snapshot {
-  readonly client: pg.Client
+  readonly client: Client
   readonly position: ChangeFeed.Position
   readonly at: Date
   readonly installation: string
@@ -75,5 +74,5 @@ export const relationsStatement = Statement.make({
 })
 
 /** The relations that exist, as `dataset.name`. */
-export const relationsOf = (client: pg.Client, datasets: ReadonlyArray<string>) =>
+export const relationsOf = (client: Client, datasets: ReadonlyArray<string>) =>
   Effect.map(queryNamed(client, relationsStatement, [datasets]), (rows) => new Set(rows.map(({ name }) => name)))

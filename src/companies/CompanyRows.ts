@@ -7,9 +7,8 @@
  * number and a checksum of their text.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { query } from "../postgres/Connection.ts"
-import { copyIn, copyOut } from "../postgres/Copy.ts"
+import { type Client, query } from "../postgres/driver/Connection.ts"
+import { copyIn, copyOut } from "../postgres/driver/Copy.ts"
 import { Database, type DatabaseError } from "../postgres/Database.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { movedIdentitySql } from "../land/MovedIdentity.ts"
@@ -107,7 +106,7 @@ const formats =
   "set local bytea_output = 'hex'; set local idle_in_transaction_session_timeout = 0"
 
 /** Begins the transaction of a copy. */
-export const begin = (client: pg.Client, isolation: "read committed" | "repeatable read") =>
+export const begin = (client: Client, isolation: "read committed" | "repeatable read") =>
   query(client, "begin", `begin isolation level ${isolation}; ${formats}`)
 
 /** The number of rows, and a checksum that does not depend on their order. */
@@ -116,7 +115,7 @@ export interface Measure {
   readonly checksum: string
 }
 
-const measure = (client: pg.Client, table: string, select: string): Effect.Effect<Measure, DatabaseError> =>
+const measure = (client: Client, table: string, select: string): Effect.Effect<Measure, DatabaseError> =>
   Effect.map(
     query<{ rows: bigint; checksum: string }>(
       client,
@@ -149,7 +148,7 @@ const confirmShape = Effect.fnUntraced(function* (shape: Shape, target: Shape | 
 
 /** Copies the rows of one table, and confirms the copy. */
 export const copyTable = Effect.fnUntraced(function* (
-  { source, target }: { readonly source: pg.Client; readonly target: pg.Client },
+  { source, target }: { readonly source: Client; readonly target: Client },
   company: Company,
   shape: Shape,
   targetShape: Shape | undefined,
@@ -176,11 +175,7 @@ export const copyTable = Effect.fnUntraced(function* (
 })
 
 /** Tables with a row of the company. */
-export const findRows = Effect.fnUntraced(function* (
-  client: pg.Client,
-  company: Company,
-  shapes: ReadonlyArray<Shape>
-) {
+export const findRows = Effect.fnUntraced(function* (client: Client, company: Company, shapes: ReadonlyArray<Shape>) {
   const parts = shapes.map(
     (shape) =>
       `select ${literal(shape.name)} as name where exists (select from ${shape.name} where ${conditionOf(shape, company)})`

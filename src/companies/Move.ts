@@ -11,11 +11,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type pg from "pg"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { bindStatement } from "../land/MovedIdentity.ts"
-import { query, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
 import { Database, type DatabaseError } from "../postgres/Database.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -226,14 +225,14 @@ const discardCopy = Effect.fnUntraced(function* ({ row, companyId, datasets }: M
 })
 
 const runOn =
-  (client: pg.Client): Statement.Run<DatabaseError> =>
+  (client: Client): Statement.Run<DatabaseError> =>
   (statement, ...values) =>
     queryNamed(client, statement, ...values)
 
 /** Copies the company into the transaction of the target. Answers the rows by table. */
 const copyAll = Effect.fnUntraced(function* (
   { row, companyId, token, targetKey, fingerprint, datasets }: Move,
-  clients: { readonly source: pg.Client; readonly target: pg.Client },
+  clients: { readonly source: Client; readonly target: Client },
   shapes: ReadonlyArray<CompanyRows.Shape>,
   offsets: CompanyRows.Offsets
 ) {

@@ -12,13 +12,12 @@ import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as AtomicFile from "../files/AtomicFile.ts"
 import * as Mode from "../files/Mode.ts"
 import * as ReadFile from "../files/ReadFile.ts"
-import { query, queryNamed } from "../postgres/Connection.ts"
-import { copyOut } from "../postgres/Copy.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
+import { copyOut } from "../postgres/driver/Copy.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { isAlive, nameOf } from "../postgres/embedded/Process.ts"
@@ -88,7 +87,7 @@ const acquirePartial = (folder: string) =>
   )
 
 /** Writes the output of a COPY to a file. Returns the number of rows. */
-const copyToFile = (client: pg.Client, statement: string, path: string): Effect.Effect<number, DatabaseError> =>
+const copyToFile = (client: Client, statement: string, path: string): Effect.Effect<number, DatabaseError> =>
   Effect.tryPromise({
     try: async (signal) => {
       const rows = copyOut(client, statement)
@@ -122,7 +121,7 @@ type FileOf = (
 /** Writes one table to a file of the folder of unfinished files. */
 const makeFileOf = Effect.fnUntraced(function* (
   { format }: ExportOptions,
-  client: pg.Client,
+  client: Client,
   partial: string
 ): Effect.fn.Return<FileOf, ExportFailed, Scope.Scope> {
   const parquet = format === "parquet" ? yield* Parquet.open(join(partial, "duckdb")) : null

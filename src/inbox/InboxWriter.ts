@@ -12,7 +12,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import type pg from "pg"
+import type { Client } from "../postgres/driver/Connection.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -199,7 +199,7 @@ const resolveBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, r
 /** Inserts a batch. Where Postgres rejects a value, the batch is halved until the event is found. */
 const insertBatch = (
   state: WriterState,
-  client: pg.Client,
+  client: Client,
   batch: ReadonlyArray<PendingInsert>
 ): Effect.Effect<void, DatabaseError> => {
   const events = batch.flatMap(({ event }) => (event === null ? [] : [event]))
@@ -241,7 +241,7 @@ const resolveFailedBatch = (state: WriterState, batch: ReadonlyArray<PendingInse
 
 const writeBatch = (
   state: WriterState,
-  client: pg.Client,
+  client: Client,
   batch: ReadonlyArray<PendingInsert>
 ): Effect.Effect<void, DatabaseError> => {
   const { answerTimeout } = state.limits

@@ -1,8 +1,8 @@
 /** The statement that inserts events into the inbox. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import * as BinaryArray from "../postgres/BinaryArray.ts"
+import type { Client } from "../postgres/driver/Connection.ts"
+import * as BinaryArray from "../postgres/driver/BinaryArray.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -49,7 +49,7 @@ export type InsertedRow = Statement.RowOf<typeof insertStatement>
 
 /** Inserts events, and returns those that are new. `rules` is the revision of the privacy rules that the bodies follow. */
 export const insertEvents = (
-  client: pg.Client,
+  client: Client,
   events: ReadonlyArray<NewEvent>,
   rules: bigint | null
 ): Effect.Effect<ReadonlyArray<InsertedRow>, DatabaseError> =>

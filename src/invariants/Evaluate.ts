@@ -18,8 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type pg from "pg"
-import { query, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { literal } from "../warehouse/Identifier.ts"
@@ -97,7 +96,7 @@ const openReader = Effect.fnUntraced(function* (current: string, timeout: Durati
 })
 
 interface ReaderSession {
-  readonly client: pg.Client
+  readonly client: Client
   readonly mark: ReaderMark.Mark
 }
 

@@ -7,9 +7,9 @@
  * into the table until a key exists there already.
  */
 import * as Effect from "effect/Effect"
-import type { QueryResultRow } from "pg"
+import type { QueryResultRow } from "../postgres/driver/Connection.ts"
 import type { SourceRecord } from "../connector/Connector.ts"
-import { copyIn } from "../postgres/Copy.ts"
+import { copyIn } from "../postgres/driver/Copy.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as ChangeBatch from "./ChangeBatch.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"

@@ -5,7 +5,7 @@
  */
 import type { SourceRecord } from "../connector/Connector.ts"
 import { EncodedRecord } from "../connector/EncodedRecord.ts"
-import { escapeCopyText } from "../postgres/Copy.ts"
+import { escapeCopyText } from "../postgres/driver/Copy.ts"
 
 /** Lines are written in pieces of about this many bytes, so that no page is in memory twice. */
 const pieceBytesMax = 128 * 1024

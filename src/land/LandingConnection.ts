@@ -8,11 +8,9 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type pg from "pg"
-import type { QueryResultRow } from "pg"
 import { Priority } from "../budget/Budget.ts"
-import { execute, executeNamed } from "../postgres/Connection.ts"
-import type { Urgency } from "../postgres/ConnectionPool.ts"
+import { type Client, type QueryResultRow, execute, executeNamed } from "../postgres/driver/Connection.ts"
+import type { Urgency } from "../postgres/driver/ConnectionPool.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Statement from "../postgres/Statement.ts"
@@ -20,7 +18,7 @@ import type { Lane } from "./Checkpoint.ts"
 
 export interface LandingConnection {
   /** The connection of the transaction that this is part of. */
-  readonly client: Effect.Effect<pg.Client>
+  readonly client: Effect.Effect<Client>
   /** Lends one connection to all statements of the effect, which must not wait for anything else. */
   readonly connected: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | DatabaseError, R>
   /** Runs a statement; the operation is named in its error, before the resource. */
@@ -42,7 +40,7 @@ export interface LandingConnection {
 }
 
 /** The connection that the statements of a fiber go to; null lends one to each statement. */
-const Connected = Context.Reference<pg.Client | null>("tributary/land/Connected", { defaultValue: () => null })
+const Connected = Context.Reference<Client | null>("tributary/land/Connected", { defaultValue: () => null })
 
 /** Events and pushes first, then live runs, then backfills. */
 const classOf = (lane: Lane, priority: Priority): number =>

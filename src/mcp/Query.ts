@@ -13,8 +13,7 @@ import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import type pg from "pg"
-import { query as send, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query as send, queryNamed } from "../postgres/driver/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "../warehouse/Grants.ts"
@@ -133,7 +132,7 @@ export const typeNamesStatement = Statement.make({
 const receivedBytesMax = 64 * 1024 * 1024
 
 /** Ends a session that receives more, before the client decodes a message larger than a string can be. */
-const limitReceived = (client: pg.Client): void => {
+const limitReceived = (client: Client): void => {
   const { stream } = (client as unknown as { readonly connection: { readonly stream: Socket } }).connection
   let bytes = 0
   stream.prependListener("data", (chunk: Buffer) => {
@@ -164,11 +163,7 @@ const openSession = Effect.fnUntraced(function* (connect: Reader.Pages["connect"
 })
 
 /** The rows up to the maximum of rows or characters. */
-const readRows = Effect.fnUntraced(function* (
-  client: pg.Client,
-  request: QueryRequest,
-  at: ReaderQuery.AsOf | undefined
-) {
+const readRows = Effect.fnUntraced(function* (client: Client, request: QueryRequest, at: ReaderQuery.AsOf | undefined) {
   const { sql, params = [], limit = rowsDefault } = request
   const rows: Array<ReadonlyArray<string | null>> = []
   let columns: ReaderQuery.QueryResult["columns"] = []
@@ -204,7 +199,7 @@ const readRows = Effect.fnUntraced(function* (
   return { columns, rows, remarks, isComplete: stopped === null }
 })
 
-const typeNames = (client: pg.Client, { columns }: Pick<ReaderQuery.QueryResult, "columns">) =>
+const typeNames = (client: Client, { columns }: Pick<ReaderQuery.QueryResult, "columns">) =>
   Effect.map(queryNamed(client, typeNamesStatement, [[...new Set(columns.map(({ oid }) => oid))]]), (rows) => {
     const names = new Map(rows.map(({ oid, name }) => [Number(oid), name]))
     return columns.map(({ name, oid }) => ({ name, type: names.get(oid) ?? String(oid) }))

@@ -7,8 +7,7 @@
  * Memory does not grow with the input.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { execute, queryNamed } from "../postgres/Connection.ts"
+import { type Client, execute, queryNamed } from "../postgres/driver/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -49,7 +48,7 @@ export interface OpenDuplicates {
 
 /** The context that the steps of an enqueue share. */
 interface EnqueueContext {
-  readonly client: pg.Client
+  readonly client: Client
   readonly table: InputTable
   readonly company: string
   readonly resource: string
@@ -254,7 +253,7 @@ export const enqueue = <E, R>(
   Effect.gen(function* () {
     const { company, operation, source, externalidFrom = null, onProblem } = options
     const resource = options.resource.path
-    const client: pg.Client = yield* (yield* Database).connect
+    const client: Client = yield* (yield* Database).connect
     const table = yield* openInputTable(client, [company, resource, operation, externalidFrom])
     const invalid = yield* validateInput(options, (records) => addRecords(table, records))
     yield* flush(table)

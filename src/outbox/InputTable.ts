@@ -6,10 +6,9 @@
 import type { Resource } from "../catalogue/Resource.ts"
 import { createHash, type Hash } from "node:crypto"
 import * as Effect from "effect/Effect"
-import type pg from "pg"
 import { copyValue } from "../land/CopyText.ts"
-import { query, queryNamed } from "../postgres/Connection.ts"
-import { copyIn } from "../postgres/Copy.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
+import { copyIn } from "../postgres/driver/Copy.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { externalKeyOf, foldExternalidSql } from "./Externalid.ts"
@@ -17,7 +16,7 @@ import type { Problem } from "./Push.ts"
 import { duplicateProblem, spellingProblem, type ValidInput } from "./ValidateInput.ts"
 
 export interface InputTable {
-  readonly client: pg.Client
+  readonly client: Client
   /** The hash of the records and of the operation, by which the same input is found. */
   readonly hash: Hash
   records: number
@@ -28,14 +27,14 @@ export interface InputTable {
 /** How much is copied at once, in characters. */
 const bufferMax = 512 * 1024
 
-export const runText = (client: pg.Client, text: string) => query(client, "enqueue the input of a push", text)
+export const runText = (client: Client, text: string) => query(client, "enqueue the input of a push", text)
 
 export const createSql =
   "create temporary table push_input (line bigint not null, externalid text, record_id text, record text not null)"
 
 /** Creates the table; `identity` is a part of the hash. */
 export const openInputTable = (
-  client: pg.Client,
+  client: Client,
   identity: ReadonlyArray<string | null>
 ): Effect.Effect<InputTable, DatabaseError> =>
   Effect.as(runText(client, createSql), {

@@ -4,9 +4,8 @@
  * Promise: a process takes a third of the connections that the server has for its user, so that other programs and
  * further processes still connect. A setting overrides the third. A process takes {@link connectionsMin} at least.
  */
-import type pg from "pg"
 import * as Effect from "effect/Effect"
-import { queryNamed } from "./Connection.ts"
+import { type Client, queryNamed } from "./driver/Connection.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 
@@ -56,7 +55,7 @@ export const limitsStatement = Statement.make({
 })
 
 /** Reads the limits of the server. */
-export const read = (client: pg.Client, setting: number | null): Effect.Effect<ConnectionBudget, DatabaseError> =>
+export const read = (client: Client, setting: number | null): Effect.Effect<ConnectionBudget, DatabaseError> =>
   Effect.map(queryNamed(client, limitsStatement), ([row]) => {
     // -1 is no limit.
     const limits = [row!.server, row!.role, row!.database].filter((limit) => limit >= 0)

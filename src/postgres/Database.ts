@@ -13,19 +13,18 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import type pg from "pg"
 import {
   type Server,
   addressOf,
   applicationName,
   clearTextGuard,
-  connect,
   connectError,
   refuseSession,
   sessionAttributesStatement
-} from "./Connection.ts"
+} from "./Server.ts"
+import { type Client, connect } from "./driver/Connection.ts"
 import * as ConnectionBudget from "./ConnectionBudget.ts"
-import * as ConnectionPool from "./ConnectionPool.ts"
+import * as ConnectionPool from "./driver/ConnectionPool.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 import { parseUrl } from "./DatabaseUrl.ts"
 import { type EmbeddedPostgresError, type EmbeddedPostgresOptions, start } from "./EmbeddedPostgres.ts"
@@ -33,12 +32,12 @@ import * as SessionLocks from "./SessionLocks.ts"
 import * as SessionSettings from "./SessionSettings.ts"
 import * as Statement from "./Statement.ts"
 
-export type { Endpoint } from "./Connection.ts"
+export type { Endpoint } from "./Server.ts"
 export { DatabaseError } from "./DatabaseError.ts"
 
 export interface DatabaseShape extends Server {
   /** A dedicated connection for bulk loading; its rows have the types that the `SqlClient` gives. */
-  readonly connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
+  readonly connect: Effect.Effect<Client, DatabaseError, Scope.Scope>
   /** How many connections this process opens; read once. */
   readonly budget: Effect.Effect<ConnectionBudget.ConnectionBudget, DatabaseError>
   /** Connections for short transactions, within the budget. */

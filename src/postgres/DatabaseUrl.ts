@@ -11,7 +11,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as ReadFile from "../files/ReadFile.ts"
-import type { Endpoint } from "./Connection.ts"
+import type { Endpoint } from "./Server.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 
 /** The environment variables that hold such a URL. */

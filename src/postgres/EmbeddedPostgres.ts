@@ -19,8 +19,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import type pg from "pg"
-import { type Endpoint, type Server, close, destroy, open } from "./Connection.ts"
+import type { Endpoint, Server } from "./Server.ts"
+import { type Client, type QueryResultRow, close, destroy, open } from "./driver/Connection.ts"
 import { type EmbeddedPostgresError, fail, onFolder, textOf } from "./embedded/Failure.ts"
 import { type DataDirectory, binaries, locate, own, prepare } from "./embedded/DataDirectory.ts"
 import {
@@ -77,7 +77,7 @@ interface Stay {
   readonly pid: number
   readonly port: number
   readonly adopted: boolean
-  readonly client: pg.Client
+  readonly client: Client
   /** Settles when the connection that holds this process's lock is lost. */
   readonly lost: Promise<void>
 }
@@ -94,7 +94,7 @@ const endpointAt = (place: DataDirectory, port: number, name: string): Endpoint 
 const openHall = (place: DataDirectory, port: number) =>
   open({ endpoint: endpointAt(place, port, "postgres"), describe: "", embedded: true })
 
-const ask = <Row extends pg.QueryResultRow>(client: pg.Client, text: string, step = "wait") =>
+const ask = <Row extends QueryResultRow>(client: Client, text: string, step = "wait") =>
   Effect.tryPromise({
     try: async () => (await client.query<Row>(text)).rows,
     catch: (error) => fail(step, textOf(error))
@@ -145,7 +145,7 @@ const enter = (
   )
 
 /** Two processes may do this at once: an existing database counts as success. */
-const createDatabase = (client: pg.Client) =>
+const createDatabase = (client: Client) =>
   ask(client, `create database ${database}`, "enter").pipe(
     Effect.catchIf(
       (error) => /exists|duplicate/.test(error.message),
@@ -197,7 +197,7 @@ const arriveOnce = (
   })
 
 /** Stops the server where it has no users and is not to stay. */
-const stopUnused = (place: DataDirectory, client: pg.Client) =>
+const stopUnused = (place: DataDirectory, client: Client) =>
   Effect.gen(function* () {
     const [row] = yield* ask<{ last: boolean }>(client, `select pg_try_advisory_lock(${usersLock}) as last`)
     const stays = yield* onFolder(place.root, () => ReadFile.exists(place.stayFile))

@@ -11,9 +11,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import type pg from "pg"
 import * as Batched from "./Batched.ts"
-import { queryNamed } from "./Connection.ts"
+import { type Client, queryNamed } from "./driver/Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 
@@ -44,7 +43,7 @@ const answered = <A, R>(asked: Effect.Effect<A, DatabaseError, R>) =>
   })
 
 interface Session {
-  readonly client: pg.Client
+  readonly client: Client
   readonly scope: Scope.Closeable
 }
 
@@ -65,7 +64,7 @@ export const lockStatement = Statement.make({
 
 /** Ends with the scope, and all locks with it. */
 export const make = Effect.fnUntraced(function* (
-  connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
+  connect: Effect.Effect<Client, DatabaseError, Scope.Scope>
 ): Effect.fn.Return<SessionLocks, never, Scope.Scope> {
   /** Every name that is locked here (true), or requested (false). */
   const names = new Map<string, boolean>()

@@ -10,7 +10,7 @@
  * (`lc_…`) are not: no statement of this program formats by them.
  */
 import * as Effect from "effect/Effect"
-import type { Client } from "pg"
+import type { Client } from "./driver/Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 

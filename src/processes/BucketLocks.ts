@@ -23,9 +23,8 @@ import * as Semaphore from "effect/Semaphore"
 import { PersistenceError } from "effect/cluster/ClusterError"
 import * as RunnerStorage from "effect/cluster/RunnerStorage"
 import * as ShardId from "effect/cluster/ShardId"
-import type pg from "pg"
 import * as Batched from "../postgres/Batched.ts"
-import { queryNamed } from "../postgres/Connection.ts"
+import { type Client, queryNamed } from "../postgres/driver/Connection.ts"
 import type { DatabaseShape } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -108,7 +107,7 @@ interface Lock {
 }
 
 interface Session {
-  readonly client: pg.Client
+  readonly client: Client
   readonly scope: Scope.Closeable
   /** The locks of the session, by shard. */
   readonly locks: Map<string, Lock>

@@ -5,8 +5,7 @@
  * and counts would be wrong. The locks of the transaction name the tables, also those behind views and functions.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { queryNamed } from "../postgres/Connection.ts"
+import { type Client, queryNamed } from "../postgres/driver/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { isLocked } from "./PresentRecords.ts"
@@ -26,7 +25,7 @@ export const keylessStatement = Statement.make({
 })
 
 /** Refuses what the transaction has read where a table has no key. */
-export const refuse = Effect.fnUntraced(function* (client: pg.Client, { current, history }: Datasets) {
+export const refuse = Effect.fnUntraced(function* (client: Client, { current, history }: Datasets) {
   const [found] = yield* queryNamed(client, keylessStatement, [[current, history]])
   if (found === undefined || found.table === null) return
   return yield* new DatabaseError({

@@ -9,10 +9,9 @@
  * passed on.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { queryNamed } from "../postgres/Connection.ts"
+import { type Client, queryNamed } from "../postgres/driver/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { parse } from "../postgres/Parse.ts"
+import { parse } from "../postgres/driver/Parse.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { controlDataset } from "./Grants.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
@@ -57,7 +56,7 @@ export const presentRelationsStatement = Statement.make({
 export const presentRecords = "TB010"
 
 /** Parses a statement, and answers the check of the tables that its transaction has locked, which also runs now. */
-export const refuseIn = Effect.fnUntraced(function* (client: pg.Client, text: string, datasets: Datasets) {
+export const refuseIn = Effect.fnUntraced(function* (client: Client, text: string, datasets: Datasets) {
   yield* parse(client, "query", text)
   const [named] = yield* queryNamed(client, lockedRelationsStatement)
   const present = [datasets.current, modelsDatasetDefault]

@@ -22,8 +22,8 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import type pg from "pg"
-import { connect as connectTo, query, queryNamed, type Server } from "../postgres/Connection.ts"
+import type { Server } from "../postgres/Server.ts"
+import { type Client, connect as connectTo, query, queryNamed } from "../postgres/driver/Connection.ts"
 import { Database, poolLayer } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { parseUrl } from "../postgres/DatabaseUrl.ts"
@@ -157,9 +157,8 @@ export const logIn = Effect.fnUntraced(function* (login: Login) {
 })
 
 /** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
-export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.flatMap(
-  loginOf,
-  (login) => connectAs(login)
+export const connect: Effect.Effect<Client, DatabaseError, Database | Scope.Scope> = Effect.flatMap(loginOf, (login) =>
+  connectAs(login)
 )
 
 /** {@link connect} by a known login. */
@@ -173,7 +172,7 @@ export const connectGranted = (login: Login) =>
       )
     : connectAs(login)
 
-const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
+const begin = Effect.fnUntraced(function* (login: Login, client: Client) {
   const settings = {
     default_transaction_read_only: "on",
     statement_timeout: statementTimeout,
@@ -196,7 +195,7 @@ export interface Pages {
   /** Why the owner reads instead of the reader; null where the reader reads. */
   readonly asOwner: SkippedPages | null
   /** As {@link connect}, without another look for the reader and its rights. */
-  readonly connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope>
+  readonly connect: Effect.Effect<Client, DatabaseError, Database | Scope.Scope>
 }
 
 /** Why the reader cannot read for the dashboard. */
@@ -259,7 +258,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 )
 
 /** Runs before each fetch of a cursor: a statement can change the limit of the statements that follow. */
-export const limitTime = (client: pg.Client, timeout = statementTimeout): Effect.Effect<unknown, DatabaseError> =>
+export const limitTime = (client: Client, timeout = statementTimeout): Effect.Effect<unknown, DatabaseError> =>
   query(client, "limit the time", `set local statement_timeout = ${literal(timeout)}`)
 
 export const powersStatement = Statement.make({
@@ -268,7 +267,7 @@ export const powersStatement = Statement.make({
   text: `select (${powersSql}) as powers`
 })
 
-const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
+const refusePower = Effect.fnUntraced(function* (client: Client) {
   const [row] = yield* queryNamed(client, powersStatement)
   if (row !== undefined && row.powers !== null) {
     return yield* refusal(
@@ -316,7 +315,7 @@ const asOwnReader = Effect.fnUntraced(function* (database: DatabaseShape) {
 })
 
 /** The server's log must not hold the password. */
-const setPassword = (owner: pg.Client, password: string) =>
+const setPassword = (owner: Client, password: string) =>
   query(
     owner,
     "give the reader its password",
@@ -330,7 +329,7 @@ const setPassword = (owner: pg.Client, password: string) =>
 const readerConfig = `array['default_transaction_read_only=on', 'temp_file_limit=${ReaderFunctions.tempFileLimit}']`
 
 /** Creates the role, and grants what it lacks; an up-to-date warehouse costs one read of its catalogue. */
-const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) {
+const grant = Effect.fnUntraced(function* (owner: Client, embedded: boolean) {
   const { datasets } = yield* ReaderOptions
   const name = identifier(role)
   const names = (texts: ReadonlyArray<string>) =>

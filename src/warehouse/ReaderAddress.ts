@@ -1,7 +1,7 @@
 /** The login of the reader for programs beside this one. */
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import type { Endpoint } from "../postgres/Connection.ts"
+import type { Endpoint } from "../postgres/Server.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { identifier } from "./Identifier.ts"

@@ -10,8 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { query, queryNamed } from "../postgres/Connection.ts"
+import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -63,7 +62,7 @@ const refused = (operation: string, message: string) =>
 
 const remedy = "set DATABASE_READER_URL to the server of DATABASE_URL"
 
-const behind = Effect.fnUntraced(function* (client: pg.Client, operation: string, mark: Mark, wait: Duration.Duration) {
+const behind = Effect.fnUntraced(function* (client: Client, operation: string, mark: Mark, wait: Duration.Duration) {
   const [lag] = yield* queryNamed(client, lagStatement, [mark.lsn])
   const after = `after ${Duration.toSeconds(wait)} s`
   return refused(
@@ -85,7 +84,7 @@ const explained = (operation: string) => (error: DatabaseError) =>
 
 /** Begins a read-only snapshot of the reader that has the mark. The session is outside of a transaction. */
 export const begin = Effect.fnUntraced(function* (
-  client: pg.Client,
+  client: Client,
   operation: string,
   mark: Mark
 ): Effect.fn.Return<void, DatabaseError> {

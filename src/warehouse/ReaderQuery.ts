@@ -6,8 +6,7 @@
  * a table without its key is refused. Rows are passed on in parts, so that memory does not grow with the result.
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import { queryNamed } from "../postgres/Connection.ts"
+import { asText, type Client, type QueryArrayConfig, queryNamed } from "../postgres/driver/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as KeylessTables from "./KeylessTables.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
@@ -19,11 +18,6 @@ export interface QueryResult {
   readonly columns: ReadonlyArray<{ readonly name: string; readonly oid: number }>
   /** Every value as Postgres writes it; null is SQL's null. */
   readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
-}
-
-/** Every value as Postgres' own text, so that no digit changes. */
-const asText: pg.CustomTypesConfig = {
-  getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
 }
 
 const reads = "select, values, table, with, explain or show"
@@ -57,7 +51,7 @@ const settingsOf = ({ current, asOf }: Datasets, at: AsOf | undefined): string =
   )
 
 /** Sets the names and the moment of a session up. */
-export const setUp = Effect.fnUntraced(function* (client: pg.Client, at?: AsOf) {
+export const setUp = Effect.fnUntraced(function* (client: Client, at?: AsOf) {
   const { datasets } = yield* Reader.ReaderOptions
   yield* queryNamed(client, Reader.settingsStatement, [settingsOf(datasets, at)])
 })
@@ -80,11 +74,7 @@ export interface Limits {
 }
 
 /** A named query is prepared, and Postgres prepares only a single statement. */
-const send = (
-  client: pg.Client,
-  text: string,
-  options: { readonly name?: string; readonly values?: Limits["params"] }
-) =>
+const send = (client: Client, text: string, options: { readonly name?: string; readonly values?: Limits["params"] }) =>
   Effect.tryPromise({
     try: () =>
       client.query<Array<string | null>>({
@@ -92,7 +82,7 @@ const send = (
         text,
         rowMode: "array",
         types: asText
-      } as pg.QueryArrayConfig),
+      } as QueryArrayConfig),
     catch: DatabaseError.from("query")
   }).pipe(
     Effect.map(({ fields, rows }): QueryResult => ({
@@ -103,7 +93,7 @@ const send = (
 
 /** The statement with values that the server cuts, and the columns of the statement. */
 const cutStatement = Effect.fnUntraced(function* (
-  client: pg.Client,
+  client: Client,
   statement: string,
   rowCharactersMax: number,
   { params = [], valueCharactersMax = rowCharactersMax }: Limits
@@ -127,7 +117,7 @@ const cutStatement = Effect.fnUntraced(function* (
  * may be empty. A statement that no cursor can run is a syntax error.
  */
 export const readParts = Effect.fnUntraced(function* <E, R>(
-  client: pg.Client,
+  client: Client,
   text: string,
   take: (part: QueryResult) => Effect.Effect<boolean, E, R>,
   limits: Limits = {}

@@ -7,8 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type pg from "pg"
-import { query } from "../postgres/Connection.ts"
+import { type Client, query } from "../postgres/driver/Connection.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Reader from "./Reader.ts"
 import * as ReaderMark from "./ReaderMark.ts"
@@ -29,7 +28,7 @@ export const open = Effect.fnUntraced(function* (at?: ReaderQuery.AsOf) {
 
 /** The JSON text of each record. One stream of a snapshot is read at a time. */
 export const read = (
-  client: pg.Client,
+  client: Client,
   table: Table,
   companyId: bigint,
   at?: ReaderQuery.AsOf

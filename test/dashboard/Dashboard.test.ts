@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Logger, Redacted } from "effect"
-import { query } from "../../src/postgres/Connection.ts"
+import { query } from "../../src/postgres/driver/Connection.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { pageTimeout } from "../../src/dashboard/PageRunner.ts"
 import * as TaskQueue from "../../src/tasks/TaskQueue.ts"

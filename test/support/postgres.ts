@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { inject } from "vitest"
-import { query } from "../../src/postgres/Connection.ts"
+import { query } from "../../src/postgres/driver/Connection.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
 import { databaseAt } from "./servers.ts"
 

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/cli/Prompt"
-import { queryNamed } from "../../postgres/Connection.ts"
+import { queryNamed } from "../../postgres/driver/Connection.ts"
 import { Database } from "../../postgres/Database.ts"
 import { binaries, isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import * as Statement from "../../postgres/Statement.ts"

@@ -9,11 +9,10 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type pg from "pg"
 import * as KeylessTables from "../../warehouse/KeylessTables.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import * as ReaderMark from "../../warehouse/ReaderMark.ts"
-import { query } from "../../postgres/Connection.ts"
+import { type Client, query } from "../../postgres/driver/Connection.ts"
 import type { Database } from "../../postgres/Database.ts"
 import { DatabaseError } from "../../postgres/DatabaseError.ts"
 import type { InputRecord } from "./InputRecord.ts"
@@ -33,7 +32,7 @@ const inputErrorOf = (error: DatabaseError): DatabaseError | InputError =>
       })
 
 /** Declares the cursor. A statement with a name is prepared, and only one statement can be prepared. */
-const declare = (client: pg.Client, statement: string) => {
+const declare = (client: Client, statement: string) => {
   const text = statement.trim().replace(/;\s*$/, "")
   return Effect.tryPromise({
     try: () =>

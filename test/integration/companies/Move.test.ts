@@ -15,7 +15,7 @@ import { companyColumns, companyTables, tablesThat } from "../../../src/companie
 import * as Move from "../../../src/companies/Move.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
 import { tableIdentitySql } from "../../../src/land/CheckpointIdentity.ts"
-import { query as ask } from "../../../src/postgres/Connection.ts"
+import { query as ask } from "../../../src/postgres/driver/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import * as Migrations from "../../../src/postgres/Migrations.ts"

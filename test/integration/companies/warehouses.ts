@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { query } from "../../../src/postgres/Connection.ts"
+import { query } from "../../../src/postgres/driver/Connection.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"

@@ -5,7 +5,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
 import { Priority } from "../../../src/budget/Budget.ts"
-import { execute } from "../../../src/postgres/Connection.ts"
+import { execute } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"

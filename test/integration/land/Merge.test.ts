@@ -9,7 +9,7 @@ import {
   planForKeys
 } from "../../../src/land/MergeSql.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
-import { query } from "../../../src/postgres/Connection.ts"
+import { query } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { plain, things } from "../../support/tiny.ts"
 import { warehouseWith } from "../sync/syncing.ts"

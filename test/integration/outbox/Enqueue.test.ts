@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Result, Stream } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { query } from "../../../src/postgres/Connection.ts"
+import { query } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { InputError } from "../../../src/outbox/input/InputRecord.ts"
 import { enqueue } from "../../../src/outbox/Enqueue.ts"

@@ -4,9 +4,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Latch } from "effect"
-import { query } from "../../../src/postgres/Connection.ts"
+import { query } from "../../../src/postgres/driver/Connection.ts"
 import { budgetOf, connectionsMin } from "../../../src/postgres/ConnectionBudget.ts"
-import * as ConnectionPool from "../../../src/postgres/ConnectionPool.ts"
+import * as ConnectionPool from "../../../src/postgres/driver/ConnectionPool.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerDatabase, otherProcess } from "../../support/postgres.ts"
 import { settled } from "../../support/until.ts"

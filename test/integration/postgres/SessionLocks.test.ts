@@ -1,7 +1,7 @@
 /** Advisory locks of a process that are acquired and released together, and prepared statements across changes of a table. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import { queryNamed } from "../../../src/postgres/Connection.ts"
+import { queryNamed } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { layerSql, otherProcess, sql } from "../../support/postgres.ts"

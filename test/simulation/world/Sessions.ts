@@ -7,7 +7,8 @@
 import { closeSync, openSync, writeSync } from "node:fs"
 import { Effect, Redacted } from "effect"
 import type { Client } from "pg"
-import { type Server, open } from "../../../src/postgres/Connection.ts"
+import type { Server } from "../../../src/postgres/Server.ts"
+import { open } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 
 export interface Session {

@@ -1,7 +1,7 @@
 /** A statement that the server parses and does not run. */
 import * as Effect from "effect/Effect"
 import type { Client, Connection, Submittable } from "pg"
-import { DatabaseError } from "./DatabaseError.ts"
+import { DatabaseError } from "../DatabaseError.ts"
 
 /** Has the server parse one statement, which locks the relations that it names. */
 export const parse = (client: Client, operation: string, text: string): Effect.Effect<void, DatabaseError> =>

@@ -13,8 +13,8 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import type pg from "pg"
-import { DatabaseError } from "./DatabaseError.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
+import { DatabaseError } from "../DatabaseError.ts"
+import * as MonotonicClock from "../../time/MonotonicClock.ts"
 
 /** Which of several waiters is served first. */
 export interface Urgency {

@@ -8,11 +8,10 @@
  * for a rollback).
  */
 import * as Effect from "effect/Effect"
-import type pg from "pg"
-import type { Connection } from "pg"
+import type { Client, Connection } from "pg"
 import { type CopyToStreamQuery, from, to } from "pg-copy-streams"
 import { destroy } from "./Connection.ts"
-import { DatabaseError } from "./DatabaseError.ts"
+import { DatabaseError } from "../DatabaseError.ts"
 
 /** How much is written before other work of this process can run, in bytes (or characters). */
 const sliceSize = 1024 * 1024
@@ -24,7 +23,7 @@ const sliceSize = 1024 * 1024
  * the next one is requested, so that their producer may reuse one buffer.
  */
 export const copyIn = (
-  client: pg.Client,
+  client: Client,
   sqlCopyStatement: string,
   chunks: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>
 ): Effect.Effect<number, DatabaseError> =>
@@ -94,7 +93,7 @@ export const copyIn = (
  * The output of `COPY (SELECT …) TO STDOUT`, for {@link copyIn} into another database or for a file; memory does not grow
  * with it. At its end `rowCount` is the number of rows.
  */
-export const copyOut = (client: pg.Client, sqlCopyStatement: string): CopyToStreamQuery =>
+export const copyOut = (client: Client, sqlCopyStatement: string): CopyToStreamQuery =>
   client.query(to(sqlCopyStatement))
 
 const takesInput = /^\s*copy\s[^;]*\sfrom\s+stdin\b[^;]*;?\s*$/i
