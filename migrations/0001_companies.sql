@@ -57,17 +57,35 @@ end
 $$;
 comment on function tributary.database_identity() is 'The database by its oid, the oid of tributary.installation, the system identifier of the server and its timeline.';
 
+-- Settings of the whole installation. They change rarely, so that one row locks no writer out for long. What is written or
+-- locked often is apart: tributary.change_feed and tributary.evaluations.
 create table tributary.installation (
   is_this boolean primary key default true check (is_this),
+  -- The confirmation of the outbox.
   identity text not null,
   pause_reason text,
-  confirmed_at timestamptz not null
+  confirmed_at timestamptz not null,
+  -- The number by which processes notice a change of the companies.
+  company_revision bigint not null default 0,
+  -- Access to the dashboard: what signs its sessions and forms, and what proves its password.
+  session_key bytea check (octet_length(session_key) = 32),
+  password_generation text,
+  password_salt bytea,
+  password_hash bytea,
+  password_set_at timestamptz,
+  check (num_nulls(password_generation, password_salt, password_hash, password_set_at) in (0, 4))
 );
-comment on table tributary.installation is 'One row: the database in which the outbox was last confirmed as complete.';
+comment on table tributary.installation is 'One row: the settings of the installation that its processes share.';
 comment on column tributary.installation.is_this is 'Always true: the table has one row.';
-comment on column tributary.installation.identity is 'tributary.database_identity() when a person, or the migration, last confirmed it. While it differs, pushes pause.';
+comment on column tributary.installation.identity is 'tributary.database_identity() when a person, or the migration, last confirmed that the outbox is complete. While it differs, pushes pause.';
 comment on column tributary.installation.pause_reason is 'Why pushes pause although the database is the same; null when they do not.';
 comment on column tributary.installation.confirmed_at is 'When the outbox was last confirmed as complete.';
+comment on column tributary.installation.company_revision is 'Rises with each change of tributary.company_settings.';
+comment on column tributary.installation.session_key is 'A random key that signs sessions and forms of the dashboard; it is not derived from the password. Null before the first start.';
+comment on column tributary.installation.password_generation is 'Another text for each password of the dashboard: a changed password ends all sessions. Null without a password, like the other columns of the password.';
+comment on column tributary.installation.password_salt is 'The random salt.';
+comment on column tributary.installation.password_hash is 'The result of scrypt over the password and the salt.';
+comment on column tributary.installation.password_set_at is 'When the password was set.';
 insert into tributary.installation (identity, confirmed_at) values (tributary.database_identity(), tributary.now());
 
 -- Companies that are configured in the warehouse, beside those of the configuration file.
@@ -106,20 +124,10 @@ comment on column tributary.company_settings.move_id is 'The move of the company
 comment on column tributary.company_settings.move_state is 'leaving: its rows are copied to another warehouse; arriving: its rows were copied, and the other warehouse still has the company. In both states no process works for it, and its deliveries are refused. Null while it does not move.';
 comment on column tributary.company_settings.exclude_resources is 'The resources (paths, or patterns with *) that the company does not read, beside those of the configuration; null is none.';
 
--- Processes compare one number to notice a change.
-create table tributary.company_revision (
-  single boolean primary key default true check (single),
-  revision bigint not null
-);
-comment on table tributary.company_revision is 'One row: a number that rises with each change of tributary.company_settings.';
-comment on column tributary.company_revision.single is 'Always true: the table has one row.';
-comment on column tributary.company_revision.revision is 'The number that rises.';
-insert into tributary.company_revision (revision) values (0);
-
 -- The rights of the owner: other programs need no right on the table of the number.
 create function tributary.raise_company_revision() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  update tributary.company_revision set revision = revision + 1;
+  update tributary.installation set company_revision = company_revision + 1;
   return null;
 end $$;
 comment on function tributary.raise_company_revision() is 'Raises the number that processes compare to notice a change of the companies.';
@@ -169,8 +177,8 @@ begin
     -- A session that is writing such rows finishes before; the next one finds no company.
     case relation
       when 'tributary.activity' then perform from tributary.activity_watermarks for update;
-      when 'tributary.alert_conditions' then perform from tributary.alert_evaluations for update;
-      when 'tributary.invariant_states' then perform from tributary.invariant_evaluation for update;
+      when 'tributary.alert_conditions' then perform from tributary.evaluations where kind = 'alerts' for update;
+      when 'tributary.invariant_states' then perform from tributary.evaluations where kind = 'invariants' for update;
       else
     end case;
     execute format('delete from %s where %s', relation::regclass, condition) using for_company, for_company_id;

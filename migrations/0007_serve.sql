@@ -85,7 +85,7 @@ comment on column tributary.processes.heartbeat_at is 'The last heartbeat.';
 comment on column tributary.processes.stopped_at is 'When it stopped on purpose; null while it is alive, and after a kill.';
 comment on column tributary.processes.host is 'The machine that it runs on, and pid its number there.';
 comment on column tributary.processes.pid is 'The number of the process on its machine.';
-comment on column tributary.processes.company_revision is 'The number in tributary.company_revision whose companies the process has applied; null before the first.';
+comment on column tributary.processes.company_revision is 'The company_revision of tributary.installation whose companies the process has applied; null before the first.';
 create index processes_by_heartbeat on tributary.processes (heartbeat_at);
 
 create view tributary.processes_alive as
@@ -98,7 +98,7 @@ comment on column tributary.processes_alive.started_at is 'When the process star
 comment on column tributary.processes_alive.heartbeat_at is 'The last heartbeat.';
 comment on column tributary.processes_alive.host is 'The machine that it runs on.';
 comment on column tributary.processes_alive.pid is 'The number of the process on its machine.';
-comment on column tributary.processes_alive.company_revision is 'The number in tributary.company_revision whose companies it has applied.';
+comment on column tributary.processes_alive.company_revision is 'The company_revision of tributary.installation whose companies it has applied.';
 
 create table tributary.bucket_owners (
   bucket integer primary key,
@@ -302,31 +302,7 @@ comment on table tributary.activity_watermarks is 'How far tributary.activity is
 comment on column tributary.activity_watermarks.resolution is 'minute, hour or day.';
 comment on column tributary.activity_watermarks.through is 'Rows that start before this do not change any more.';
 
--- Access to the dashboard: what signs its sessions and forms, what proves its password, and the open sessions.
-create table tributary.dashboard_key (
-  single boolean primary key default true check (single),
-  key bytea not null check (octet_length(key) = 32),
-  made_at timestamptz not null default tributary.now()
-);
-comment on table tributary.dashboard_key is 'A random key of this installation, shared by its processes. It signs sessions and forms of the page; it is not derived from the password.';
-comment on column tributary.dashboard_key.single is 'Always true: the table has one row.';
-comment on column tributary.dashboard_key.key is 'The key.';
-comment on column tributary.dashboard_key.made_at is 'When the key was made.';
-
-create table tributary.dashboard_password (
-  single boolean primary key default true check (single),
-  generation text not null,
-  salt bytea not null,
-  hash bytea not null,
-  set_at timestamptz not null default tributary.now()
-);
-comment on table tributary.dashboard_password is 'The verifier of the page''s password: scrypt over a random salt. A changed password has another generation, and ends all sessions.';
-comment on column tributary.dashboard_password.single is 'Always true: the table has one row.';
-comment on column tributary.dashboard_password.generation is 'Another text for each password.';
-comment on column tributary.dashboard_password.salt is 'The random salt.';
-comment on column tributary.dashboard_password.hash is 'The result of scrypt over the password and the salt.';
-comment on column tributary.dashboard_password.set_at is 'When the password was set.';
-
+-- Access to the dashboard.
 create table tributary.dashboard_sessions (
   id bytea primary key,
   generation text not null,

@@ -32,6 +32,7 @@ comment on column tributary.change_batches.token is 'A random number, given with
 create unique index change_batches_position on tributary.change_batches (last_position) where last_position is not null;
 create index change_batches_unordered on tributary.change_batches (id) where last_position is null;
 
+-- Apart from tributary.installation: every run locks the row to give positions.
 create table tributary.change_feed (
   is_single boolean primary key default true check (is_single),
   last_position bigint not null default 0,

@@ -72,25 +72,19 @@ create unique index violations_current on tributary.violations (invariant, compa
 create index violations_unconfirmed on tributary.violations (invariant, company_id) where ended_at is null and opened_at is null;
 create index violations_ended on tributary.violations (ended_at) where ended_at is not null;
 
-create table tributary.invariant_evaluation (
-  is_this boolean primary key default true check (is_this),
-  position bigint,
-  rules text
-);
-comment on table tributary.invariant_evaluation is 'One row, whose lock admits one process at a time to the marks.';
-comment on column tributary.invariant_evaluation.is_this is 'Always true: there is one row.';
-comment on column tributary.invariant_evaluation."position" is 'Changes of the feed up to this position are marked in invariant_states; null before the first.';
-comment on column tributary.invariant_evaluation.rules is 'A digest of the rules in tributary.invariants.';
-insert into tributary.invariant_evaluation default values;
-
-create table tributary.alert_evaluations (
-  is_this boolean primary key default true check (is_this),
+-- Apart from tributary.installation: an evaluation locks its row until its end.
+create table tributary.evaluations (
+  kind text primary key check (kind in ('invariants', 'alerts')),
+  "position" bigint,
+  rules text,
   evaluated_at timestamptz
 );
-comment on table tributary.alert_evaluations is 'One row: the last evaluation of the conditions. Its lock admits one evaluation at a time.';
-comment on column tributary.alert_evaluations.is_this is 'Always true: the table has one row.';
-comment on column tributary.alert_evaluations.evaluated_at is 'Null before the first.';
-insert into tributary.alert_evaluations (evaluated_at) values (null);
+comment on table tributary.evaluations is 'The evaluation of the invariants and that of the alerts. The lock of a row admits one process at a time.';
+comment on column tributary.evaluations.kind is 'invariants or alerts.';
+comment on column tributary.evaluations."position" is 'Invariants: changes of the feed up to this position are marked in invariant_states; null before the first.';
+comment on column tributary.evaluations.rules is 'Invariants: a digest of the rules in tributary.invariants.';
+comment on column tributary.evaluations.evaluated_at is 'Alerts: when the conditions were last evaluated; null before the first time.';
+insert into tributary.evaluations (kind) values ('invariants'), ('alerts');
 
 create table tributary.alert_conditions (
   id bigint generated always as identity primary key,

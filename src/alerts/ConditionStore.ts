@@ -12,7 +12,7 @@ export const lockStatement = Statement.make({
   name: "begin an evaluation of the alerts",
   columns: { evaluatedAt: "timestamptz?", now: "timestamptz" },
   // The clock is read after the lock was acquired, so that evaluations are in the order of their times.
-  text: `with locked as materialized (select evaluated_at from tributary.alert_evaluations for update)
+  text: `with locked as materialized (select evaluated_at from tributary.evaluations where kind = 'alerts' for update)
     select evaluated_at as "evaluatedAt", tributary.now() as now from locked`
 })
 
@@ -26,7 +26,8 @@ export const breakMs = 3 * 60_000
 export const readEvaluated = Effect.map(
   Query.first(
     control
-      .selectFrom("tributary.alert_evaluations")
+      .selectFrom("tributary.evaluations")
+      .where("kind", "=", "alerts")
       .select((of) => ["evaluated_at as evaluatedAt", Query.ageMs(of.ref("evaluated_at")).as("ageMs")])
   ),
   (row) => row!
@@ -109,7 +110,7 @@ export const save = Effect.fnUntraced(function* (
     const keys = ended.map(({ kind, company, subject }) => ({ kind, company, subject }))
     yield* Statement.run(endStatement, [JSON.stringify(keys)])
   }
-  yield* Query.run(control.updateTable("tributary.alert_evaluations").set({ evaluated_at: now }))
+  yield* Query.run(control.updateTable("tributary.evaluations").set({ evaluated_at: now }).where("kind", "=", "alerts"))
 })
 
 const silenceColumns = [

@@ -15,7 +15,7 @@ import * as SecretCipher from "../subscriptions/SecretCipher.ts"
 export const revisionStatement = Statement.make({
   name: "read the revision of the companies",
   columns: { revision: "int8" },
-  text: "select revision from tributary.company_revision"
+  text: "select company_revision as revision from tributary.installation"
 })
 
 /** A number that rises with each change of a row. */

@@ -12,7 +12,8 @@ import * as Encoding from "effect/encoding/Base64Url"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import * as AccessTokens from "./AccessTokens.ts"
 
 type Needs = SqlClient.SqlClient | SecureRandom.SecureRandom
@@ -30,13 +31,20 @@ export interface Sessions {
   readonly isToken: (text: string) => Effect.Effect<boolean, unknown>
 }
 
-export const passwordStatement = Statement.make({
-  name: "read the password's hash",
-  columns: { generation: "text", ...Statement.columns("bytea", "salt", "hash") },
-  text: "select generation, salt, hash from tributary.dashboard_password"
-})
 /** A stored password; another password has another generation. */
-type Kept = Statement.RowOf<typeof passwordStatement>
+interface Kept {
+  readonly generation: string
+  readonly salt: Uint8Array
+  readonly hash: Uint8Array
+}
+
+const readPassword = Query.first<Kept>(
+  control
+    .selectFrom("tributary.installation")
+    .where("password_hash", "is not", null)
+    .select(["password_generation as generation", "password_salt as salt", "password_hash as hash"])
+    .$narrowType<Kept>()
+)
 
 /**
  * 32 MB and about 250 ms: the parameters that OWASP names for scrypt. Not every OpenSSL that Node is built with has
@@ -64,73 +72,58 @@ const keptOf = Effect.fnUntraced(function* (password: string) {
 
 const idOf = (session: string): Uint8Array => createHash("sha256").update(session).digest()
 
-export const insertKeyStatement = Statement.make({
-  name: "insert the signing key",
-  params: ["bytea"],
-  text: "insert into tributary.dashboard_key (key) values ($1) on conflict do nothing"
-})
-export const keyStatement = Statement.make({
-  name: "read the signing key",
-  columns: { key: "bytea" },
-  text: "select key from tributary.dashboard_key"
-})
-
 /** The key that all processes share. */
 const key = Effect.gen(function* () {
-  yield* Statement.run(insertKeyStatement, [yield* (yield* SecureRandom.SecureRandom).randomBytes(32)])
-  const [row] = yield* Statement.run(keyStatement)
-  return row!.key
+  const made = yield* (yield* SecureRandom.SecureRandom).randomBytes(32)
+  const installation = control.updateTable("tributary.installation")
+  yield* Query.run(installation.set({ session_key: made }).where("session_key", "is", null))
+  const row = yield* Query.first(control.selectFrom("tributary.installation").select("session_key"))
+  return row!.session_key!
 })
 
-/** Writes nothing while the stored password is not of the generation `$4`. */
-export const savePasswordStatement = Statement.make({
-  name: "save the password's hash",
-  params: ["text", "bytea", "bytea", "text?"],
-  columns: { generation: "text" },
-  text: `insert into tributary.dashboard_password as p (generation, salt, hash) values ($1, $2, $3)
-         on conflict (single) do update set generation = $1, salt = $2, hash = $3, set_at = tributary.now()
-           where p.generation = $4 returning generation`
-})
-export const endOtherStatement = Statement.make({
-  name: "end the sessions of other passwords",
-  params: ["text"],
-  text: "delete from tributary.dashboard_sessions where generation <> $1"
-})
+/** Replaces the password; answers no row where the stored one is not of the generation `before`. */
+const savePassword = ({ generation, hash, salt }: Kept, before: string | null) =>
+  Query.run(
+    control
+      .updateTable("tributary.installation")
+      .set({
+        password_generation: generation,
+        password_salt: salt,
+        password_hash: hash,
+        password_set_at: Query.now
+      })
+      .where("password_generation", "is not distinct from", before)
+      .returning("is_this")
+  )
 
 /** Processes that start at the same time agree on one generation: a process whose write was too late reads again. */
 const generationOf = Effect.fnUntraced(function* (password: string): Effect.fn.Return<string, DatabaseError, Needs> {
-  const [before] = yield* Statement.run(passwordStatement)
-  if (before !== undefined && (yield* isOf(before, password))) return before.generation
-  const { generation, salt, hash } = yield* keptOf(password)
-  const written = yield* Statement.run(savePasswordStatement, [generation, salt, hash, before?.generation ?? null])
-  if (written.length === 0) return yield* generationOf(password)
-  yield* Statement.run(endOtherStatement, [generation])
-  return generation
+  const before = yield* readPassword
+  if (before !== null && (yield* isOf(before, password))) return before.generation
+  const kept = yield* keptOf(password)
+  if ((yield* savePassword(kept, before?.generation ?? null)).length === 0) return yield* generationOf(password)
+  yield* Query.run(control.deleteFrom("tributary.dashboard_sessions").where("generation", "<>", kept.generation))
+  return kept.generation
 })
 
 /** Deletes expired sessions too. */
-export const beginStatement = Statement.make({
-  name: "begin a session",
-  params: ["bytea", "text", "float8"],
-  text: `with expired as (delete from tributary.dashboard_sessions where ends_at < tributary.now())
-         insert into tributary.dashboard_sessions (id, generation, ends_at)
-         values ($1, $2, tributary.now() + $3 * interval '1 millisecond')`
-})
-export const isOpenStatement = Statement.make({
-  name: "look for a session",
-  params: ["bytea", "text"],
-  columns: { id: "bytea" },
-  text: "select id from tributary.dashboard_sessions where id = $1 and generation = $2 and ends_at > tributary.now()"
-})
-export const endStatement = Statement.make({
-  name: "end a session",
-  params: ["bytea"],
-  text: "delete from tributary.dashboard_sessions where id = $1"
-})
-export const endAllStatement = Statement.make({
-  name: "end all sessions",
-  text: "delete from tributary.dashboard_sessions"
-})
+const begin = (session: string, generation: string, lifetime: Duration.Duration) =>
+  Query.run(
+    control
+      .with("expired", (db) => db.deleteFrom("tributary.dashboard_sessions").where("ends_at", "<", Query.now))
+      .insertInto("tributary.dashboard_sessions")
+      .values({ id: idOf(session), generation, ends_at: Query.nowPlus(Duration.toMillis(lifetime)) })
+  )
+
+const isOpen = (session: string, generation: string) =>
+  Query.hasRows(
+    control
+      .selectFrom("tributary.dashboard_sessions")
+      .select("id")
+      .where("id", "=", idOf(session))
+      .where("generation", "=", generation)
+      .where("ends_at", ">", Query.now)
+  )
 
 /** {@link Sessions} in the control plane of the warehouse. `provide` fails while there is no warehouse. */
 export const make = (
@@ -138,11 +131,12 @@ export const make = (
 ): Sessions => ({
   key: provide(key),
   generation: (password) => provide(generationOf(password)),
-  begin: (session, generation, lifetime) =>
-    Effect.asVoid(provide(Statement.run(beginStatement, [idOf(session), generation, Duration.toMillis(lifetime)]))),
-  isOpen: (session, generation) =>
-    Effect.map(provide(Statement.run(isOpenStatement, [idOf(session), generation])), (rows) => rows.length > 0),
-  end: (session) => Effect.asVoid(provide(Statement.run(endStatement, [idOf(session)]))),
-  endAll: Effect.asVoid(provide(Statement.run(endAllStatement))),
+  begin: (session, generation, lifetime) => Effect.asVoid(provide(begin(session, generation, lifetime))),
+  isOpen: (session, generation) => provide(isOpen(session, generation)),
+  end: (session) =>
+    Effect.asVoid(
+      provide(Query.run(control.deleteFrom("tributary.dashboard_sessions").where("id", "=", idOf(session))))
+    ),
+  endAll: Effect.asVoid(provide(Query.run(control.deleteFrom("tributary.dashboard_sessions")))),
   isToken: (text) => provide(AccessTokens.isValid(text))
 })

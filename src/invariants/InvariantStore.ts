@@ -40,7 +40,7 @@ export const lookStatement = Statement.make({
                 or exists (select from tributary.invariant_states where due_at is not null)
                 or exists (select from tributary.violations where ended_at is null and opened_at is null)
                 or exists (select from tributary.change_batches where last_position is null) as "hasWork"
-           from tributary.invariant_evaluation e, tributary.change_feed f`
+           from tributary.evaluations e, tributary.change_feed f where e.kind = 'invariants'`
 })
 
 /** Whether a rule may be due. One statement, which reads a few rows. */
@@ -51,7 +51,8 @@ export const lockStatement = Statement.make({
   name: "lock the marks of invariants",
   params: ["text"],
   columns: { isCurrent: "bool" },
-  text: `select coalesce(rules = $1, false) as "isCurrent" from tributary.invariant_evaluation for update`
+  text: `select coalesce(rules = $1, false) as "isCurrent" from tributary.evaluations
+          where kind = 'invariants' for update`
 })
 
 /**
@@ -80,8 +81,9 @@ export const registerStatement = Statement.make({
         select distinct c.name, k.company_id
           from changed c join tributary.checkpoints k on k.lane = 'live' and k.resource = any (c.resources)) m
       on conflict (invariant, company_id) do update set marks = s.marks + 1, due_at = excluded.due_at)
-    update tributary.invariant_evaluation set rules = case when (select may_remove from allowed) or not exists (
-      select from tributary.invariants i where not exists (select from given g where g.name = i.name)) then $2 end`
+    update tributary.evaluations set rules = case when (select may_remove from allowed) or not exists (
+      select from tributary.invariants i where not exists (select from given g where g.name = i.name)) then $2 end
+     where kind = 'invariants'`
 })
 
 /**
@@ -94,7 +96,7 @@ export const markStatement = Statement.make({
   text: `with done as (
       select e.position, f.last_position as reached,
              coalesce(e.position < f.removed_through or e.position > f.last_position, true) as is_lost
-        from tributary.invariant_evaluation e, tributary.change_feed f),
+        from tributary.evaluations e, tributary.change_feed f where e.kind = 'invariants'),
     changed as (
       select distinct b.company_id, b.resource from done d join tributary.change_batches b
         on not d.is_lost and b.last_position > d.position and b.last_position <= d.reached
@@ -114,7 +116,8 @@ export const markStatement = Statement.make({
         union
         select invariant, company_id from confirmable) m
       on conflict (invariant, company_id) do update set marks = s.marks + 1, due_at = least(s.due_at, excluded.due_at))
-    update tributary.invariant_evaluation e set position = d.reached from done d where e.position is distinct from d.reached`
+    update tributary.evaluations e set position = d.reached from done d
+     where e.kind = 'invariants' and e.position is distinct from d.reached`
 })
 
 /**

@@ -65,10 +65,6 @@ export interface ControlTables {
     readonly what: string
     readonly remedy: string
   }
-  readonly "tributary.alert_evaluations": {
-    readonly is_this: Generated<boolean>
-    readonly evaluated_at: Date | null
-  }
   readonly "tributary.alert_messages": {
     readonly id: Generated<bigint>
     readonly condition: bigint
@@ -270,10 +266,6 @@ export interface ControlTables {
     readonly row_counts: unknown
     readonly move_id: string | null
   }
-  readonly "tributary.company_revision": {
-    readonly single: Generated<boolean>
-    readonly revision: bigint
-  }
   readonly "tributary.company_settings": {
     readonly company: string
     readonly url: string
@@ -313,18 +305,6 @@ export interface ControlTables {
     readonly error: string | null
     readonly remedy: string | null
   }
-  readonly "tributary.dashboard_key": {
-    readonly single: Generated<boolean>
-    readonly key: Uint8Array
-    readonly made_at: Generated<Date>
-  }
-  readonly "tributary.dashboard_password": {
-    readonly single: Generated<boolean>
-    readonly generation: string
-    readonly salt: Uint8Array
-    readonly hash: Uint8Array
-    readonly set_at: Generated<Date>
-  }
   readonly "tributary.dashboard_sessions": {
     readonly id: Uint8Array
     readonly generation: string
@@ -357,6 +337,12 @@ export interface ControlTables {
     readonly closed_at: Date | null
     readonly closed_by: string | null
     readonly requires_full_scan: Generated<boolean>
+  }
+  readonly "tributary.evaluations": {
+    readonly kind: "invariants" | "alerts"
+    readonly position: bigint | null
+    readonly rules: string | null
+    readonly evaluated_at: Date | null
   }
   readonly "tributary.event_checks": {
     readonly company: string
@@ -444,11 +430,12 @@ export interface ControlTables {
     readonly identity: string
     readonly pause_reason: string | null
     readonly confirmed_at: Date
-  }
-  readonly "tributary.invariant_evaluation": {
-    readonly is_this: Generated<boolean>
-    readonly position: bigint | null
-    readonly rules: string | null
+    readonly company_revision: Generated<bigint>
+    readonly session_key: Uint8Array | null
+    readonly password_generation: string | null
+    readonly password_salt: Uint8Array | null
+    readonly password_hash: Uint8Array | null
+    readonly password_set_at: Date | null
   }
   readonly "tributary.invariant_states": {
     readonly invariant: string

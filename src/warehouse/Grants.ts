@@ -47,8 +47,7 @@ export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
     "last_position process_id leased_until fence failing_since failures next_attempt_at succeeded_at attempts delivered created_at"
   ).split(" "),
   access_tokens: "name created_at created_by used_at".split(" "),
-  dashboard_key: [],
-  dashboard_password: [],
+  installation: "is_this identity pause_reason confirmed_at company_revision password_set_at".split(" "),
   dashboard_sessions: []
 }
 

@@ -258,15 +258,15 @@ suite("dashboard access", warehouse, (test) => {
       }
       // The values depend only on the stored key and the generation, not on the password.
       const [kept] = yield* sql<{ key: Uint8Array; generation: string }>`
-          select key, generation from tributary.dashboard_key, tributary.dashboard_password`
+          select session_key as key, password_generation as generation from tributary.installation`
       const signed = (text: string) => createHmac("sha256", kept!.key).update(text).digest("base64url")
       assert.deepStrictEqual(shown, [
         signed(`form\n${kept!.generation}\nlog in`),
         signed(`session\n${kept!.generation}\n${session}`)
       ])
       const rows = yield* sql.unsafe<{ text: string }>(
-        `select p::text || k::text || coalesce((select string_agg(s::text, '') from tributary.dashboard_sessions s), '') as text
-             from tributary.dashboard_password p, tributary.dashboard_key k`
+        `select i::text || coalesce((select string_agg(s::text, '') from tributary.dashboard_sessions s), '') as text
+             from tributary.installation i`
       )
       for (const secret of [password, session, Buffer.from(password).toString("hex")]) {
         assert.notInclude(rows[0]!.text, secret)

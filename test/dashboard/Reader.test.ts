@@ -74,8 +74,8 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
       )
     )
   for (const secret of [
-    "select hash from tributary.dashboard_password",
-    "select key from tributary.dashboard_key",
+    "select password_hash from tributary.installation",
+    "select session_key from tributary.installation",
     "select id from tributary.dashboard_sessions",
     "select sealed from tributary.webhook_secrets",
     "select idempotency_key from tributary.push_requests",

@@ -230,6 +230,10 @@ suite("on a server with a superuser role", superuser, (test) => {
           "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at,exclude_resources"
       },
       {
+        name: "installation",
+        columns: "is_this,identity,pause_reason,confirmed_at,company_revision,password_set_at"
+      },
+      {
         name: "push_requests",
         columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
       }
