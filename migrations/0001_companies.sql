@@ -134,25 +134,32 @@ comment on function tributary.raise_company_revision() is 'Raises the number tha
 create trigger raise_company_revision after insert or update or delete or truncate on tributary.company_settings
   for each statement execute function tributary.raise_company_revision();
 
-create table tributary.company_receipts (
+-- What a person removed. The values are not in it.
+create table tributary.receipts (
   id bigint generated always as identity primary key,
+  action text not null check (action in ('detach', 'erase', 'move', 'forget')),
   company text not null,
   company_id bigint,
-  action text not null check (action in ('detach', 'erase', 'move')),
+  resource text,
+  record_id bigint,
   performed_by text not null,
   performed_at timestamptz not null default tributary.now(),
   row_counts json not null,
-  move_id text
+  move_id text,
+  check (num_nulls(resource, record_id) = case action when 'forget' then 0 else 2 end)
 );
-comment on table tributary.company_receipts is 'What tributary company remove and move did: who, when, and how many rows of each table were deleted.';
-comment on column tributary.company_receipts.id is 'The number of the receipt.';
-comment on column tributary.company_receipts.company is 'The name of the company in the configuration.';
-comment on column tributary.company_receipts.company_id is 'The number of the company at the source.';
-comment on column tributary.company_receipts.action is 'detach: the company is no longer configured, and its rows stay; erase: its rows were deleted; move: its rows are in another warehouse, and were deleted here';
-comment on column tributary.company_receipts.performed_by is 'The database role that did it.';
-comment on column tributary.company_receipts.performed_at is 'When it was done.';
-comment on column tributary.company_receipts.row_counts is 'Deleted rows by table, as {"dataset.table": rows}; tables without a row of the company are left out.';
-comment on column tributary.company_receipts.move_id is 'The move: from the commit of this row on, the company belongs to the other warehouse.';
+comment on table tributary.receipts is 'What tributary company remove, company move and forget removed: who, when, and how many rows of each table.';
+comment on column tributary.receipts.id is 'The number of the receipt.';
+comment on column tributary.receipts.action is 'detach: the company is no longer configured, and its rows stay; erase: its rows were deleted; move: its rows are in another warehouse, and were deleted here; forget: the values of a record were removed';
+comment on column tributary.receipts.company is 'The name of the company in the configuration.';
+comment on column tributary.receipts.company_id is 'The number of the company at the source.';
+comment on column tributary.receipts.resource is 'forget: the path of the resource; null otherwise.';
+comment on column tributary.receipts.record_id is 'forget: the number of the record; null otherwise.';
+comment on column tributary.receipts.performed_by is 'Who did it: the database role; for forget the user and the machine of the command.';
+comment on column tributary.receipts.performed_at is 'When it was done.';
+comment on column tributary.receipts.row_counts is 'Deleted or changed rows by table, as {"dataset.table": rows}.';
+comment on column tributary.receipts.move_id is 'The move: from the commit of this row on, the company belongs to the other warehouse.';
+create index receipts_of_record on tributary.receipts (resource, record_id) where action = 'forget';
 
 -- In a table of records only _company_id is of the company: a record may have a field that is called company.
 create function tributary.delete_company_rows(for_company text, for_company_id bigint, relations text[])

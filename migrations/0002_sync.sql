@@ -194,6 +194,7 @@ comment on column tributary.scan_ids.lane is 'The lane of the scan.';
 comment on column tributary.scan_ids.page is 'The number of the page.';
 comment on column tributary.scan_ids.ids is 'The ids of the page.';
 
+-- Ends with the work queue.
 create table tributary.refetch_requests (
   company_id bigint not null,
   resource text not null,
@@ -249,6 +250,7 @@ create index quarantine_by_resource on tributary.quarantine (company_id, resourc
 create index quarantine_open_newest on tributary.quarantine (id) where resolved_at is null;
 create index quarantine_of_record on tributary.quarantine (resource, record_id);
 
+-- Ends with the read model.
 create table tributary.row_counts (
   company_id bigint not null,
   resource text not null,

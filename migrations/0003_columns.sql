@@ -131,23 +131,3 @@ begin
   return (select coalesce(max(revision), 0) from tributary.privacy_rules);
 end $$;
 comment on function tributary.rules_revision() is 'The revision of the privacy rules, null while a change of them is being applied: a writer of deliveries compares it with its own.';
-
--- What tributary forget removed.
-create table tributary.forgotten_records (
-  id bigint generated always as identity primary key,
-  company_id bigint not null,
-  resource text not null,
-  record_id bigint not null,
-  performed_by text not null,
-  performed_at timestamptz not null default tributary.now(),
-  row_counts text not null
-);
-comment on table tributary.forgotten_records is 'Receipts of tributary forget: whose values were removed from which versions, by whom and when. The values are not in it.';
-comment on column tributary.forgotten_records.id is 'Number of the receipt.';
-comment on column tributary.forgotten_records.company_id is 'The number of the company.';
-comment on column tributary.forgotten_records.resource is 'The path of the resource in the API.';
-comment on column tributary.forgotten_records.record_id is 'The number of the record.';
-comment on column tributary.forgotten_records.performed_by is 'The user and the machine of the command.';
-comment on column tributary.forgotten_records.performed_at is 'When it was done.';
-comment on column tributary.forgotten_records.row_counts is 'JSON: changed rows by table.';
-create index forgotten_records_by_record on tributary.forgotten_records (resource, record_id);

@@ -148,6 +148,7 @@ comment on column tributary.subscriptions.tested_at is 'When its last test deliv
 comment on column tributary.subscriptions.test_error is 'Why the last test delivery did not arrive; null where it arrived.';
 comment on column tributary.subscriptions.tested_after is 'The last delivery before that test, by the source''s clock. A later one proves that deliveries arrive again.';
 
+-- Ends with the work queue.
 create table tributary.delivery_gaps (
   id bigint generated always as identity primary key,
   company text not null,
@@ -189,6 +190,7 @@ comment on column tributary.delivery_gaps.requires_full_scan is 'Whether it may 
 create unique index delivery_gaps_open on tributary.delivery_gaps (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null;
 create index delivery_gaps_closed on tributary.delivery_gaps (closed_at) where closed_at is not null;
 
+-- Ends with the work queue.
 create table tributary.event_checks (
   company text primary key,
   checked_at timestamptz not null,

@@ -1,5 +1,6 @@
 -- Serving: the tasks, the processes that run them, how fresh the resources are, what charts show, and access to the pages.
 
+-- Ends with the work queue.
 create table tributary.tasks (
   company text not null,
   resource text not null,
@@ -100,6 +101,7 @@ comment on column tributary.processes_alive.host is 'The machine that it runs on
 comment on column tributary.processes_alive.pid is 'The number of the process on its machine.';
 comment on column tributary.processes_alive.company_revision is 'The company_revision of tributary.installation whose companies it has applied.';
 
+-- Ends with the work queue.
 create table tributary.bucket_owners (
   bucket integer primary key,
   process_id text not null,
@@ -110,7 +112,7 @@ comment on column tributary.bucket_owners.bucket is 'The number of the bucket.';
 comment on column tributary.bucket_owners.process_id is 'The process that owns the bucket.';
 comment on column tributary.bucket_owners.since is 'When the owner stored it first.';
 
--- The tables of effect/cluster, as it would create them. Created here, so that a loader without the right to create can serve.
+-- The registered processes of effect/cluster.
 create table tributary.cluster_runners (
   machine_id serial primary key,
   address varchar(255) not null unique,
@@ -124,16 +126,6 @@ comment on column tributary.cluster_runners.address is 'The name of the process 
 comment on column tributary.cluster_runners.runner is 'The process as JSON, as effect/cluster stores it.';
 comment on column tributary.cluster_runners.healthy is 'Whether effect/cluster counts the process as healthy.';
 comment on column tributary.cluster_runners.last_heartbeat is 'The last heartbeat of the process in effect/cluster.';
-
-create table tributary.cluster_locks (
-  shard_id varchar(50) primary key,
-  address varchar(255) not null,
-  acquired_at timestamp not null
-);
-comment on table tributary.cluster_locks is 'A table of effect/cluster, which stays empty: the buckets are locked by advisory locks.';
-comment on column tributary.cluster_locks.shard_id is 'The name of the lock in effect/cluster.';
-comment on column tributary.cluster_locks.address is 'The process in effect/cluster.';
-comment on column tributary.cluster_locks.acquired_at is 'When the process acquired the lock.';
 
 create view tributary.event_proofs as
 select c.company, n.company_id, k.resource,
@@ -194,6 +186,7 @@ comment on column tributary.freshness.is_late is 'Whether the age exceeds the ta
 comment on column tributary.freshness.proven_at is 'Events prove that every change before this is in the warehouse; null while they prove nothing.';
 
 -- Interfaces of installations with many companies: the counted state of each company, and the indexes that find it.
+-- Ends with the read model.
 create table tributary.company_states (
   company text primary key,
   counted_at timestamptz not null default tributary.now(),
@@ -243,6 +236,7 @@ comment on column tributary.company_states.remedy is 'What a person can do about
 create index company_states_worst on tributary.company_states (severity desc, company);
 
 -- The data of charts: what each company's work was, by minute, hour and day.
+-- Ends with the read model.
 create table tributary.activity (
   resolution text not null check (resolution in ('minute', 'hour', 'day')),
   at timestamptz not null,
@@ -294,6 +288,7 @@ comment on column tributary.activity.process_starts is 'Starts of processes of t
 comment on column tributary.activity.rows is 'Rows of the resource at the end of that time without tombstones, as tributary.row_counts last had them; of a current hour or day, at present. Only in rows of a resource by hour and day. Null: not known, as of a time without a process, or before the first count.';
 create unique index activity_by_time on tributary.activity (resolution, at, coalesce(company, ''), coalesce(resource, ''));
 
+-- Ends with the read model.
 create table tributary.activity_watermarks (
   resolution text primary key check (resolution in ('minute', 'hour', 'day')),
   through timestamptz not null

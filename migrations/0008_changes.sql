@@ -249,6 +249,7 @@ comment on column tributary.change_endpoints.attempts is 'Messages sent so far, 
 comment on column tributary.change_endpoints.delivered is 'Changes delivered so far.';
 comment on column tributary.change_endpoints.created_at is 'When the endpoint was added.';
 
+-- Ends with the work queue.
 create table tributary.change_retries (
   endpoint text not null references tributary.change_endpoints (name) on delete cascade,
   "position" bigint not null,

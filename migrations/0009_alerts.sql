@@ -86,6 +86,7 @@ comment on column tributary.evaluations.rules is 'Invariants: a digest of the ru
 comment on column tributary.evaluations.evaluated_at is 'Alerts: when the conditions were last evaluated; null before the first time.';
 insert into tributary.evaluations (kind) values ('invariants'), ('alerts');
 
+-- Ends with the read model.
 create table tributary.alert_conditions (
   id bigint generated always as identity primary key,
   kind text not null
@@ -114,6 +115,7 @@ comment on column tributary.alert_conditions.absent_at is 'Since when it is no l
 comment on column tributary.alert_conditions.what is 'What happened, as a sentence without its full stop; remedy is what to do.';
 comment on column tributary.alert_conditions.remedy is 'What a person can do about it.';
 
+-- Ends with the work queue.
 create table tributary.alert_messages (
   id bigint generated always as identity primary key,
   condition bigint not null,

@@ -25,7 +25,7 @@ interface ForgetReport extends ForgottenRecord {
 }
 
 const lines = (report: ForgetReport): ReadonlyArray<string> => [
-  `${report.resource} ${report.id} of company ${report.company}: receipt ${report.receipt} in tributary.forgotten_records`,
+  `${report.resource} ${report.id} of company ${report.company}: receipt ${report.receipt} in tributary.receipts`,
   Output.table(
     ["table", "rows without their values"],
     Object.entries(report.rows).map(([table, count]) => [table, Output.count(count)]),

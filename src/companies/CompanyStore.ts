@@ -153,7 +153,7 @@ export const resumeStatement = Statement.make({
   text: `update tributary.company_settings s
             set paused_at = null, paused_by = null, move_state = null, updated_at = tributary.now()
           where company = $1 and (paused_at is not null or move_state is not null) and move_state is distinct from 'arriving'
-            and not exists (select from tributary.company_receipts r where r.move_id = s.move_id) returning company`
+            and not exists (select from tributary.receipts r where r.move_id = s.move_id) returning company`
 })
 
 /** Ends its pause, and a move that has not given it away. False where there is neither. */

@@ -120,7 +120,7 @@ export const beginStatement = Statement.make({
   text: `update tributary.company_settings s
             set move_state = 'leaving', move_id = coalesce(move_id, gen_random_uuid()::text), updated_at = tributary.now()
           where company = $1 and move_state is distinct from 'arriving'
-            and not exists (select from tributary.company_receipts r where r.move_id = s.move_id) returning company`
+            and not exists (select from tributary.receipts r where r.move_id = s.move_id) returning company`
 })
 
 /** Stops the work of the company. Processes apply it within seconds. Answers its settings from then on. */
@@ -340,7 +340,7 @@ export const receiptStatement = Statement.make({
   params: ["text"],
   columns: { id: "int8", companyId: "int8?", moveId: "text?", rows: Statement.as<Removal.RowCounts>("json") },
   text: `select id, company_id as "companyId", move_id as "moveId", row_counts as rows
-           from (select * from tributary.company_receipts where company = $1 order by id desc limit 1) r where action = 'move'`
+           from (select * from tributary.receipts where company = $1 and action <> 'forget' order by id desc limit 1) r where action = 'move'`
 })
 
 /** The receipt of the move by which the company left; undefined where it did not leave, or was removed later. */

@@ -37,7 +37,7 @@ export const receiptStatement = Statement.make({
   name: "write the receipt of a removal",
   params: ["text", "int8?", "text", "text", "json", "text?"],
   columns: { id: "int8", at: "timestamptz" },
-  text: `insert into tributary.company_receipts (company, company_id, action, performed_by, row_counts, move_id)
+  text: `insert into tributary.receipts (company, company_id, action, performed_by, row_counts, move_id)
          values ($1, $2, $3, $4, $5, $6) returning id, performed_at as at`
 })
 

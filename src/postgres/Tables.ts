@@ -256,16 +256,6 @@ export interface ControlTables {
     readonly company_id: bigint
     readonly seen_at: Generated<Date>
   }
-  readonly "tributary.company_receipts": {
-    readonly id: Generated<bigint>
-    readonly company: string
-    readonly company_id: bigint | null
-    readonly action: "detach" | "erase" | "move"
-    readonly performed_by: string
-    readonly performed_at: Generated<Date>
-    readonly row_counts: unknown
-    readonly move_id: string | null
-  }
   readonly "tributary.company_settings": {
     readonly company: string
     readonly url: string
@@ -370,15 +360,6 @@ export interface ControlTables {
     readonly first_run_id: bigint
     readonly last_run_id: bigint
     readonly found_at: Date
-  }
-  readonly "tributary.forgotten_records": {
-    readonly id: Generated<bigint>
-    readonly company_id: bigint
-    readonly resource: string
-    readonly record_id: bigint
-    readonly performed_by: string
-    readonly performed_at: Generated<Date>
-    readonly row_counts: string
   }
   readonly "tributary.freshness": {
     readonly company: string | null
@@ -585,6 +566,18 @@ export interface ControlTables {
   readonly "tributary.reader_marks": {
     readonly mark: Generated<string>
     readonly at: Generated<Date>
+  }
+  readonly "tributary.receipts": {
+    readonly id: Generated<bigint>
+    readonly action: "detach" | "erase" | "move" | "forget"
+    readonly company: string
+    readonly company_id: bigint | null
+    readonly resource: string | null
+    readonly record_id: bigint | null
+    readonly performed_by: string
+    readonly performed_at: Generated<Date>
+    readonly row_counts: unknown
+    readonly move_id: string | null
   }
   readonly "tributary.refetch_requests": {
     readonly company_id: bigint

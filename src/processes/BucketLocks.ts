@@ -9,8 +9,7 @@
  *
  * The engine's own storage releases each lock by two statements of its own, all of them at the same time and each within
  * the limit of one operation. With 256 buckets and 20 ms to the server that limit passes, the connection is replaced, and
- * the process owns nothing any more. The keys of the locks are the engine's, so that processes of earlier releases and
- * of this one exclude each other.
+ * the process owns nothing any more.
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -14,8 +14,10 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import { needOf } from "../catalogue/Protection.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "../warehouse/Identifier.ts"
 import { tablesStatement } from "../warehouse/RelationPlan.ts"
@@ -62,20 +64,12 @@ export const violationsStatement = Statement.make({
           where company_id = $1 and resource = $2 and record_id = $3 returning 1 as one`
 })
 
-export const receiptStatement = Statement.make({
-  name: "write the receipt of a forgotten record",
-  params: ["int8", "text", "int8", "text", "text"],
-  columns: { id: "int8" },
-  text: `insert into tributary.forgotten_records (company_id, resource, record_id, performed_by, row_counts)
-         values ($1, $2, $3, $4, $5) returning id`
-})
-
 /** Whether a column of the record tells who or which it is among others, and nothing else. */
 const isKept = (resource: Resource, { field }: Column): boolean =>
   resource.field.get(field)?.reference?.half === "id" || needOf(resource, field) !== null
 
 export interface ForgottenRecord {
-  /** The number of the receipt in `tributary.forgotten_records`. */
+  /** The number of the receipt in `tributary.receipts`. */
   readonly receipt: bigint
   /** Changed rows by table. */
   readonly rows: Readonly<Record<string, number>>
@@ -119,13 +113,20 @@ export const forget = Effect.fn("forget")(function* (
         "tributary.violations": (yield* Statement.run(violationsStatement, [company.id, resource.path, recordId]))
           .length
       }
-      const [receipt] = yield* Statement.run(receiptStatement, [
-        company.id,
-        resource.path,
-        recordId,
-        by,
-        JSON.stringify(rows)
-      ])
+      const receipt = yield* Query.first(
+        control
+          .insertInto("tributary.receipts")
+          .values({
+            action: "forget",
+            company: company.name,
+            company_id: company.id,
+            resource: resource.path,
+            record_id: recordId,
+            performed_by: by,
+            row_counts: JSON.stringify(rows)
+          })
+          .returning("id")
+      )
       return { receipt: receipt!.id, rows, isCurrentKept: !isGone }
     })
   )

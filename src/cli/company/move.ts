@@ -172,8 +172,8 @@ const previewLines = ({ company, migrations, rows }: Effect.Success<ReturnType<t
 
 const lines = ({ company, isNew, left, receipt, rows, subscriptions }: Effect.Success<ReturnType<typeof move>>) => [
   isNew
-    ? `Moved company ${company}: ${total(rows)}; receipt ${receipt} in tributary.company_receipts`
-    : `Company ${company} had moved before; receipt ${receipt} in tributary.company_receipts`,
+    ? `Moved company ${company}: ${total(rows)}; receipt ${receipt} in tributary.receipts`
+    : `Company ${company} had moved before; receipt ${receipt} in tributary.receipts`,
   ...(isNew && Object.keys(rows).length > 0 ? [tableOfRows(rows)] : []),
   "  processes of the target work for it within seconds; they need the same configuration",
   ...(subscriptions === 0

@@ -53,7 +53,7 @@ const lines = ({ action, company, receipt, rows }: Removal.Receipt): ReadonlyArr
           "row"
         )} deleted`
   return [
-    `Removed company ${company}: ${what}; receipt ${receipt} in tributary.company_receipts`,
+    `Removed company ${company}: ${what}; receipt ${receipt} in tributary.receipts`,
     ...(action === "erase" && counts.length > 0
       ? [
           Output.table(

@@ -130,7 +130,7 @@ describe("a company of the warehouse", () => {
       assert.strictEqual(yield* rowsOf(world, 2), 0)
       assert.strictEqual(yield* rowsOf(world, 1), kept)
       assert.strictEqual(yield* countOf(world, "tributary.checkpoints where company_id = 2"), 0)
-      assert.strictEqual(yield* countOf(world, "tributary.company_receipts where company = 'south'"), 2)
+      assert.strictEqual(yield* countOf(world, "tributary.receipts where company = 'south'"), 2)
       const after = yield* runsDone(world, 1)
       yield* until("north goes on after the removal", runsDone(world, 1), (id) => id > after)
       assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)

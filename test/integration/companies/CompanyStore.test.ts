@@ -124,7 +124,7 @@ describe("the companies of the warehouse", () => {
     )
     assert.deepStrictEqual({ ...left }, { things: 1, outbox: 1, names: "north" })
     const [written] = yield* execute<{ by: string; action: string; rows: unknown }>(
-      "select performed_by as by, action, row_counts as rows from tributary.company_receipts"
+      "select performed_by as by, action, row_counts as rows from tributary.receipts"
     )
     assert.deepStrictEqual({ ...written }, { by: "a person", action: "erase", rows: receipt.rows })
     assert.deepStrictEqual((yield* CompanyStore.read).length, 0)

@@ -121,7 +121,7 @@ export const rowsBehind = (database: Warehouses["from"]) =>
       `select format('%I.%I', n.nspname, c.relname) as name, case a.attname when 'company' then 'company = ''south''' else a.attname || ' = 2' end as condition
          from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
         where n.nspname in ('erp', 'erp_history', 'tributary') and c.relkind = 'r' and a.attname in ('company', 'company_id', '_company_id')
-          and c.relname not in ('activity', 'company_receipts', 'company_states')`
+          and c.relname not in ('activity', 'receipts', 'company_states')`
     )
     const found: Array<string> = []
     for (const { name, condition } of tables) {

@@ -1,12 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import * as Runner from "effect/cluster/Runner"
-import * as RunnerAddress from "effect/cluster/RunnerAddress"
-import * as RunnerStorage from "effect/cluster/RunnerStorage"
-import * as ShardId from "effect/cluster/ShardId"
-import * as ShardingConfig from "effect/cluster/ShardingConfig"
-import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
-import * as BucketLocks from "../../../src/processes/BucketLocks.ts"
+import { Effect, Layer } from "effect"
 import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
 import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { Database } from "../../../src/postgres/Database.ts"
@@ -80,27 +73,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
       })
     )
     yield* owns(bucketCount)
-  })
-
-  test("excludes processes of earlier releases, which use the engine's own storage", function* () {
-    const storage = SqlRunnerStorage.layerStorage({ prefix: "tributary.cluster" }).pipe(
-      Layer.provide(ShardingConfig.layer({ shardsPerGroup: bucketCount }))
-    )
-    const earlier = Context.get(yield* Layer.build(storage), RunnerStorage.RunnerStorage)
-    const current = Context.get(yield* Layer.build(BucketLocks.layer(yield* otherProcess)), RunnerStorage.RunnerStorage)
-    const shards = [1, 2, bucketCount].map((bucket) => ShardId.make("default", bucket))
-    const [first, second] = [RunnerAddress.make("first", 0), RunnerAddress.make("second", 0)]
-    assert.deepStrictEqual(yield* earlier.acquire(first, shards.slice(0, 1)), shards.slice(0, 1))
-    assert.deepStrictEqual(yield* current.acquire(second, shards), shards.slice(1))
-    assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 1))
-    yield* current.release(second, shards[1]!)
-    assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 2))
-    yield* current.register(Runner.make({ address: second, groups: ["default"], weight: 1 }), true)
-    assert.deepStrictEqual(
-      (yield* earlier.getRunners).map(([{ address }]) => address.host),
-      (yield* current.getRunners).map(([{ address }]) => address.host)
-    )
-    assert.lengthOf(yield* sql`select from tributary.cluster_locks`, 0)
   })
 
   test("is not shared with processes on another warehouse", function* () {
