@@ -10,6 +10,8 @@ import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { secretTables } from "../../../src/warehouse/Grants.ts"
 import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
 import { assertGenerated, code, tableText } from "../../docs/generated.ts"
+import { tablesByFolder, tablesWrittenBy } from "../../docs/writers.ts"
+import { assertNone } from "../../support/assertions.ts"
 import { layerWarehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 
@@ -95,18 +97,57 @@ const models = () =>
     readModels().map(({ name, question }) => [`\`${name}\``, question])
   )
 
-const hidden = Object.entries(secretTables).flatMap(([name, shown]) => (shown.length === 0 ? [name] : []))
+interface Relation {
+  readonly name: string
+  readonly comment: string
+  readonly isView: boolean
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly type: string; readonly comment: string }>
+}
 
-const control = Effect.gen(function* () {
-  const found = yield* sql.unsafe<{ readonly name: string; readonly comment: string }>(
-    `select c.relname as name, obj_description(c.oid, 'pg_class') as comment from pg_class c
-      where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')
-        and not starts_with(c.relname, 'cluster_') order by 1`
-  )
+/** The columns of a table or view, with what a reader does not see. */
+const columnsOf = ({ name: relation, columns: own }: Relation) => {
+  const shown = secretTables[relation]
   return tableText(
-    ["table or view", "content"],
-    found.filter(({ name }) => !hidden.includes(name)).map(({ name, comment }) => [`\`${name}\``, comment])
+    ["column", "type", "meaning"],
+    own.map(({ name, type, comment }) => [
+      `\`${name}\``,
+      type.replace("timestamp with time zone", "timestamptz"),
+      shown === undefined || shown.includes(name) ? comment : `${comment} Readers do not see it.`
+    ])
   )
+}
+
+/** Each table and view of the control plane with its columns and the folders and functions that write it. */
+const control = Effect.gen(function* () {
+  const relations = yield* sql.unsafe<Relation>(
+    `select c.relname as name, obj_description(c.oid, 'pg_class') as comment, c.relkind = 'v' as "isView",
+            (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, null),
+                                               'comment', col_description(c.oid, a.attnum)) order by a.attnum)
+               from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+       from pg_class c where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v') order by 1`
+  )
+  const functions = yield* sql.unsafe<{ readonly name: string; readonly text: string }>(
+    `select proname as name, prosrc as text from pg_proc where pronamespace = 'tributary'::regnamespace order by 1`
+  )
+  const writers = [
+    ...tablesByFolder,
+    ...functions.map(({ name, text }) => [`tributary.${name}()`, tablesWrittenBy(text)] as const)
+  ]
+  const writersOf = (table: string) => writers.flatMap(([name, tables]) => (tables.has(table) ? [name] : []))
+  assertNone(
+    relations,
+    ({ isView, name }) => !isView && writersOf(name).length === 0,
+    "no statement writes these tables"
+  )
+  const summary = tableText(
+    ["table or view", "content", "written by"],
+    relations.map(({ comment, isView, name }) => [
+      `[\`${name}\`](#tributary${name})`,
+      comment,
+      isView ? "(a view)" : code(writersOf(name))
+    ])
+  )
+  return [summary, ...relations.map((one) => `### tributary.${one.name}\n\n${columnsOf(one)}`)].join("\n")
 })
 
 suite("the page of the warehouse", layerWarehouse, (test) => {
