@@ -5,13 +5,18 @@ create table tributary.sql_names (
   api_name text not null,
   sql_name text not null,
   given_at timestamptz not null default tributary.now(),
+  inferred_type text
+    check (inferred_type in ('integer', 'number', 'decimal', 'boolean', 'text', 'date', 'timestamp', 'json')),
+  inferred_position bigint,
   primary key (scope, api_name)
 );
-comment on table tributary.sql_names is 'The SQL name of a table (scope is empty) or of a column (scope is the resource) whose API name needs another. A stored name never changes.';
+comment on table tributary.sql_names is 'The SQL name of a table (scope is empty) or of a column (scope is the resource) whose API name needs another, or that was inferred from records. A stored name never changes.';
 comment on column tributary.sql_names.scope is 'Empty for a table; the path of the resource for a column.';
 comment on column tributary.sql_names.api_name is 'The name in the API.';
 comment on column tributary.sql_names.sql_name is 'The name in the warehouse.';
 comment on column tributary.sql_names.given_at is 'When the name was given.';
+comment on column tributary.sql_names.inferred_type is 'The type of the values, of a column that the catalogue does not state: all companies have it. Null for any other name.';
+comment on column tributary.sql_names.inferred_position is 'The place among the inferred columns of the resource.';
 create unique index sql_names_given_once on tributary.sql_names (scope, lower(sql_name));
 
 create table tributary.unknown_fields (
@@ -38,22 +43,6 @@ comment on column tributary.unknown_fields.sample_types is 'The kinds of all val
 comment on column tributary.unknown_fields.type_mismatches is 'Records whose value did not fit the inferred column. The value is in _extra.';
 comment on column tributary.unknown_fields.run_id is 'The run that saw it first.';
 comment on column tributary.unknown_fields.promoted_at is 'When a column was made of it; null before.';
-
-create table tributary.inferred_columns (
-  resource text not null,
-  field text not null,
-  type text not null
-    check (type in ('integer', 'number', 'decimal', 'boolean', 'text', 'date', 'timestamp', 'json')),
-  position bigint generated always as identity,
-  promoted_at timestamptz not null default tributary.now(),
-  primary key (resource, field)
-);
-comment on table tributary.inferred_columns is 'Columns of fields that the catalogue does not state, for all companies. tributary.sql_names has their names.';
-comment on column tributary.inferred_columns.resource is 'The path of the resource.';
-comment on column tributary.inferred_columns.field is 'The name of the field in the API.';
-comment on column tributary.inferred_columns.type is 'The inferred type of the values.';
-comment on column tributary.inferred_columns."position" is 'The place among the inferred columns of the resource.';
-comment on column tributary.inferred_columns.promoted_at is 'When the column was made.';
 
 create function tributary.is_day(value text) returns boolean language sql immutable parallel safe as $$
   select case

@@ -399,13 +399,6 @@ export interface ControlTables {
     readonly events: bigint | null
     readonly oldest_at: Date | null
   }
-  readonly "tributary.inferred_columns": {
-    readonly resource: string
-    readonly field: string
-    readonly type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
-    readonly position: Generated<bigint>
-    readonly promoted_at: Generated<Date>
-  }
   readonly "tributary.installation": {
     readonly is_this: Generated<boolean>
     readonly identity: string
@@ -661,6 +654,8 @@ export interface ControlTables {
     readonly api_name: string
     readonly sql_name: string
     readonly given_at: Generated<Date>
+    readonly inferred_type: "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json" | null
+    readonly inferred_position: bigint | null
   }
   readonly "tributary.subscriptions": {
     readonly company: string

@@ -83,7 +83,8 @@ export const candidatesStatement = Statement.make({
            string_agg(array_to_string(sample_types, ','), ',') as kinds
       from tributary.unknown_fields u
      where promoted_at is null and resource = any($1)
-       and not exists (select 1 from tributary.inferred_columns l where l.resource = u.resource and l.field = u.field)
+       and not exists (select from tributary.sql_names n
+                        where n.scope = u.resource and n.api_name = u.field and n.inferred_type is not null)
      group by resource, field order by resource, min(first_seen_at), field`
 })
 
@@ -161,7 +162,9 @@ const promoteStatements = ({ promotions, table }: Prepared): ReadonlyArray<strin
     moveValues(promotions, table, table.superseded),
     ...promotions.map(
       ({ field, type }) =>
-        `insert into tributary.inferred_columns (resource, field, type) values (${path}, ${literal(field)}, ${literal(type)}) on conflict do nothing`
+        `update tributary.sql_names set inferred_type = ${literal(type)}, inferred_position = ` +
+        `(select coalesce(max(inferred_position), 0) + 1 from tributary.sql_names where scope = ${path}) ` +
+        `where scope = ${path} and api_name = ${literal(field)} and inferred_type is null`
     ),
     markPromoted(table.resource.path, promotions)
   ]

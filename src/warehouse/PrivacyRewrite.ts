@@ -55,16 +55,17 @@ export const findingsStatement = Statement.make({
   name: "read what was found about the fields of a resource",
   params: ["text"],
   columns: { field: "text", column: "text?", type: Statement.as<InferredColumn["type"] | null>("text?") },
-  text: `select field, n.sql_name as column, l.type
-           from (select field, type from tributary.inferred_columns where resource = $1) l
-           full join (select distinct field from tributary.unknown_fields where resource = $1) u using (field)
+  text: `select field, n.sql_name as column, n.inferred_type as type
+           from (select field from tributary.unknown_fields where resource = $1
+                 union select api_name from tributary.sql_names where scope = $1 and inferred_type is not null) found
            left join tributary.sql_names n on n.scope = $1 and n.api_name = field`
 })
 
 export const forgetFindingsStatement = Statement.make({
   name: "forget what was found in protected fields",
   params: ["text", "text[]"],
-  text: `with inferred as (delete from tributary.inferred_columns where resource = $1 and field = any($2)),
+  text: `with inferred as (update tributary.sql_names set inferred_type = null, inferred_position = null
+                            where scope = $1 and api_name = any($2)),
          unknown as (delete from tributary.unknown_fields where resource = $1 and field = any($2))
          update tributary.violations set detail = 'its text was left out when the privacy rules changed' where resource = $1`
 })

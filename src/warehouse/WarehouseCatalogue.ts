@@ -213,7 +213,7 @@ export const protectionOf =
     return protect(configured(unknown, traits), rules).resource.protection
   }
 
-/** A row of `tributary.inferred_columns`. */
+/** A row of `tributary.sql_names` with an inferred type. */
 export interface InferredColumn extends Inferred {
   readonly name: string
 }
@@ -250,14 +250,10 @@ export const storedNamesStatement = Statement.make({
     name: "text",
     column: "text",
     type: Statement.as<InferredType | null>("text?"),
-    position: "int8"
+    position: "int8?"
   },
-  text: `
-    select l.resource as scope, l.field as name, n.sql_name as column, l.type, l.position
-      from tributary.inferred_columns l join tributary.sql_names n on n.scope = l.resource and n.api_name = l.field
-     union all
-    select scope, api_name, sql_name, null, 0 from tributary.sql_names where scope = ''
-     order by 1, 5`
+  text: `select scope, api_name as name, sql_name as column, inferred_type as type, inferred_position as position
+           from tributary.sql_names where scope = '' or inferred_type is not null order by 1, 5`
 })
 
 /** Names in lower case that a new column of the resource cannot have. */
@@ -318,4 +314,4 @@ export const inferredCount = (of: Resource): number => of.fields.filter(({ infer
  * {@link inferredCount} has an old catalogue and must load it again.
  */
 export const inferredCountSql = (parameter: string): string =>
-  `(select count(*)::int from tributary.inferred_columns where resource = ${parameter})`
+  `(select count(*)::int from tributary.sql_names where scope = ${parameter} and inferred_type is not null)`

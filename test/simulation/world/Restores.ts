@@ -28,7 +28,6 @@ const controlTables = [
   "refetch_requests",
   "sql_names",
   "unknown_fields",
-  "inferred_columns",
   "field_findings",
   "companies",
   "sources",
