@@ -126,7 +126,8 @@ export const failed = Query.run(
     .distinctOn("s.invariant")
     .select((of) => ["s.invariant", of.fn.coalesce("s.error", of.val("")).as("error"), "i.severity"])
     .where("s.state", "=", "failed")
-    .orderBy(["s.invariant", "s.company_id"])
+    .orderBy("s.invariant")
+    .orderBy("s.company_id")
 )
 /** A rule that cannot be evaluated. */
 export type Failed = Effect.Success<typeof failed>[number]

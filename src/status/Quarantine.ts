@@ -43,7 +43,8 @@ export const open = (rowsMax: number) =>
       .where("resolved_at", "is", null)
       .groupBy(["company_id", "resource"])
       .orderBy("open", "desc")
-      .orderBy(["company_id", "resource"])
+      .orderBy("company_id")
+      .orderBy("resource")
       .limit(rowsMax)
   )
 

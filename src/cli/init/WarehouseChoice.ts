@@ -1,9 +1,9 @@
 /** The warehouse of `tributary init`: a database named by a variable or typed, else the embedded Postgres. */
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/cli/Prompt"
-import { queryNamed } from "../../postgres/driver/Connection.ts"
-import { Database } from "../../postgres/Database.ts"
+import { Database, sqlLayer } from "../../postgres/Database.ts"
 import { binaries, isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { exitCode } from "../Exit.ts"
@@ -34,14 +34,13 @@ export const databaseStatement = Statement.make({
 /** Connects and reads the version and rights. Nothing is created. */
 const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Redacted.Redacted) {
   const { description, mayCreate } = yield* Effect.gen(function* () {
-    const database = yield* Database
-    const client = yield* database.connect
-    const [row] = yield* queryNamed(client, databaseStatement)
+    const { describe: name } = yield* Database
+    const [row] = yield* Statement.run(databaseStatement)
     return {
-      description: `${database.describe}, version ${row?.version ?? "unknown"}`,
+      description: `${name}, version ${row?.version ?? "unknown"}`,
       mayCreate: row?.may === true
     }
-  }).pipe(Effect.scoped, Effect.provide(Database.layerUrl(url)))
+  }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url))))
   if (!mayCreate) {
     context.notes.push(
       `the database user may not create datasets: grant create on database, or see tributary schema grants`
