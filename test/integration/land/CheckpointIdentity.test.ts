@@ -4,15 +4,19 @@
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type { ConnectorShape, SourceDescription } from "../../../src/connector/Connector.ts"
 import { type Datasets, datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
+import { query } from "../../../src/postgres/driver/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
 import { clockIs, execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { changing, failing, type Script, things, tiny } from "../../support/tiny.ts"
 import { disturbed, quarantined, serverFault } from "../sync/syncing.ts"
 import { suite } from "../../support/suite.ts"
+import { until } from "../../support/until.ts"
 import { assertCount } from "../../support/assertions.ts"
 
 let companies = 0n
@@ -95,6 +99,13 @@ const countRefetchRequests = (companyId: bigint) =>
     ([row]) => row!.requests
   )
 
+/** The state after a full scan of `things` that was interrupted after a page of five. */
+const beginScan = (companyId: bigint) =>
+  execute(
+    `insert into tributary.scans (company_id, resource, lane, run_id, kind, token, pages, synced_through, started_at, refetch_generation)
+     values (${companyId}, 'things', 'live', 1, 'full', '5', 1, '2026-01-01T03:03:20.000Z', tributary.now(), 0)`
+  )
+
 const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
 
 /** Restores a table as from a dump: dropped, created, filled. */
@@ -159,10 +170,7 @@ suite("a checkpoint", warehouse, (test, it) => {
     yield* execute(
       `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null where company_id = ${companyId}`
     )
-    yield* execute(
-      `insert into tributary.scans (company_id, resource, lane, run_id, kind, token, pages, synced_through, started_at, refetch_generation)
-       values (${companyId}, 'things', 'live', 1, 'full', '5', 1, '2026-01-01T03:03:20.000Z', tributary.now(), 0)`
-    )
+    yield* beginScan(companyId)
     const listed = source.script
     source.script = (request) => {
       const all = listed({ ...request, token: null })
@@ -171,6 +179,25 @@ suite("a checkpoint", warehouse, (test, it) => {
     yield* execute("alter table erp.things drop column name cascade")
     yield* run()
     yield* checked()
+  })
+
+  test("of a process that waited for another one has the scan as that one left it", function* () {
+    const { companyId, checked } = yield* synced()
+    yield* beginScan(companyId)
+    const other = yield* (yield* Database).connect
+    yield* query(other, "begin", "begin")
+    yield* query(other, "lock", `select from tributary.checkpoints where company_id = ${companyId} for update`)
+    yield* query(other, "complete the scan", `delete from tributary.scans where company_id = ${companyId}`)
+    const waiting = yield* Effect.forkChild(checked())
+    yield* until(
+      "the process waits",
+      execute<{ n: number }>(
+        "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+      ),
+      ([row]) => row!.n > 0
+    )
+    yield* query(other, "commit", "commit")
+    assert.isFalse((yield* Fiber.join(waiting)).resumed)
   })
 
   test("continues from the version in the history for a row that lost its version column", function* () {
