@@ -195,7 +195,7 @@ const readResources = Effect.fnUntraced(function* (names: ReadonlyArray<string>,
 })
 
 const readGaps = (names: ReadonlyArray<string>) =>
-  Effect.map(Statement.run(Webhooks.gapsStatement, [names]), (gaps) =>
+  Effect.map(Webhooks.readGaps(names), (gaps) =>
     [...Map.groupBy(gaps, ({ company, resource }) => JSON.stringify([company, resource])).values()].map(
       (same): Observation => {
         const [{ company, resource, detail, beganAt }] = same as [(typeof same)[number]]

@@ -1,15 +1,14 @@
 /** The company and the resource that arguments name. */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { toolFailure } from "./Answer.ts"
 
-export const companiesStatement = Statement.make({
-  name: "look for a company of the warehouse",
-  params: ["text?", "int8"],
-  columns: { company: "text", companyId: "int8" },
-  text: `select company, company_id as "companyId" from tributary.companies
-          where $1::text is null or company = $1 or company_id::text = $1 order by company limit $2`
-})
+const companies = control
+  .selectFrom("tributary.companies")
+  .select(["company", "company_id as companyId"])
+  .orderBy("company")
 
 const namesMax = 100
 
@@ -28,9 +27,13 @@ const unknown = (kind: "company" | "resource", given: string, names: ReadonlyArr
 /** The company with this name or number. */
 export const companyOf = (given: string) =>
   Effect.gen(function* () {
-    const [found] = yield* Statement.run(companiesStatement, [given, 1])
-    if (found !== undefined) return found
-    const all = yield* Statement.run(companiesStatement, [null, namesMax])
+    const found = yield* Query.first(
+      companies
+        .where((is) => is.or([is("company", "=", given), is(is.cast("company_id", "text"), "=", given)]))
+        .limit(1)
+    )
+    if (found !== null) return found
+    const all = yield* Query.run(companies.limit(namesMax))
     return yield* unknown(
       "company",
       given,

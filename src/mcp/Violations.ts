@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import * as Invariants from "../status/Invariants.ts"
 import { answer, cut, Id, idOf, toolFailure, ToolFailure } from "./Answer.ts"
 import { readAnswer } from "./Capabilities.ts"
@@ -68,26 +69,20 @@ export const violations = Tool.make("violations", {
   failure: ToolFailure
 })
 
-export const openViolationsStatement = Statement.make({
-  name: "list open violations",
-  params: ["text?", "int8?", "text?", "int8"],
-  columns: {
-    invariant: "text",
-    severity: Statement.as<Severity>("text"),
-    companyId: "int8",
-    resource: "text",
-    recordId: "int8",
-    detail: "text",
-    firstSeenAt: "timestamptz",
-    openedAt: "timestamptz?"
-  },
-  text: `select v.invariant, i.severity, v.company_id as "companyId", v.resource, v.record_id as "recordId", v.detail,
-                v.first_seen_at as "firstSeenAt", v.opened_at as "openedAt"
-           from tributary.violations v join tributary.invariants i on i.name = v.invariant
-          where v.ended_at is null and v.opened_at is not null and ($1::text is null or v.invariant = $1)
-            and ($2::bigint is null or v.company_id = $2) and ($3::text is null or i.severity = $3)
-          order by i.severity, v.opened_at, v.id limit $4`
-})
+/** The open violations of these rules. */
+const readOpen = (rules: ReadonlyArray<string>, companyId: bigint | null, max: number) =>
+  Query.run(
+    control
+      .selectFrom("tributary.violations as v")
+      .innerJoin("tributary.invariants as i", "i.name", "v.invariant")
+      .select(["v.invariant", "i.severity", "v.company_id as companyId", "v.resource", "v.record_id as recordId"])
+      .select(["v.detail", "v.first_seen_at as firstSeenAt", "v.opened_at as openedAt"])
+      .where((is) => is.and([is("v.ended_at", "is", null), is("v.opened_at", "is not", null)]))
+      .where("v.invariant", "=", Query.anyOf(rules))
+      .$if(companyId !== null, (open) => open.where("v.company_id", "=", companyId))
+      .orderBy(["i.severity", "v.opened_at", "v.id"])
+      .limit(max)
+  )
 
 const unknown = (given: string, names: ReadonlyArray<string>) =>
   Effect.fail(
@@ -119,7 +114,8 @@ export const handle = (given: {
       const rules = all
         .filter(({ name }) => invariant === null || name === invariant)
         .filter((one) => severity === null || one.severity === severity)
-      const found = yield* Statement.run(openViolationsStatement, [invariant, companyId, severity, limit])
+      const names = rules.map(({ name }) => name)
+      const found = yield* readOpen(names, companyId, limit)
       const open = rules.reduce((sum, one) => sum + one.open, 0)
       return {
         data: {

@@ -44,6 +44,10 @@ export const epochMs = <At extends Date | null>(at: Expression<At>): RawBuilder<
 export const ageMs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : number> =>
   sql`(extract(epoch from tributary.now() - ${at}) * 1000)::float8`
 
+/** A time in RFC 3339, to the microsecond. */
+export const instant = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : string> =>
+  sql`to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
 /** A time in microseconds since 1970, which no precision is lost by. */
 export const epochUs = <At extends Date | null>(at: Expression<At>): RawBuilder<At extends null ? null : bigint> =>
   sql`(extract(epoch from ${at}) * 1000000)::int8`

@@ -6,7 +6,9 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
 import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
@@ -80,25 +82,23 @@ export const inboxStatement = Statement.make({
           where ${isOf("company")} group by company`
 })
 
-export const gapsStatement = Statement.make({
-  name: "read the open delivery gaps",
-  params: ["text[]?"],
-  columns: {
-    company: "text",
-    resource: "text",
-    cause: Statement.as<Cause>("text"),
-    detail: "text",
-    beganAt: "text?",
-    /** Null while the gap lasts. */
-    endedAt: "text?",
-    detectedAt: "text",
-    /** Why the last attempt did not close it. */
-    reason: "text?"
-  },
-  text: `select company, resource, cause, detail, to_json(began_at) #>> '{}' as "beganAt",
-                to_json(ended_at) #>> '{}' as "endedAt", to_json(detected_at) #>> '{}' as "detectedAt", last_error as reason
-           from tributary.delivery_gaps where ${isOf("company")} and closed_at is null order by company, resource, id`
-})
+/** The open delivery gaps of these companies, or of all (null). One without an end lasts. */
+export const readGaps = (companies: ReadonlyArray<string> | null) =>
+  Query.run(
+    control
+      .selectFrom("tributary.delivery_gaps")
+      .select((of) => [
+        ...(["company", "resource", "cause", "detail"] as const),
+        Query.instant(of.ref("began_at")).as("beganAt"),
+        Query.instant(of.ref("ended_at")).as("endedAt"),
+        Query.instant(of.ref("detected_at")).as("detectedAt"),
+        // Why the last attempt did not close it.
+        "last_error as reason"
+      ])
+      .where("closed_at", "is", null)
+      .$if(companies !== null, (gaps) => gaps.where("company", "=", Query.anyOf(companies!)))
+      .orderBy(["company", "resource", "id"])
+  )
 
 export const closedGapsStatement = Statement.make({
   name: "read the closed delivery gaps",
@@ -126,7 +126,7 @@ export const receiversStatement = Statement.make({
 type Of<S> = Omit<Statement.RowOf<S>, "company">
 export type SubscriptionStatus = Of<typeof subscriptionsStatement>
 export type InboxStatus = Of<typeof inboxStatement>
-export type GapStatus = Of<typeof gapsStatement>
+export type GapStatus = Omit<Effect.Success<ReturnType<typeof readGaps>>[number], "company">
 
 export interface CompanyStatus {
   readonly company: string
@@ -159,7 +159,7 @@ export const readOf = (companies: ReadonlyArray<string> | null): Sql.Query<Reado
   Effect.gen(function* () {
     const subscriptions = yield* Statement.run(subscriptionsStatement, [companies])
     const inboxes = yield* Statement.run(inboxStatement, [companies])
-    const gaps = yield* Statement.run(gapsStatement, [companies])
+    const gaps = yield* readGaps(companies)
     const closed = yield* Statement.run(closedGapsStatement, [companies])
     const receivers = yield* Statement.run(receiversStatement, [companies])
     const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)

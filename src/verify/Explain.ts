@@ -9,7 +9,9 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import { instantOf } from "./Expected.ts"
@@ -55,13 +57,18 @@ export interface HistoryView {
   readonly view: string
 }
 
-export const historyNameStatement = Statement.make({
-  name: "look for the names of a history",
-  params: ["text"],
-  columns: { path: "text", view: "text" },
-  text: `select api_name as path, sql_name as view from tributary.sql_names
-          where scope = '' and (api_name = $1 or sql_name = $1) order by api_name = $1 desc limit 1`
-})
+/** The renamed history with this path or table. */
+const readRenamed = (name: string) =>
+  Query.first(
+    control
+      .selectFrom("tributary.sql_names")
+      .select(["api_name as path", "sql_name as view"])
+      .where("scope", "=", "")
+      .where((is) => is.or({ api_name: name, sql_name: name }))
+      .orderBy((of) => of("api_name", "=", name), "desc")
+      .limit(1)
+  )
+
 export const historyExistsStatement = Statement.make({
   name: "look for a history",
   params: ["text"],
@@ -74,7 +81,7 @@ export const findHistory = Effect.fnUntraced(function* (
   datasets: Datasets,
   name: string
 ): Effect.fn.Return<HistoryView | null, DatabaseError, SqlClient.SqlClient> {
-  const [renamed] = yield* Statement.run(historyNameStatement, [name])
+  const renamed = yield* readRenamed(name)
   const history = renamed ?? { path: name, view: name }
   if (!nameShape.test(history.view)) return null
   const [row] = yield* Statement.run(historyExistsStatement, [viewOf(datasets, history)])
@@ -139,27 +146,20 @@ const versionsOf = (rows: ReadonlyArray<VersionRow>): ReadonlyArray<Version> =>
     }
   })
 
-export const quarantineStatement = Statement.make({
-  name: "read the quarantine of a record",
-  params: ["text", "text", "int8?"],
-  columns: {
-    company: "int8",
-    field: "text?",
-    reason: "text",
-    bytes: "text",
-    source: "text",
-    runId: "int8",
-    times: "int8",
-    firstSeenAt: "text",
-    lastSeenAt: "text",
-    resolvedAt: "text?"
-  },
-  text: `select company_id as company, field, reason, bytes, source, run_id as "runId", times, ${asText("first_seen_at", "firstSeenAt")},
-                ${asText("last_seen_at", "lastSeenAt")}, ${asText("resolved_at", "resolvedAt")}
-           from tributary.quarantine
-          where resource = $1 and record_id = $2 and ($3::bigint is null or company_id = $3::bigint) order by tributary.quarantine.id`
-})
-type QuarantineRow = Statement.RowOf<typeof quarantineStatement>
+const readQuarantine = (resource: string, id: string, company: bigint | null) =>
+  Query.run(
+    control
+      .selectFrom("tributary.quarantine")
+      .select(["company_id as company", "field", "reason", "bytes", "source", "run_id as runId", "times"])
+      .select((of) => [
+        Query.instant(of.ref("first_seen_at")).as("firstSeenAt"),
+        Query.instant(of.ref("last_seen_at")).as("lastSeenAt"),
+        Query.instant(of.ref("resolved_at")).as("resolvedAt")
+      ])
+      .where((is) => is.and({ resource, record_id: id, ...Query.given({ company_id: company }) }))
+      .orderBy("id")
+  )
+type QuarantineRow = Effect.Success<ReturnType<typeof readQuarantine>>[number]
 
 const quarantineEntryOf = ({ company: _company, ...entry }: QuarantineRow): QuarantineEntry => ({
   ...entry,
@@ -280,7 +280,7 @@ export const explain = Effect.fn("explain")(function* (
   const values = requestedValues(id, versions)
   const rows: RecordRows = {
     versions,
-    quarantine: yield* Statement.run(quarantineStatement, [path, id, company]),
+    quarantine: yield* readQuarantine(path, id, company),
     requests: yield* Statement.run(refetchStatement, [
       path,
       company,

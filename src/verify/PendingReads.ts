@@ -1,6 +1,7 @@
 /** The reads that the next sync still has to do: records after the cursor, and refetch requests. */
 import * as Effect from "effect/Effect"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as Expected from "./Expected.ts"
 
@@ -14,23 +15,18 @@ export interface PendingReads {
 /** The maximum of refetch requests that are loaded; records of further ones count as wrong. */
 const requestsMax = 10_000
 
-export const cursorStatement = Statement.make({
-  name: "read the cursor of live syncing",
-  params: ["int8", "text"],
-  columns: { cursor: "text?" },
-  text: "select cursor from tributary.checkpoints where company_id = $1 and resource = $2 and lane = 'live'"
-})
-export const refetchValuesStatement = Statement.make({
-  name: "read the values of refetch requests",
-  params: ["int8", "text"],
-  columns: { field: "text", value: "text" },
-  text: `select field, value from tributary.refetch_requests where company_id = $1 and resource = $2 limit ${requestsMax}`
-})
+const refetchRequests = control.selectFrom("tributary.refetch_requests").select(["field", "value"]).limit(requestsMax)
 
 export const readPendingReads = Effect.fnUntraced(function* (companyId: bigint, resource: string) {
-  const [checkpoint] = yield* Statement.run(cursorStatement, [companyId, resource])
+  const ofResource = { company_id: companyId, resource }
+  const checkpoint = yield* Query.first(
+    control
+      .selectFrom("tributary.checkpoints")
+      .select("cursor")
+      .where((is) => is.and({ ...ofResource, lane: "live" }))
+  )
   const requests = new Map<string, Set<string>>()
-  for (const { field, value } of yield* Statement.run(refetchValuesStatement, [companyId, resource]))
+  for (const { field, value } of yield* Query.run(refetchRequests.where((is) => is.and(ofResource))))
     requests.set(field, (requests.get(field) ?? new Set()).add(value))
   const cursor = Expected.instantOf(checkpoint?.cursor ?? "")?.text ?? null
   return { cursor, requests } satisfies PendingReads

@@ -12,7 +12,9 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { TableDamaged } from "../warehouse/TableDamage.ts"
@@ -48,16 +50,17 @@ export interface VerifyOptions<R> {
 
 const findingsMaxDefault = 100_000
 
-export const quarantinedStatement = Statement.make({
-  name: "count the quarantined records",
-  params: ["int8", "text"],
-  columns: { count: "int4" },
-  text: `select count(*)::int as count from tributary.quarantine
-          where company_id = $1 and resource = $2 and resolved_at is null`
-})
-
 const countQuarantined = (companyId: bigint, resource: string) =>
-  Effect.map(Statement.run(quarantinedStatement, [companyId, resource]), ([row]) => row?.count ?? 0)
+  Effect.map(
+    Query.first(
+      control
+        .selectFrom("tributary.quarantine")
+        .select((of) => of.fn.countAll<bigint>().as("count"))
+        .where((is) => is.and({ company_id: companyId, resource }))
+        .where("resolved_at", "is", null)
+    ),
+    (row) => Number(row!.count)
+  )
 
 export const quarantineReasonsStatement = Statement.make({
   name: "read why records are quarantined",
@@ -207,18 +210,19 @@ const failedReport = Effect.fnUntraced(function* (
 /** The remark of a resource that was left out because it was never synced. */
 export const notSynced = "not synced, so not compared"
 
-export const loadedStatement = Statement.make({
-  name: "look for a completed load",
-  params: ["int8", "text"],
-  columns: { loaded: "bool" },
-  text: `select exists (select from tributary.checkpoints where company_id = $1 and resource = $2
-                  and (cursor is not null or full_scan_at is not null)) as loaded`
-})
+/** Whether a load was completed. */
+const isLoaded = (companyId: bigint, resource: string) =>
+  Query.hasRows(
+    control
+      .selectFrom("tributary.checkpoints")
+      .select("lane")
+      .where((is) => is.and({ company_id: companyId, resource }))
+      .where((is) => is.or([is("cursor", "is not", null), is("full_scan_at", "is not", null)]))
+  )
 
 /** Whether no load was completed and no row is there: nothing says that the warehouse should have the records. */
 const isUnsynced = Effect.fnUntraced(function* ({ companyId, table, rows }: Sides) {
-  const [row] = yield* Statement.run(loadedStatement, [companyId, table.resource.path])
-  return row?.loaded !== true && (yield* rows.extent).live === 0
+  return !(yield* isLoaded(companyId, table.resource.path)) && (yield* rows.extent).live === 0
 })
 
 /** Verifies one resource of one company. A failure of the source is part of the report. */

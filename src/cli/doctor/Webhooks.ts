@@ -7,6 +7,7 @@ import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions, testErrorOf } from "../../connector/Subscriptions.ts"
 import type { Database } from "../../postgres/Database.ts"
 import * as Statement from "../../postgres/Statement.ts"
+import { receiversStatement } from "../../status/Webhooks.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
@@ -230,13 +231,6 @@ export const gaps = Effect.fnUntraced(function* ({ warning }: About, company: st
 /** Companies that a finding names; further ones are only counted. */
 const namesMax = 20
 
-export const seenStatement = Statement.make({
-  name: "look for processes of the companies",
-  columns: { company: "text", alive: "bool", agoms: "float8" },
-  text: `select company, bool_or(process_id in (select process_id from tributary.processes_alive)) as alive,
-                (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
-           from tributary.processes, unnest(companies) as company group by company`
-})
 const tasksNamed = 5
 
 export const troubledStatement = Statement.make({
@@ -257,11 +251,11 @@ export const troubledStatement = Statement.make({
 
 /** Which `serve` processes are alive, and which of their tasks are paused or failing. */
 export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, companies: ReadonlyArray<string>) {
-  const rows = yield* Statement.run(seenStatement)
+  const rows = yield* Statement.run(receiversStatement, [companies])
   const seen = new Map(rows.map((row) => [row.company, row]))
-  const alive = companies.filter((name) => seen.get(name)?.alive === true)
-  const silent = companies.filter((name) => seen.get(name)?.alive !== true)
-  const lastMs = silent.flatMap((name) => seen.get(name)?.agoms ?? [])
+  const alive = companies.filter((name) => (seen.get(name)?.receivers ?? 0) > 0)
+  const silent = companies.filter((name) => !alive.includes(name))
+  const lastMs = silent.flatMap((name) => seen.get(name)?.receiverSeenMs ?? [])
   const schedule = about("schedule")
   const findings = [
     silent.length === 0

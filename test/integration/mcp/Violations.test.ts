@@ -77,7 +77,7 @@ describe("the tool violations", () => {
       "mild 2 1 0 null"
     ])
     assert.deepStrictEqual(remarks, ["Some rules were not evaluated for every company: failed and waiting say which."])
-    assert.include(JSON.stringify(sql), "tributary.violations")
+    assert.match(JSON.stringify(sql), /tributary.{5}violations/)
   })
 
   test("selects a rule, a company and a severity, and says what it leaves out", function* () {
