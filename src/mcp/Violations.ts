@@ -80,7 +80,9 @@ const readOpen = (rules: ReadonlyArray<string>, companyId: bigint | null, max: n
       .where((is) => is.and([is("v.ended_at", "is", null), is("v.opened_at", "is not", null)]))
       .where("v.invariant", "=", Query.anyOf(rules))
       .$if(companyId !== null, (open) => open.where("v.company_id", "=", companyId))
-      .orderBy(["i.severity", "v.opened_at", "v.id"])
+      .orderBy("i.severity")
+      .orderBy("v.opened_at")
+      .orderBy("v.id")
       .limit(max)
   )
 

@@ -10,7 +10,6 @@ import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import type { Cause } from "../reconcile/DeliveryGaps.ts"
-import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
 const deadReasonsMax = 3
 
@@ -19,42 +18,45 @@ const isOf = (column: string) => `($1::text[] is null or ${column} = any($1))`
 
 const ms = (column: string) => `(extract(epoch from tributary.now() - ${column}) * 1000)::float8`
 
-export const subscriptionsStatement = Statement.make({
-  name: "read the status of subscriptions",
-  params: ["text[]?"],
-  columns: {
-    company: "text",
-    id: "text",
-    url: "text",
-    state: Statement.as<SubscriptionState>("text"),
-    /** Also true where the source has disabled it as well. */
-    paused: "bool",
-    /** Why the last check of it or of its delivery log failed, and what to do; null after a success. */
-    problem: "text?",
-    remedy: "text?",
-    failCount: "float8?",
-    /** By the source's clock. */
-    lastDeliveryAt: "text?",
-    disabledAt: "text?",
-    /** Time since the last check at the source. */
-    checkedMs: "float8",
-    /** Time since its delivery log was last read; null when it never was. */
-    logReadMs: "float8?",
-    testedAt: "text?",
-    testError: "text?",
-    testedAfter: "text?"
-  },
-  // A deleted subscription is shown only where there is no other: then nothing is delivered.
-  text: `select company, subscription_id as id, url, state, paused, last_error as problem, remedy, failure_count::float8 as "failCount",
-                to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
-                ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs",
-                to_json(tested_at) #>> '{}' as "testedAt", test_error as "testError", to_json(tested_after) #>> '{}' as "testedAfter"
-           from tributary.subscriptions s
-          where ${isOf("company")} and (state <> 'deleted' or (
-            not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted')
-            and checked_at = (select max(checked_at) from tributary.subscriptions o where o.company = s.company)))
-          order by company, first_seen_at, subscription_id`
-})
+/** A deleted subscription is shown only where there is no other: then nothing is delivered. */
+const readSubscriptions = (companies: ReadonlyArray<string> | null) =>
+  Query.run(
+    control
+      .selectFrom("tributary.subscriptions as s")
+      .select(["company", "subscription_id as id", "url", "state"])
+      // Also true where the source has disabled it as well.
+      .select("paused")
+      // Why the last check of it or of its delivery log failed, and what to do; null after a success.
+      .select(["last_error as problem", "remedy", "test_error as testError"])
+      .select((of) => [
+        of.cast<number | null>("failure_count", "float8").as("failCount"),
+        // By the source's clock.
+        Query.instant(of.ref("last_delivery_at")).as("lastDeliveryAt"),
+        Query.instant(of.ref("disabled_at")).as("disabledAt"),
+        Query.instant(of.ref("tested_at")).as("testedAt"),
+        Query.instant(of.ref("tested_after")).as("testedAfter"),
+        Query.ageMs(of.ref("checked_at")).as("checkedMs"),
+        Query.ageMs(of.ref("log_read_at")).as("logReadMs")
+      ])
+      .$if(companies !== null, (all) => all.where("company", "=", Query.anyOf(companies!)))
+      .where((is) => {
+        const others = is.selectFrom("tributary.subscriptions as o").whereRef("o.company", "=", "s.company")
+        return is.or([
+          is("state", "<>", "deleted"),
+          is.and([
+            is.not(is.exists(others.where("o.state", "<>", "deleted"))),
+            is(
+              "checked_at",
+              "=",
+              others.select((of) => of.fn.max("o.checked_at").as("newest"))
+            )
+          ])
+        ])
+      })
+      .orderBy("company")
+      .orderBy("first_seen_at")
+      .orderBy("subscription_id")
+  )
 
 export const inboxStatement = Statement.make({
   name: "read the status of the inbox",
@@ -97,7 +99,9 @@ export const readGaps = (companies: ReadonlyArray<string> | null) =>
       ])
       .where("closed_at", "is", null)
       .$if(companies !== null, (gaps) => gaps.where("company", "=", Query.anyOf(companies!)))
-      .orderBy(["company", "resource", "id"])
+      .orderBy("company")
+      .orderBy("resource")
+      .orderBy("id")
   )
 
 export const closedGapsStatement = Statement.make({
@@ -123,10 +127,10 @@ export const receiversStatement = Statement.make({
            from (select companies, max(heartbeat_at) as heartbeat_at from tributary.processes group by companies) p, unnest(companies) as company where ${isOf("company")} group by company`
 })
 
-type Of<S> = Omit<Statement.RowOf<S>, "company">
-export type SubscriptionStatus = Of<typeof subscriptionsStatement>
-export type InboxStatus = Of<typeof inboxStatement>
-export type GapStatus = Omit<Effect.Success<ReturnType<typeof readGaps>>[number], "company">
+type Of<Row> = Omit<Row, "company">
+export type SubscriptionStatus = Of<Effect.Success<ReturnType<typeof readSubscriptions>>[number]>
+export type InboxStatus = Of<Statement.RowOf<typeof inboxStatement>>
+export type GapStatus = Of<Effect.Success<ReturnType<typeof readGaps>>[number]>
 
 export interface CompanyStatus {
   readonly company: string
@@ -134,7 +138,7 @@ export interface CompanyStatus {
   readonly inbox: InboxStatus
   readonly gaps: ReadonlyArray<GapStatus>
   /** Gaps closed within 24 hours. */
-  readonly closed: ReadonlyArray<Of<typeof closedGapsStatement>>
+  readonly closed: ReadonlyArray<Of<Statement.RowOf<typeof closedGapsStatement>>>
   /** Processes that are alive and receive its deliveries. */
   readonly receivers: number
   /** Time since the last heartbeat, of a live process or not; null without one. */
@@ -157,7 +161,7 @@ export const emptyStatus = (company: string): CompanyStatus => ({
 /** Those of these companies that have any webhook data, by name. */
 export const readOf = (companies: ReadonlyArray<string> | null): Sql.Query<ReadonlyArray<CompanyStatus>> =>
   Effect.gen(function* () {
-    const subscriptions = yield* Statement.run(subscriptionsStatement, [companies])
+    const subscriptions = yield* readSubscriptions(companies)
     const inboxes = yield* Statement.run(inboxStatement, [companies])
     const gaps = yield* readGaps(companies)
     const closed = yield* Statement.run(closedGapsStatement, [companies])
