@@ -1,7 +1,7 @@
 /**
  * The rate budget of a token: every request to the source takes a permit first.
  *
- * Promise: no permit is given before a Retry-After has passed, as far as the caps in `PermitPolicy.ts` allow; after a capped
+ * Promise: no permit is given before a Retry-After has passed, as far as the caps in `PermitRule.ts` allow; after a capped
  * pause one request is the probe. All processes of one store together give no more permits than the limit in any minute.
  * Urgent requests go first, then live ones by their due time, then backfills; of every ten permits one is for a backfill
  * that waits. While the store does not answer, no permit is given; requests that wait fail after a while.
@@ -15,16 +15,10 @@ import type * as Scope from "effect/Scope"
 import type { BudgetError } from "./BudgetError.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as PermitDispatcher from "./PermitDispatcher.ts"
-import type { PauseCause, PriorityClass } from "./PermitPolicy.ts"
-import { type PermitStore, unlimited } from "./PermitStore.ts"
+import type { PauseCause } from "./PermitRule.ts"
+import { inMemory, type PermitStore } from "./PermitStore.ts"
 
-/** The priority of a request. */
-export interface Priority {
-  /** urgent: a person or a process waits for it; live: follows the source; backfill: everything else. */
-  readonly class: PriorityClass
-  /** When the freshness target is missed, in milliseconds since 1970; earlier ones go first within a class. */
-  readonly dueAt: number
-}
+export type Priority = PermitDispatcher.Priority
 
 /** The priority of the requests of a fiber. */
 export const Priority = Context.Reference<Priority>("tributary/budget/Priority", {
@@ -59,44 +53,33 @@ export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/bu
   /** For sources that have no limit: only Retry-After is honoured. */
   static readonly layerUnlimited = Layer.effect(
     Budget,
-    Effect.suspend(() => makeUnlimited())
+    Effect.suspend(() => makeOwn(null))
   )
 }
 
 const unavailableMaxDefault = Duration.seconds(30)
 
-const dispatcherOf = (store: PermitStore, options: BudgetOptions) =>
-  Effect.map(Clock.Clock, (clock) =>
-    PermitDispatcher.makeDispatcher(store, clock, {
-      pauseWaitMaxMs: Duration.toMillis(options.pauseWaitMax ?? Duration.infinity),
-      unavailableMaxMs: Duration.toMillis(options.unavailableMax ?? unavailableMaxDefault)
-    })
-  )
-
-const budgetOf = (dispatcher: PermitDispatcher.PermitDispatcher): BudgetShape => ({
-  takePermit: Effect.flatMap(Priority, (priority) => PermitDispatcher.takePermit(dispatcher, priority)),
-  pause: (duration, reason = "fault", cause) =>
-    PermitDispatcher.pauseRequests(dispatcher, Duration.toMillis(duration), reason === "limit", cause),
-  isPaused: Effect.sync(() => dispatcher.now() < dispatcher.pause.until),
-  reportAttempt: (request, sentAt, isAnswered) =>
-    PermitDispatcher.reportAttempt(dispatcher, request, sentAt, isAnswered)
-})
-
-/** A budget without a limit, for this process: only Retry-After is honoured. */
-export const makeUnlimited = Effect.fnUntraced(function* (options: BudgetOptions = {}) {
-  const dispatcher = yield* dispatcherOf(unlimited(yield* MonotonicClock.make), options)
-  // The fiber waits while no request does, and has no permits to return at the end.
-  yield* Effect.forkDetach(PermitDispatcher.serve(dispatcher))
-  return Budget.of(budgetOf(dispatcher))
-})
-
-/** A budget that a store counts; its unused permits are returned with the scope. */
+/** A budget that a store counts. A pause that the store does not know is reported at the end of the scope. */
 export const fromPermitStore = Effect.fnUntraced(function* (
   store: PermitStore,
-  options: BudgetOptions = {}
+  { pauseWaitMax = Duration.infinity, unavailableMax = unavailableMaxDefault }: BudgetOptions = {}
 ): Effect.fn.Return<BudgetShape, never, Scope.Scope> {
-  const dispatcher = yield* dispatcherOf(store, options)
-  yield* Effect.addFinalizer(() => PermitDispatcher.closeDispatcher(dispatcher))
+  const dispatcher = PermitDispatcher.makeDispatcher(store, yield* Clock.Clock, {
+    pauseWaitMaxMs: Duration.toMillis(pauseWaitMax),
+    unavailableMaxMs: Duration.toMillis(unavailableMax)
+  })
+  yield* Effect.addFinalizer(() => Effect.ignore(PermitDispatcher.reportPauses(dispatcher)))
   yield* Effect.forkScoped(PermitDispatcher.serve(dispatcher))
-  return Budget.of(budgetOf(dispatcher))
+  return Budget.of({
+    takePermit: Effect.flatMap(Priority, (priority) => PermitDispatcher.takePermit(dispatcher, priority)),
+    pause: (duration, reason = "fault", cause) =>
+      PermitDispatcher.pauseRequests(dispatcher, Duration.toMillis(duration), reason === "limit", cause),
+    isPaused: Effect.sync(() => PermitDispatcher.isPaused(dispatcher)),
+    reportAttempt: (request, sentAt, isAnswered) =>
+      PermitDispatcher.reportAttempt(dispatcher, request, sentAt, isAnswered)
+  })
 })
+
+/** A budget of this process alone; null for no limit but Retry-After. */
+export const makeOwn = (perMinute: number | null, options: BudgetOptions = {}) =>
+  Effect.flatMap(MonotonicClock.make, (now) => fromPermitStore(inMemory(now, perMinute), options))

@@ -1,7 +1,7 @@
 /** The reasons for which a request gets no permit. */
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
-import type { PauseReport } from "./PermitPolicy.ts"
+import type { PauseReport } from "./PermitRule.ts"
 
 /** The permit store did not answer for a while. Without a permit no request is sent. May be tried again. */
 export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ readonly detail: string }> {

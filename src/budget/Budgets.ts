@@ -12,7 +12,7 @@ import * as RcMap from "effect/RcMap"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import { type BudgetShape, fromPermitStore, makeUnlimited } from "./Budget.ts"
+import { type BudgetShape, fromPermitStore, makeOwn } from "./Budget.ts"
 import * as PostgresPermitStore from "./PostgresPermitStore.ts"
 import { fingerprintOf } from "./TokenFingerprint.ts"
 
@@ -34,7 +34,7 @@ export interface BudgetsShape {
 }
 
 export const Budgets = Context.Reference<BudgetsShape>("tributary/budget/Budgets", {
-  defaultValue: () => ({ of: ({ pauseWaitMax }) => makeUnlimited({ pauseWaitMax }) })
+  defaultValue: () => ({ of: ({ pauseWaitMax }) => makeOwn(null, { pauseWaitMax }) })
 })
 
 /** What tells two budgets apart. */
@@ -51,7 +51,7 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
     const sql = yield* SqlClient.SqlClient
     const budgets = yield* RcMap.make({
       lookup: ({ fingerprint, perMinute, pauseWaitMaxMs }: BudgetKey) =>
-        fromPermitStore(PostgresPermitStore.make(sql, fingerprint, { perMinute }), {
+        fromPermitStore(PostgresPermitStore.make(sql, fingerprint, perMinute), {
           pauseWaitMax: Duration.millis(pauseWaitMaxMs)
         })
     })

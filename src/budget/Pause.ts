@@ -1,5 +1,5 @@
 /** A pause as text: its sender, its answer, its age and its length. */
-import type { PauseReport } from "./PermitPolicy.ts"
+import type { PauseReport } from "./PermitRule.ts"
 
 /** An approximate length of time: "40 s", "15 min", "3 h", "365 days". */
 const roundedDuration = (ms: number): string => {

@@ -1,53 +1,116 @@
 /**
- * The permit store that all processes on a warehouse share: `tributary.budgets` and `tributary.budget_leases`.
+ * The permit store that all processes on a warehouse share: one row of `tributary.budgets` for each token.
  *
- * Promise: a lease costs one round trip, and processes take turns by the lock of the token's row. `tributary.now()` is the
- * only clock, so that the clocks of machines may differ. Permits of a killed process count as used until their time is
- * over. The token is stored nowhere; its fingerprint is.
+ * Promise: permits are taken in one statement, and processes take turns by the lock of the row. Any other change is stored
+ * only where no other process has changed the row since it was read; else it is repeated on the new row. So a process that
+ * stops between two statements stops no other one. `tributary.now()` is the only clock, so that the clocks of machines may
+ * differ. The token is stored nowhere; its fingerprint is.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { Selectable } from "kysely"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { type PermitStore, PermitStoreError, spanMsDefault } from "./PermitStore.ts"
-import type { PauseOrigin } from "./PermitPolicy.ts"
+import { control, type ControlTables } from "../postgres/Tables.ts"
+import { emptyState, type PermitRequest, type PermitState, type RuleMemory, take } from "./PermitRule.ts"
+import { type Change, type PermitStore, PermitStoreError } from "./PermitStore.ts"
 
-/** The timeout of one statement. */
+/** The timeout of one change. */
 const answerTimeoutMs = 10_000
-/** Maximum time until a pause that another process reported is in force here, whatever was leased before. */
-const cacheMaxMs = 250
+/** Budgets of tokens that are no longer used are removed. */
+const unusedMs = 30 * 86_400_000
 
-export const leaseStatement = Statement.make({
-  name: "lease permits",
-  params: ["text", "int4?", "float8", "float8", "int4", "int4", "int4", "int8?", "int4?", "float8?"],
-  columns: {
-    lease_id: "int8?",
-    ...Statement.columns("int4", "granted_urgent", "granted_live", "granted_backfill"),
-    ...Statement.columns("float8", "wait_ms", "paused_ms", "effective"),
-    is_probe: "bool",
-    release_count: "int8",
-    by_origin: Statement.as<PauseOrigin | null>("text?"),
-    by_status: "int4",
-    by_request: "text?",
-    ...Statement.columns("float8", "by_stated_ms", "by_ago_ms")
-  },
-  text: "select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)"
+/** The rows of budgets, and the time. */
+export const rows = control
+  .selectFrom("tributary.budgets")
+  .selectAll()
+  .select(Query.now.as("now"))
+  .$narrowType<{ rule: Partial<RuleMemory> }>()
+
+type Row = Omit<Selectable<ControlTables["tributary.budgets"]>, "rule"> & { readonly rule: Partial<RuleMemory> }
+
+/** The state that a row stores. */
+export const stateOf = (row: Row): PermitState => ({
+  perMinute: row.requests_per_minute,
+  at: row.updated_at.getTime(),
+  used: row.used,
+  pausedUntil: row.retry_after_at?.getTime() ?? 0,
+  refusals: Number(row.rate_limited_count),
+  refusedAt: row.last_429_at?.getTime() ?? null,
+  memory: { ...emptyState(null).memory, ...row.rule }
 })
 
-export const pauseStatement = Statement.make({
-  name: "report a pause",
-  params: ["text", "int4?", "float8", "float8", "bool", "text", "int4", "text?"],
-  columns: { paused_ms: "float8" },
-  text: "select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms"
+const rowOf = (state: PermitState) => ({
+  requests_per_minute: state.perMinute,
+  used: state.used,
+  retry_after_at: state.pausedUntil > 0 ? new Date(state.pausedUntil) : null,
+  rate_limited_count: BigInt(state.refusals),
+  last_429_at: state.refusedAt === null ? null : new Date(state.refusedAt),
+  rule: JSON.stringify(state.memory),
+  updated_at: new Date(state.at)
 })
 
-export const endProbeStatement = Statement.make({
-  name: "end a probe",
-  params: ["text", "text", "bool"],
-  columns: { end_probe: "void" },
-  text: "select tributary.end_probe($1, $2, $3)"
+/** Stores the state; false where the row has another version. */
+const write = (fingerprint: string, version: bigint, state: PermitState): Sql.Query<boolean> => {
+  const row = { ...rowOf(state), version: version + 1n }
+  return Effect.map(
+    Query.run(
+      control
+        .insertInto("tributary.budgets")
+        .values({ fingerprint, ...row })
+        .onConflict((conflict) =>
+          conflict.column("fingerprint").doUpdateSet(row).where("tributary.budgets.version", "=", version)
+        )
+        .returning("version")
+    ),
+    ({ length }) => length > 0
+  )
+}
+
+const removeUnused = Query.run(
+  control.deleteFrom("tributary.budgets").where("updated_at", "<", Query.nowPlus(-unusedMs))
+)
+
+/** Applies a change to the row of a token. */
+export const change = <A>(fingerprint: string, apply: Change<A>): Sql.Query<A> =>
+  Effect.gen(function* () {
+    for (;;) {
+      const [row] = yield* Query.run(rows.where("fingerprint", "=", fingerprint))
+      const now = row?.now ?? (yield* Query.run(control.selectNoFrom(Query.now.as("now"))))[0]!.now
+      const state = row === undefined ? emptyState(null) : stateOf(row)
+      const [next, answer] = apply(state, now.getTime())
+      if (next === state) return answer
+      if (row === undefined) yield* removeUnused
+      if (yield* write(fingerprint, row?.version ?? 0n, next)) return answer
+    }
+  })
+
+export const takeStatement = Statement.make({
+  name: "take permits",
+  params: ["text", "int4", "int4", "int4", "int4", "float8"],
+  columns: { ...Statement.columns("int4", "urgent", "live", "backfill"), waitMs: "float8" },
+  text: `select urgent, live, backfill, wait_ms as "waitMs" from tributary.take_permits($1, $2, $3, $4, $5, $6)`
+})
+
+/** Takes permits in one statement; in a pause, before a probe and for a new token by a change. */
+const takePermits = Effect.fnUntraced(function* (
+  fingerprint: string,
+  request: PermitRequest,
+  perMinute: number | null
+) {
+  const { backfill, live, urgent } = request.wanted
+  if (perMinute !== null) {
+    const values = [fingerprint, perMinute, urgent, live, backfill, request.validMs] as const
+    const [row] = yield* Statement.run(takeStatement, values)
+    if (row !== undefined) {
+      const { waitMs, ...granted } = row
+      return { granted, waitMs, pausedMs: 0, pausedBy: null, isProbe: false }
+    }
+  }
+  return yield* change(fingerprint, (state, now) => take(state, request, perMinute, now))
 })
 
 /** A message of Postgres contains no token: only its fingerprint is sent there. */
@@ -69,75 +132,10 @@ const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Sql.Query<A>): 
     })
   )
 
-export interface PermitStoreOptions {
-  /** Null for no limit but Retry-After. */
-  readonly perMinute: number | null
-  /** How long a permit counts, for tests that cannot wait for minutes. */
-  readonly spanMs?: number | undefined
-}
-
-/** The store of one token. */
-export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: PermitStoreOptions): PermitStore => {
-  const { perMinute } = options
-  const spanMs = options.spanMs ?? spanMsDefault
-  return {
-    perMinute,
-    cacheMaxMs,
-    lease: (request) =>
-      outsideTransaction(
-        sql,
-        Statement.run(leaseStatement, [
-          fingerprint,
-          perMinute,
-          spanMs,
-          request.validMs,
-          request.wanted.urgent,
-          request.wanted.live,
-          request.wanted.backfill,
-          request.settled?.id ?? null,
-          request.settled?.used ?? null,
-          request.settled?.ageMs ?? null
-        ])
-      ).pipe(
-        Effect.flatMap(([row]) =>
-          row === undefined
-            ? Effect.fail(new PermitStoreError({ detail: "the statement returned no row" }))
-            : Effect.succeed({
-                leaseId: row.lease_id,
-                granted: { urgent: row.granted_urgent, live: row.granted_live, backfill: row.granted_backfill },
-                waitMs: row.wait_ms,
-                pausedMs: row.paused_ms,
-                effectivePerMinute: row.effective,
-                pausedBy:
-                  row.by_origin === null
-                    ? null
-                    : {
-                        origin: row.by_origin,
-                        status: row.by_status,
-                        request: row.by_request,
-                        statedMs: row.by_stated_ms,
-                        agoMs: row.by_ago_ms
-                      },
-                isProbe: row.is_probe,
-                releases: Number(row.release_count)
-              })
-        )
-      ),
-    pause: (request) =>
-      outsideTransaction(
-        sql,
-        Statement.run(pauseStatement, [
-          fingerprint,
-          perMinute,
-          spanMs,
-          request.statedMs,
-          request.limited,
-          request.origin,
-          request.status,
-          request.request
-        ])
-      ).pipe(Effect.map(([row]) => row?.paused_ms ?? 0)),
-    endProbe: (request, isAnswered) =>
-      Effect.asVoid(outsideTransaction(sql, Statement.run(endProbeStatement, [fingerprint, request, isAnswered])))
-  }
-}
+/** The store of one token; `perMinute` is null for no limit but Retry-After. */
+export const make = (sql: SqlClient.SqlClient, fingerprint: string, perMinute: number | null): PermitStore => ({
+  perMinute,
+  isShared: true,
+  change: (apply) => outsideTransaction(sql, change(fingerprint, apply)),
+  take: (request) => outsideTransaction(sql, takePermits(fingerprint, request, perMinute))
+})

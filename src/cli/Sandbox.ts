@@ -4,7 +4,7 @@
  * Promise: all records of the sandbox are of one moment. The real source gets no request.
  */
 import * as Effect from "effect/Effect"
-import { makeUnlimited } from "../budget/Budget.ts"
+import { makeOwn } from "../budget/Budget.ts"
 import { Budgets } from "../budget/Budgets.ts"
 import * as Snapshot from "../close/Snapshot.ts"
 import { resourcesStatement } from "../companies/Move.ts"
@@ -134,7 +134,7 @@ export const connect = Effect.fnUntraced(function* (
   }
   return yield* source
     .connect(company, { ...settings, requestsPerMinute: null, pageSize: null })
-    .pipe(Effect.provideService(Budgets, { of: ({ pauseWaitMax }) => makeUnlimited({ pauseWaitMax }) }))
+    .pipe(Effect.provideService(Budgets, { of: ({ pauseWaitMax }) => makeOwn(null, { pauseWaitMax }) }))
 })
 
 /** `3,289 records of company north`. */

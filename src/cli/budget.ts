@@ -7,8 +7,6 @@ import { fingerprintOf } from "../budget/TokenFingerprint.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import type * as Sql from "../postgres/Sql.ts"
-import { readNowMs } from "../postgres/Now.ts"
-import * as Statement from "../postgres/Statement.ts"
 import { company, config, json, onWarehouse, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
 
@@ -27,9 +25,9 @@ const eachCompany = <A>(
     })
   )
 
-const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
+const budgetLines = (name: string, state: BudgetState.BudgetState | undefined): ReadonlyArray<string> => {
   if (state === undefined) return [`${name}: no request has been made yet`]
-  const { allowed, configured, pausedBy, pausedUntil, isProbing, refusals, used } = state
+  const { allowed, configured, pausedBy, pausedMs, pausedUntil, isProbing, refusals, used } = state
   const limit =
     configured === null
       ? "no limit"
@@ -39,7 +37,7 @@ const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, n
     ...(pausedUntil === null
       ? []
       : [
-          `  nothing is sent until ${pausedUntil.toISOString()} (${Output.elapsed(pausedUntil.getTime() - now)}): ` +
+          `  nothing is sent until ${pausedUntil.toISOString()} (${Output.elapsed(pausedMs)}): ` +
             (pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)),
           "  what to do: wait, or when the fault is gone: tributary budget release"
         ]),
@@ -49,20 +47,11 @@ const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, n
   ]
 }
 
-export const releaseStatement = Statement.make({
-  name: "release a budget",
-  params: ["text"],
-  columns: { released: "bool" },
-  text: "select tributary.release_budget($1) as released"
-})
-
 const release = Command.make(
   "release",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const released = yield* eachCompany(flags, (fingerprint) =>
-      Effect.map(Statement.run(releaseStatement, [fingerprint]), ([row]) => row?.released === true)
-    )
+    const released = yield* eachCompany(flags, BudgetState.releaseBudget)
     const companies = released.map(({ name, answer }) => ({ company: name, released: answer }))
     yield* Output.printResult(flags.json, { companies }, () =>
       companies.map(({ company, released }) =>
@@ -82,20 +71,14 @@ export const command = Command.make(
   "budget",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const budgets = yield* eachCompany(flags, (fingerprint) =>
-      Effect.gen(function* () {
-        const now = Math.floor(yield* readNowMs)
-        const [state] = yield* BudgetState.readBudgets([fingerprint])
-        return { now, state }
-      })
-    )
-    const companies = budgets.map(({ name, answer: { state } }) => {
+    const budgets = yield* eachCompany(flags, (fingerprint) => BudgetState.readBudgets([fingerprint]))
+    const companies = budgets.map(({ name, answer: [state] }) => {
       if (state === undefined) return { company: name, budget: null }
-      const { fingerprint: _, ...budget } = state
+      const { fingerprint: _, readAt: __, ...budget } = state
       return { company: name, budget }
     })
     yield* Output.printResult(flags.json, { companies }, () =>
-      budgets.flatMap(({ name, answer }) => budgetLines(name, answer.state, answer.now))
+      budgets.flatMap(({ name, answer: [state] }) => budgetLines(name, state))
     )
   })
 ).pipe(

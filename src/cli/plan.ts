@@ -7,9 +7,9 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
+import { readBudgets } from "../budget/BudgetState.ts"
 import { fingerprintOf } from "../budget/TokenFingerprint.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import * as Statement from "../postgres/Statement.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
@@ -48,35 +48,19 @@ interface PlanCommandReport {
   readonly minutes: number | null
 }
 
-/** `pausedms` is what is left of a pause, and `refusedms` the time since the last 429. */
-export const budgetStatement = Statement.make({
-  name: "read the budget of a token",
-  params: ["text"],
-  columns: { effective: "float8?", used: "float8", pausedms: "float8", refusedms: "float8?" },
-  text: `select case when b.requests_per_minute is null then null else tributary.budget_effective(
-                  b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at),
-                  tributary.budget_ms(tributary.now()), 60000) end as effective,
-                coalesce((select sum(l.permits) from tributary.budget_leases l
-                           where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used,
-                greatest(0, coalesce(tributary.budget_ms(b.retry_after_at) - tributary.budget_ms(tributary.now()), 0))::float8
-                  as pausedms,
-                (extract(epoch from tributary.now() - b.last_429_at) * 1000)::float8 as refusedms
-           from tributary.budgets b where b.fingerprint = $1`
-})
-
 /** Reads the budget of a token without taking part in it. */
 const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: string) {
   const company = settings.companies.find((one) => one.name === name)!
   const fingerprint = fingerprintOf(company.url, company.token, settings.budgetScope)
-  const [row] = yield* Statement.run(budgetStatement, [fingerprint])
+  const [budget] = yield* readBudgets([fingerprint])
   const { requestsPerMinute } = settings
-  const effective = row?.effective ?? requestsPerMinute
+  const allowed = budget?.allowed ?? requestsPerMinute
   return {
     requestsPerMinute,
     effectivePerMinute:
-      requestsPerMinute === null || effective === null ? requestsPerMinute : Math.min(requestsPerMinute, effective),
-    usedNow: row?.used ?? 0,
-    pausedMs: Math.ceil(row?.pausedms ?? 0)
+      requestsPerMinute === null || allowed === null ? requestsPerMinute : Math.min(requestsPerMinute, allowed),
+    usedNow: budget?.used ?? 0,
+    pausedMs: budget?.pausedMs ?? 0
   } satisfies BudgetNow
 })
 

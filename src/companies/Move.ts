@@ -145,24 +145,14 @@ export const lockCheckpointsStatement = Statement.make({
 export const budgetStatement = Statement.make({
   name: "read a rate budget",
   params: ["text"],
-  columns: { budget: "text", leases: "text" },
-  text: `select to_json(b)::text as budget, coalesce((
-                  select json_agg(l) from tributary.budget_leases l where l.fingerprint = b.fingerprint), '[]')::text as leases
-           from tributary.budgets b where fingerprint = $1`
+  columns: { budget: "text" },
+  text: "select to_json(b)::text as budget from tributary.budgets b where fingerprint = $1"
 })
 
 export const insertBudgetStatement = Statement.make({
   name: "store a rate budget",
   params: ["json"],
   text: "insert into tributary.budgets select * from json_populate_record(null::tributary.budgets, $1::json) on conflict do nothing"
-})
-
-export const insertLeasesStatement = Statement.make({
-  name: "store the leases of a rate budget",
-  params: ["json"],
-  text: `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
-         select fingerprint, permits, backfill, granted_at, counted_until
-           from json_populate_recordset(null::tributary.budget_leases, $1::json)`
 })
 
 export const arriveStatement = Statement.make({
@@ -260,10 +250,7 @@ const copyAll = Effect.fnUntraced(function* (
   }
   yield* queryNamed(target, bindStatement, [companyId, datasets.current, datasets.history])
   const [budget] = yield* queryNamed(source, budgetStatement, [fingerprint])
-  if (budget !== undefined) {
-    yield* queryNamed(target, insertBudgetStatement, [budget.budget])
-    yield* queryNamed(target, insertLeasesStatement, [budget.leases])
-  }
+  if (budget !== undefined) yield* queryNamed(target, insertBudgetStatement, [budget.budget])
   const arrived = yield* queryNamed(target, arriveStatement, [
     company,
     row.url,

@@ -105,14 +105,6 @@ export interface ControlTables {
     readonly process_id: string
     readonly since: Generated<Date>
   }
-  readonly "tributary.budget_leases": {
-    readonly id: Generated<bigint>
-    readonly fingerprint: string
-    readonly permits: number
-    readonly backfill: number
-    readonly granted_at: Date
-    readonly counted_until: Date
-  }
   readonly "tributary.budget_usage": {
     readonly fingerprint: string
     readonly at: Date
@@ -124,27 +116,14 @@ export interface ControlTables {
   }
   readonly "tributary.budgets": {
     readonly fingerprint: string
+    readonly version: Generated<bigint>
     readonly requests_per_minute: number | null
-    readonly effective_per_minute: number | null
-    readonly lowered_to: number | null
-    readonly lowered_at: Date | null
-    readonly last_429_at: Date | null
-    readonly rate_limited_count: Generated<bigint>
+    readonly used: Generated<ReadonlyArray<number>>
     readonly retry_after_at: Date | null
-    readonly paced_at: Date | null
-    readonly urgent_waiter_until: Date | null
-    readonly live_waiter_until: Date | null
-    readonly backfill_waiter_until: Date | null
+    readonly rate_limited_count: Generated<bigint>
+    readonly last_429_at: Date | null
+    readonly rule: Generated<unknown>
     readonly updated_at: Date
-    readonly paused_at: Date | null
-    readonly pause_origin: "source" | "intermediary" | null
-    readonly pause_status: number | null
-    readonly pause_request: string | null
-    readonly pause_stated_ms: number | null
-    readonly shortened_pauses: Generated<number>
-    readonly probe_until: Date | null
-    readonly exempt_request: string | null
-    readonly releases: Generated<bigint>
   }
   readonly "tributary.change_attempts": {
     readonly endpoint: string

@@ -1,6 +1,6 @@
 /** Metrics of each company's rate budget. */
 import * as Effect from "effect/Effect"
-import * as Statement from "../postgres/Statement.ts"
+import { type BudgetState, readBudgets } from "../budget/BudgetState.ts"
 import * as Metrics from "./Metrics.ts"
 
 export interface BudgetOwner {
@@ -19,48 +19,35 @@ const gauges = {
 }
 const counters = { tributary_budget_refusals_total: "Answers 429 of the source." }
 
-export const budgetsStatement = Statement.make({
-  name: "read the metrics of rate budgets",
-  params: ["jsonb"],
-  columns: {
-    company: "text",
-    ...Metrics.columns(gauges),
-    ...Metrics.columns(counters),
-    origin: "text?",
-    status: "int4?"
-  },
-  text: `select c.name as company,
-         case when b.requests_per_minute is not null then
-           coalesce((select sum(permits) from tributary.budget_leases l
-                      where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8
-         end as tributary_budget_used_requests,
-         b.effective_per_minute as tributary_budget_allowed_requests,
-         b.requests_per_minute::float8 as tributary_budget_configured_requests,
-         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as tributary_budget_paused_seconds,
-         b.rate_limited_count::float8 as tributary_budget_refusals_total,
-         b.pause_origin as origin, b.pause_status as status
-    from jsonb_to_recordset($1::jsonb) as c(name text, fingerprint text)
-    join tributary.budgets b on b.fingerprint = c.fingerprint`
+const rowOf = (company: string, budget: BudgetState) => ({
+  company,
+  tributary_budget_used_requests: budget.configured === null ? null : budget.used,
+  tributary_budget_allowed_requests: budget.allowed,
+  tributary_budget_configured_requests: budget.configured,
+  tributary_budget_paused_seconds: budget.pausedMs / 1000,
+  tributary_budget_refusals_total: budget.refusals,
+  pausedBy: budget.pausedBy
 })
 
-const metricsOf = (rows: ReadonlyArray<Statement.RowOf<typeof budgetsStatement>>): ReadonlyArray<Metrics.Metric> => [
+const metricsOf = (rows: ReadonlyArray<ReturnType<typeof rowOf>>): ReadonlyArray<Metrics.Metric> => [
   ...Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows),
   ...Metrics.ofColumns(Metrics.counter, counters, ["company"], rows),
   Metrics.gauge(
     "tributary_budget_paused_by",
     "1 during a pause, with its origin (source: the error body of the API; else intermediary) and the status.",
-    rows.flatMap(({ company, tributary_budget_paused_seconds: pausedSeconds, origin, status }) =>
-      origin !== null && pausedSeconds !== null && pausedSeconds > 0
-        ? [{ labels: { company, by: origin, status: String(status) }, value: 1 }]
-        : []
+    rows.flatMap(({ company, pausedBy }) =>
+      pausedBy === null ? [] : [{ labels: { company, by: pausedBy.origin, status: String(pausedBy.status) }, value: 1 }]
     )
   )
 ]
 
-export const readBudgetMetrics = (companies: ReadonlyArray<BudgetOwner>) =>
-  Effect.map(
-    Statement.run(budgetsStatement, [
-      JSON.stringify(companies.map(({ name, fingerprint }) => ({ name, fingerprint })))
-    ]),
-    metricsOf
+export const readBudgetMetrics = Effect.fnUntraced(function* (companies: ReadonlyArray<BudgetOwner>) {
+  const budgets = yield* readBudgets(companies.map(({ fingerprint }) => fingerprint))
+  const byFingerprint = new Map(budgets.map((budget) => [budget.fingerprint, budget]))
+  return metricsOf(
+    companies.flatMap(({ fingerprint, name }) => {
+      const budget = byFingerprint.get(fingerprint)
+      return budget === undefined ? [] : [rowOf(name, budget)]
+    })
   )
+})

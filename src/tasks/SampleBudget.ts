@@ -6,9 +6,12 @@
  * without a request for ten minutes has no rows unless it is paused: thousands of idle companies cost nothing.
  */
 import * as Effect from "effect/Effect"
-import { spanMsDefault } from "../budget/PermitStore.ts"
+import { readBudgets } from "../budget/BudgetState.ts"
+import { readNowMs } from "../postgres/Now.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 export const readStatement = Statement.make({
   name: "read the use of a budget",
@@ -35,38 +38,38 @@ export type Sample = Statement.RowOf<typeof readStatement>
 export const read = (fingerprint: string, sinceMs: number): Sql.Query<ReadonlyArray<Sample>> =>
   Statement.run(readStatement, [fingerprint, sinceMs / 1000])
 
-const everySeconds = 15
+const everyMs = 15_000
+const idleMs = 600_000
 
 /** Writes the sample of this quarter of a minute unless it exists; returns the time to the next one. */
-export const sampleStatement = Statement.make({
-  name: "sample the use of budgets",
-  params: ["text"],
-  columns: { nextMs: "float8" },
-  text: `with clock as materialized (select tributary.now() as at),
-  aligned as (
-    select at, to_timestamp(floor(extract(epoch from at) / ${everySeconds}) * ${everySeconds}) as quarter from clock),
-  taken as (
-    insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
-    select b.fingerprint, a.quarter, coalesce(l.used, 0),
-           case when b.requests_per_minute is not null then greatest(1, floor(tributary.budget_effective(
-             b.requests_per_minute, b.lowered_to, tributary.budget_ms(b.lowered_at), tributary.budget_ms(a.at),
-             ${spanMsDefault})))::integer end,
-           b.requests_per_minute, b.rate_limited_count, coalesce(b.retry_after_at > a.at, false)
-      from tributary.budgets b cross join aligned a
-      left join lateral (
-        select sum(permits)::integer as used from tributary.budget_leases
-         where fingerprint = b.fingerprint and counted_until > a.at) l on true
-     where (b.updated_at > a.at - interval '10 minutes' or b.retry_after_at > a.at)
-       and b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))
-    on conflict do nothing)
-  select ((extract(epoch from quarter - at) + ${everySeconds}) * 1000)::float8 as "nextMs" from aligned`
+export const sample = Effect.fnUntraced(function* (fingerprints: ReadonlyArray<string>) {
+  const now = yield* readNowMs
+  const at = new Date(Math.floor(now / everyMs) * everyMs)
+  const budgets = (yield* readBudgets(fingerprints, idleMs)).map((budget) => ({
+    fingerprint: budget.fingerprint,
+    at,
+    used: budget.used,
+    allowed: budget.allowed,
+    configured: budget.configured,
+    rate_limited_count: BigInt(budget.refusals),
+    is_paused: budget.pausedUntil !== null
+  }))
+  if (budgets.length > 0) {
+    yield* Query.run(
+      control
+        .insertInto("tributary.budget_usage")
+        .values(budgets)
+        .onConflict((conflict) => conflict.doNothing())
+    )
+  }
+  return at.getTime() + everyMs - now
 })
 
 /** Samples the budgets of the time until it is interrupted. */
 export const sampleBudget = (fingerprints: () => ReadonlyArray<string>): Sql.Query<never> =>
   Effect.forever(
     Effect.flatMap(
-      Effect.suspend(() => Statement.run(sampleStatement, [JSON.stringify(fingerprints())])),
-      ([sample]) => Effect.sleep(Math.ceil(sample!.nextMs))
+      Effect.suspend(() => sample(fingerprints())),
+      (nextMs) => Effect.sleep(Math.ceil(nextMs))
     )
   )

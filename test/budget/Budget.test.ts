@@ -2,12 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, References } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
-import { type PermitStore, PermitStoreError } from "../../src/budget/PermitStore.ts"
+import { inMemory, type PermitStore, PermitStoreError } from "../../src/budget/PermitStore.ts"
 import { BudgetPaused } from "../../src/budget/BudgetError.ts"
-import type { PriorityClass } from "../../src/budget/PermitPolicy.ts"
-import { processBudget, memory } from "./PermitRule.ts"
+import { allowedAt, type PriorityClass } from "../../src/budget/PermitRule.ts"
+import * as MonotonicClock from "../../src/time/MonotonicClock.ts"
 import { most, servers } from "./Servers.ts"
 import { test } from "../support/suite.ts"
+
+const memory = (perMinute: number | null) => Effect.map(MonotonicClock.make, (now) => inMemory(now, perMinute))
 
 const as = (kind: PriorityClass, dueAt = 0) => Effect.provideService(Budget.Priority, { class: kind, dueAt })
 
@@ -46,13 +48,13 @@ describe("a rate budget", () => {
   })
 
   test("gives its permits at once and the next ones a minute later, also that of an interrupted request", function* () {
-    const permits = yield* waiting(yield* processBudget(3), 5)
+    const permits = yield* waiting(yield* Budget.makeOwn(3), 5)
     yield* TestClock.adjust("59 seconds")
     assert.strictEqual(permits.count, 3)
     yield* TestClock.adjust("2 seconds")
     assert.strictEqual(permits.count, 5)
 
-    const single = yield* processBudget(1)
+    const single = yield* Budget.makeOwn(1)
     yield* single.takePermit
     const gone = yield* Effect.forkChild(single.takePermit)
     yield* TestClock.adjust("10 seconds")
@@ -63,7 +65,7 @@ describe("a rate budget", () => {
   })
 
   test("gives no permit before Retry-After has passed, also to a request that waits already", function* () {
-    const budget = yield* processBudget(null)
+    const budget = yield* Budget.makeOwn(null)
     yield* budget.pause(Duration.seconds(10))
     yield* budget.pause(Duration.seconds(5))
     const permits = yield* waiting(budget, 2)
@@ -72,7 +74,7 @@ describe("a rate budget", () => {
     yield* TestClock.adjust("1 millis")
     assert.strictEqual(permits.count, 2)
 
-    const single = yield* processBudget(1)
+    const single = yield* Budget.makeOwn(1)
     yield* single.takePermit
     const next = yield* waiting(single, 1)
     yield* TestClock.adjust("30 seconds")
@@ -84,7 +86,7 @@ describe("a rate budget", () => {
   })
 
   test("fails requests whose wait for a pause is too long, also waiting ones", function* () {
-    const budget = yield* processBudget(1, { pauseWaitMax: Duration.minutes(1) })
+    const budget = yield* Budget.makeOwn(1, { pauseWaitMax: Duration.minutes(1) })
     yield* budget.takePermit
     const early = yield* Effect.forkChild(Effect.flip(budget.takePermit))
     yield* TestClock.adjust("1 second")
@@ -106,7 +108,7 @@ describe("the priority of permits", () => {
     perMinute: number,
     requests: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
   ) {
-    const budget = yield* processBudget(perMinute)
+    const budget = yield* Budget.makeOwn(perMinute)
     for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.takePermit)
     const served: Array<string> = []
     for (const [kind, dueAt] of requests) {
@@ -141,7 +143,7 @@ describe("the priority of permits", () => {
   })
 
   test("leaves a backfill one permit of ten, and no more while live work waits", function* () {
-    const budget = yield* processBudget(100)
+    const budget = yield* Budget.makeOwn(100)
     const permitUses: Array<PermitUse> = []
     yield* Effect.forkChild(as("backfill")(insatiable(budget, "backfill", permitUses)))
     yield* Effect.forkChild(as("live")(insatiable(budget, "live", permitUses)))
@@ -236,11 +238,7 @@ describe("the rate", () => {
   test("falls by a quarter after a 429, once per group, and recovers slowly", function* () {
     const ledger = yield* memory(100)
     const budget = yield* Budget.fromPermitStore(ledger)
-    const nothing = { urgent: 0, live: 0, backfill: 0 }
-    const rate = Effect.map(
-      ledger.lease({ wanted: nothing, validMs: 0, settled: null }),
-      ({ effectivePerMinute }) => effectivePerMinute
-    )
+    const rate = ledger.change((state, now) => [state, allowedAt(100, state.memory, now)])
     yield* budget.pause(Duration.seconds(2), "limit")
     yield* budget.pause(Duration.seconds(2), "limit")
     assert.strictEqual(yield* rate, 75)
@@ -263,7 +261,7 @@ describe("the rate", () => {
 
   test("adapts to another program's use, and recovers when that ends", function* () {
     // The source allows 100 requests a minute. For ten minutes another program uses 50 of them, evenly.
-    const budget = yield* processBudget(100)
+    const budget = yield* Budget.makeOwn(100)
     const served: Array<number> = []
     let own = 0
     let refusals = 0
@@ -307,22 +305,16 @@ describe("an unreachable permit store", () => {
     Effect.gen(function* () {
       const real = yield* memory(100)
       let isAway = true
-      let leaseRequests = 0
-      let pauseRequests = 0
-      const away = Effect.fail(new PermitStoreError({ detail: "the test took it away" }))
+      let calls = 0
+      const unlessAway = <A>(answer: Effect.Effect<A, PermitStoreError>) =>
+        Effect.suspend(() => {
+          calls += 1
+          return isAway ? Effect.fail(new PermitStoreError({ detail: "the test took it away" })) : answer
+        })
       const ledger: PermitStore = {
         ...real,
-        lease: (request) =>
-          Effect.suspend(() => {
-            leaseRequests += 1
-            return isAway ? away : real.lease(request)
-          }),
-        pause: (request) =>
-          Effect.suspend(() => {
-            if (isAway) return away
-            pauseRequests += 1
-            return real.pause(request)
-          })
+        change: (change) => unlessAway(real.change(change)),
+        take: (request) => unlessAway(real.take(request))
       }
       const budget = yield* Budget.fromPermitStore(ledger)
       const first = yield* Effect.forkChild(Effect.flip(budget.takePermit))
@@ -330,7 +322,7 @@ describe("an unreachable permit store", () => {
       assert.isUndefined(first.pollUnsafe())
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
-      assert.isAtMost(leaseRequests, 15)
+      assert.isAtMost(calls, 15)
       // A pause that begins during the outage stops this process, and the store gets it before the next request for
       // permits.
       yield* budget.pause(Duration.minutes(1), "limit")
@@ -340,13 +332,13 @@ describe("an unreachable permit store", () => {
       assert.isUndefined(second.pollUnsafe())
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(second)
-      assert.strictEqual(pauseRequests, 1)
+      assert.strictEqual(yield* real.change((state) => [state, state.refusals]), 1)
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
   )
 
   test("that answers late has its permits discarded, and a longer timeout next time", function* () {
     const real = yield* memory(100)
-    const slow: PermitStore = { ...real, lease: (request) => Effect.delay(real.lease(request), 1_500) }
+    const slow: PermitStore = { ...real, take: (request) => Effect.delay(real.take(request), 1_500) }
     const budget = yield* Budget.fromPermitStore(slow)
     const permitUses: Array<PermitUse> = []
     yield* Effect.forkScoped(insatiable(budget, "slow", permitUses, 10))

@@ -122,7 +122,7 @@ const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
     const http = yield* Layer.build(Transport.layerUndici())
-    const budget = yield* Budget.makeUnlimited({ pauseWaitMax: Duration.seconds(1) })
+    const budget = yield* Budget.makeOwn(null, { pauseWaitMax: Duration.seconds(1) })
     return yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,

@@ -7,7 +7,6 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { assert } from "vitest"
 import * as Budget from "../../src/budget/Budget.ts"
 import { SourceError } from "../../src/connector/SourceError.ts"
-import { processBudget } from "../budget/PermitRule.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import { tiny } from "../support/tiny.ts"
 import { watchPauses } from "./ServerHttp.ts"
@@ -130,7 +129,7 @@ export const make = Effect.fnUntraced(function* (
         : step(request)
     })
   )
-  const budget = yield* processBudget(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
+  const budget = yield* Budget.makeOwn(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
   const connector = yield* ServiceClient.make({
     baseUrl,
     token: Redacted.make(token),

@@ -67,6 +67,6 @@ export const clientOf = Effect.fnUntraced(function* (
     ...options
   }).pipe(
     Effect.provideService(HttpClient.HttpClient, http),
-    Effect.provideService(Budget.Budget, watchPauses(yield* Budget.makeUnlimited(), pausesMs))
+    Effect.provideService(Budget.Budget, watchPauses(yield* Budget.makeOwn(null), pausesMs))
   )
 })

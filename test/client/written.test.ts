@@ -359,7 +359,7 @@ describe("the items of a batch", () => {
             const order = texts.map((text) => ({ text, key: chance.next().value })).toSorted((a, b) => a.key - b.key)
             const body = `{"results":[${order.map(({ text }) => text.text).join(`${space},`)}]${space}}`
             const sent = writes.map((_, at) => ({ externalid: `e${at}` }))
-            const items = await Effect.runPromise(batch(body, sent))
+            const items = await Effect.runPromise(Effect.scoped(batch(body, sent)))
             const price = things.fields.findIndex((field) => field.name === "price")
             for (const [place, item] of items.entries()) {
               const { at, price: expected } = order[place]!.text

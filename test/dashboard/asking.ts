@@ -47,6 +47,7 @@ export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
       retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
     }).pipe(
       Effect.map((connector) => unconnected(name, { connector, ...more })),
+      Scope.provide(Scope.makeUnsafe()),
       Effect.orDie
     )
   return { ...running, requests: network.requests, state, company }

@@ -98,8 +98,8 @@ const statements: ReadonlyArray<string> = [
    values (1, 'customers', $company, 'volatile', 3, 40, 1, 1, tributary.now()), (1, 'customers', 'phone', 'absent', 1, 25, 1, 1, tributary.now())`,
   `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
    values (1, 'customers', $company, tributary.now(), tributary.now(), 1234, '{text,integer}', 1)`,
-  `insert into tributary.budgets (fingerprint, requests_per_minute, effective_per_minute, lowered_to, lowered_at, last_429_at, rate_limited_count, retry_after_at, updated_at)
-   values ('${fingerprint}', 400, 300, 300, tributary.now(), tributary.now() - interval '2 minutes', 3, tributary.now() + interval '20 seconds', tributary.now())`,
+  `insert into tributary.budgets (fingerprint, requests_per_minute, rule, last_429_at, rate_limited_count, retry_after_at, updated_at)
+   values ('${fingerprint}', 400, '{"lowered":{"to":300,"at":4000000000000}}', tributary.now() - interval '2 minutes', 3, tributary.now() + interval '20 seconds', tributary.now())`,
   `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
    select '${fingerprint}', tributary.now() - make_interval(secs => 15 * n), 100 + n, case when n between 30 and 60 then 300 else 400 end, 400, case when n < 20 then 3 else 1 end, n between 15 and 19
      from generate_series(0, 300) n where n not between 100 and 140`,

@@ -37,7 +37,7 @@ const compareServer = Effect.fnUntraced(function* (server: ReferenceServer.Runni
     requestsPerMinute: 10_000
   }).pipe(
     Effect.provideServiceEffect(HttpClient.HttpClient, Transport.makeUndici()),
-    Effect.provideServiceEffect(Budget.Budget, Budget.makeUnlimited())
+    Effect.provideServiceEffect(Budget.Budget, Budget.makeOwn(null))
   )
 })
 

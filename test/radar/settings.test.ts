@@ -43,7 +43,7 @@ describe("the recommended settings", () => {
         requestIdHeader: settings.requestIdHeader
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, clientOf(one)),
-        Effect.provideServiceEffect(Budget.Budget, Budget.makeUnlimited())
+        Effect.provideServiceEffect(Budget.Budget, Budget.makeOwn(null))
       )
       for (const path of ["shipmentlines", "invoices", "salesmen"]) {
         const resource = serviceV2.resources.get(path)!

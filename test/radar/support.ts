@@ -97,7 +97,7 @@ export const compare = Effect.fnUntraced(function* (
       token: Redacted.make(secret)
     }).pipe(
       Effect.provideService(HttpClient.HttpClient, clientOf(one, intercept)),
-      Effect.provideServiceEffect(Budget.Budget, Budget.makeUnlimited())
+      Effect.provideServiceEffect(Budget.Budget, Budget.makeOwn(null))
     )
     return { ...result, secret } satisfies Compared
   })

@@ -9,7 +9,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Headers from "effect/http/Headers"
 import * as Result from "effect/Result"
-import { type PauseOrigin, pauseMaxMs } from "../../../src/budget/PermitPolicy.ts"
+import { type PauseOrigin, pauseMaxMs } from "../../../src/budget/PermitRule.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 

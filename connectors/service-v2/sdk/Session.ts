@@ -19,7 +19,6 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Budget from "../../../src/budget/Budget.ts"
-import * as ProcessPermitStore from "../../../src/budget/ProcessPermitStore.ts"
 import { RequestInFlight } from "../../../src/connector/Connector.ts"
 import type { SourceError } from "../../../src/connector/SourceError.ts"
 import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
@@ -157,13 +156,6 @@ const logged = (client: HttpClient.HttpClient, log: (entry: LogEntry) => void, b
     })
   )
 
-const makeBudget = (perMinute: number | null, pauseWaitMax: Duration.Duration) =>
-  Effect.flatMap(MonotonicClock.make, (now) =>
-    perMinute === null
-      ? Budget.makeUnlimited({ pauseWaitMax })
-      : Budget.fromPermitStore(ProcessPermitStore.make(now, perMinute), { pauseWaitMax })
-  )
-
 const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceClientOptions) =>
   Effect.gen(function* () {
     const transport = yield* makeTransport(options)
@@ -177,7 +169,7 @@ const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceCli
     const pauseWaitMax = Duration.millis(options.maxRetryWaitMs ?? defaults.maxRetryWaitMs)
     return yield* ServiceClient.makeContext(connector, decoders()).pipe(
       Effect.provideService(HttpClient.HttpClient, client),
-      Effect.provideService(Budget.Budget, yield* makeBudget(perMinute, pauseWaitMax))
+      Effect.provideService(Budget.Budget, yield* Budget.makeOwn(perMinute, { pauseWaitMax }))
     )
   })
 
@@ -199,6 +191,9 @@ const aborted = (signal: AbortSignal, idempotencyKey: string | null, isOutcomeUn
   const facts = { code: "aborted", remedy, isOutcomeUnknown, idempotencyKey } as const
   return new AbortedError(`the call was aborted: ${remedy}`, facts, signal.reason)
 }
+
+/** The program waits for its requests: they may use the whole limit at once. */
+const urgent: Budget.Priority = { class: "urgent", dueAt: 0 }
 
 const noUsage: ClientUsage = { requests: 0, retries: 0, rateLimited: 0, bytes: 0 }
 
@@ -236,6 +231,7 @@ export const make = (options: ClientOptions): Session => {
     const exit = await Effect.runPromiseExit(
       use(started).pipe(
         Effect.provideService(RequestInFlight, observe),
+        Effect.provideService(Budget.Priority, urgent),
         Effect.provideService(Logger.CurrentLoggers, loggers)
       ),
       { signal }

@@ -16,7 +16,6 @@ import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { chooseResources } from "../CompanyResources.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { budgetStatement } from "../plan.ts"
 import { about, type About, type Checked, type Finding, type Findings, Tables } from "./Finding.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
@@ -154,25 +153,24 @@ export const budget = Effect.fnUntraced(function* (
   const { context } = yield* Tables
   if (context !== null) {
     const fingerprint = fingerprintOf(company.url, company.token, budgetScope)
-    const [[row], [state]] = yield* Effect.all([
-      Statement.run(budgetStatement, [fingerprint]),
-      BudgetState.readBudgets([fingerprint])
-    ]).pipe(Effect.provideContext(context))
+    const [state] = yield* BudgetState.readBudgets([fingerprint]).pipe(Effect.provideContext(context))
     const pausedBy = state?.pausedBy ?? null
-    if (row !== undefined && row.pausedms > 0) {
+    if (state !== undefined && state.pausedMs > 0) {
       const why = pausedBy === null ? "an answer requested a pause (Retry-After)" : describePause(pausedBy)
       findings.push(
         warning(
-          `no request is sent for another ${Output.elapsed(row.pausedms)}: ${why}`,
+          `no request is sent for another ${Output.elapsed(state.pausedMs)}: ${why}`,
           pausedBy === null || pausedBy.status === 429
             ? "wait; if it happens again, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: tributary budget release"
             : "wait; when the fault is gone: tributary budget release"
         )
       )
-    } else if (row !== undefined && row.effective !== null && allowed !== null && row.effective < allowed - 1) {
+    } else if (state !== undefined && state.allowed !== null && allowed !== null && state.allowed < allowed - 1) {
+      const { lastRefusalAt, readAt } = state
+      const sinceMs = readAt.getTime() - (lastRefusalAt ?? readAt).getTime()
       findings.push(
         warning(
-          `${limit} are configured, ${Math.floor(row.effective)} are possible: the service answered 429 ${Output.elapsed(row.refusedms ?? 0)} ago`,
+          `${limit} are configured, ${state.allowed} are possible: the service answered 429 ${Output.elapsed(sinceMs)} ago`,
           "another program uses the token: give it one of its own, or raise budget.reserve_percent"
         )
       )

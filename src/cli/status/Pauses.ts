@@ -1,6 +1,6 @@
 /** The companies whose requests are paused. */
 import * as Effect from "effect/Effect"
-import type { PauseReport } from "../../budget/PermitPolicy.ts"
+import type { PauseReport } from "../../budget/PermitRule.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
 import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"

@@ -28,20 +28,12 @@ interface Shared {
   readonly limit: number | null
 }
 
-const waiting = (budget: BudgetState): string => {
-  const who = [
-    ...(budget.urgentWaits ? ["a person (urgent)"] : []),
-    ...(budget.liveWaits ? ["following the source (live)"] : []),
-    ...(budget.backfillWaits ? ["backfills"] : [])
-  ]
-  return who.length === 0 ? "nothing" : who.join(", ")
-}
-
 /** Whether fewer requests are allowed than configured, after a 429. */
 const isSlowed = ({ allowed, configured, isProbing }: BudgetState): boolean =>
   isProbing || (allowed !== null && configured !== null && allowed < configured)
 
-const isFull = ({ urgentWaits, liveWaits }: BudgetState): boolean => urgentWaits || liveWaits
+/** Whether nearly all that is allowed is used. */
+const isFull = ({ allowed, used }: BudgetState): boolean => allowed !== null && used >= 0.95 * allowed
 
 /** The state as a badge. */
 const state = (budget: BudgetState, now: Date): Html => {
@@ -76,7 +68,6 @@ const stateFacts = (budget: BudgetState, now: Date): Html => {
       "Refused (429)",
       html`${plural(budget.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
     ],
-    ...(budget.urgentWaits || budget.liveWaits || budget.backfillWaits ? [["Waiting", waiting(budget)] as const] : []),
     ["Last request", ago(budget.askedAt, now)]
   ])
 }
@@ -191,7 +182,7 @@ const several = (caption: string, all: ReadonlyArray<Measured>, now: Date): Html
   }
   ${table(
     caption,
-    "Company, State, #Used now, #Allowed, #Highest in the hour, #Refused (429), Waiting",
+    "Company, State, #Used now, #Allowed, #Highest in the hour, #Refused (429)",
     all.map((one) => [
       linkOf(one),
       one.budget === undefined ? none("no request yet") : state(one.budget, now),
@@ -200,8 +191,7 @@ const several = (caption: string, all: ReadonlyArray<Measured>, now: Date): Html
         ? "no limit"
         : count(one.budget?.allowed ?? one.limit ?? 0),
       one.points.length === 0 ? "" : count(peakOf(one.points)),
-      one.budget === undefined ? "" : count(one.budget.refusals),
-      one.budget === undefined ? "" : waiting(one.budget)
+      one.budget === undefined ? "" : count(one.budget.refusals)
     ])
   )}`
 }
@@ -299,7 +289,7 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
         ),
         now
       )}
-      ${text === null ? html`<p>Those that are paused or slowed, or that requests wait for:</p>` : ""}
+      ${text === null ? html`<p>Those that are paused, slowed or in full use:</p>` : ""}
       <div class="controls">${companySearch("/budget", text)}</div>
       ${
         shown.length === 0

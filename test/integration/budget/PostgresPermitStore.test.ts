@@ -4,12 +4,12 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
-import type { PermitStore } from "../../../src/budget/PermitStore.ts"
+import { readBudgets, releaseBudget } from "../../../src/budget/BudgetState.ts"
+import * as PermitRule from "../../../src/budget/PermitRule.ts"
+import { type Change, inMemory } from "../../../src/budget/PermitStore.ts"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
 import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
-import type { PauseRequest } from "../../../src/budget/PermitPolicy.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import * as PermitRule from "../../budget/PermitRule.ts"
 import { clockIs, databaseUrl, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { flowing } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
@@ -18,9 +18,7 @@ let tokens = 0
 /** A new token for each test, so that tests share a database and no row. */
 const fingerprint = () => fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
-const nothing = { urgent: 0, live: 0, backfill: 0 }
-/** A lease of so many urgent permits, and nothing to settle. */
-const urgently = (urgent: number) => ({ wanted: { ...nothing, urgent }, validMs: 1_000, settled: null })
+const urgently = (urgent: number) => ({ wanted: { ...PermitRule.forAll(0), urgent }, validMs: 100 })
 
 const draws = (seed: number) => {
   let state = seed >>> 0
@@ -43,138 +41,89 @@ const ownTime = Effect.gen(function* () {
 })
 
 suite("PostgresPermitStore", warehouse, (test, it) => {
-  describe("the permit policy in SQL", () => {
-    test("gives the same results as PermitRule.ts on random histories", function* () {
+  describe("the row of a token", () => {
+    test("answers like a store in memory on random histories, also of pauses, probes and clocks set back", function* () {
       const sql = yield* SqlClient.SqlClient
       const set = yield* ownTime
       let probes = 0
       let pausedCount = 0
-      const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
-      for (const [seed, perMinute] of limits.entries()) {
-        // The first four histories vary permits. The others also contain pauses of any length.
-        const hasPauses = seed >= 4
+      let permits = 0
+      for (const [seed, perMinute] of [7, 60, 500, 6_000, 600, null].entries()) {
         const draw = draws(seed + 1)
-        const name = fingerprint()
-        const spanMs = 60_500
-        const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
-        let state = PermitRule.emptyPermitState
         let now = 1_800_000_000_000
-        const ids = new Map<bigint, bigint>()
-        const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
-        let granted = 0
-        for (let step = 0; step < (hasPauses ? 150 : 90); step++) {
-          now += draw(3) === 0 ? draw(9_000) : draw(400)
-          yield* set(now)
-          if (draw(25) === 0) {
-            const pauseRequest: PauseRequest = {
-              origin: draw(2) === 0 ? "source" : "intermediary",
-              status: 503,
-              request: `GET /${draw(2)}`,
-              statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(hasPauses ? 4 : 1)]!,
-              limited: draw(2) === 0
+        const stores = [PostgresPermitStore.make(sql, fingerprint(), perMinute), inMemory(() => now, perMinute)]
+        for (let step = 0; step < 150; step++) {
+          now += draw(3) === 0 ? draw(9_000) : draw(400) - (draw(30) === 0 ? draw(100_000) : 0)
+          const request: PermitRule.PauseRequest = {
+            origin: draw(2) === 0 ? "source" : "intermediary",
+            status: 503,
+            request: `GET /${draw(2)}`,
+            statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(4)]!,
+            limited: draw(2) === 0
+          }
+          const wanted = { urgent: draw(6) === 0 ? draw(9) : 0, live: draw(9), backfill: draw(9) }
+          const validMs = 100 + draw(2_000)
+          const isAnswered = draw(2) === 0
+          const kind = draw(seed % 2 === 0 ? 25 : 80)
+          const change: Change<unknown> = (state, nowMs) => {
+            if (kind === 0) {
+              const next = PermitRule.pause(state, request, perMinute, nowMs)
+              return [next, next.pausedUntil]
             }
-            state = PermitRule.pause(state, pauseRequest, perMinute, now, spanMs)
-            const pausedMs = yield* ledger.pause(pauseRequest)
-            assert.closeTo(pausedMs, Math.max(0, state.pausedUntil - now), 0.01)
-            if (pauseRequest.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
-            yield* set(now)
+            return [PermitRule.endProbe(state, `GET /${step % 2}`, isAnswered), null]
           }
-          if (draw(6) === 0) {
-            const request = `GET /${draw(2)}`
-            const isAnswered = draw(2) === 0
-            state = PermitRule.endProbe(state, request, isAnswered)
-            yield* ledger.endProbe(request, isAnswered)
-          }
-          const last = draw(3) === 0 ? undefined : open.shift()
-          const settled =
-            last === undefined
-              ? null
-              : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
-          const size = Math.max(2, Math.ceil((perMinute ?? 60) / 40))
-          const drawCount = () => (draw(3) === 0 ? 0 : draw(size))
-          const wanted = { urgent: draw(6) === 0 ? drawCount() : 0, live: drawCount(), backfill: drawCount() }
-          const validMs = 1_000 + draw(2_000)
-          const [next, expected] = PermitRule.leasePermits(
-            state,
-            { wanted, validMs, settled },
-            perMinute,
-            now,
-            spanMs,
-            BigInt(step + 1)
-          )
-          state = next
-          const grant = yield* ledger.lease({
-            wanted,
-            validMs,
-            settled: settled === null ? null : { ...settled, id: ids.get(settled.id)! }
-          })
-          const { leaseId, ...rest } = grant
-          const { leaseId: expectedId, ...others } = expected
-          assert.strictEqual(leaseId === null, expectedId === null)
+          yield* set(now)
           const where = `limit ${perMinute}, step ${step}`
-          assert.deepStrictEqual(rest.granted, others.granted, where)
-          assert.closeTo(rest.waitMs, others.waitMs, 1, where)
-          assert.closeTo(rest.pausedMs, others.pausedMs, 0.01, where)
-          if (perMinute !== null) assert.closeTo(rest.effectivePerMinute, others.effectivePerMinute, 1e-3, where)
-          assert.strictEqual(rest.isProbe, others.isProbe, where)
-          assert.strictEqual(rest.pausedBy === null, others.pausedBy === null, where)
-          if (rest.pausedBy !== null && others.pausedBy !== null) {
-            assert.deepStrictEqual({ ...rest.pausedBy, agoMs: 0 }, { ...others.pausedBy, agoMs: 0 }, where)
-            assert.closeTo(rest.pausedBy.agoMs, others.pausedBy.agoMs, 0.01, where)
+          if (kind < 4) {
+            const [stored, expected] = yield* Effect.forEach(stores, (store) => store.change(change))
+            assert.deepStrictEqual(stored, expected, where)
+          } else {
+            const [stored, expected] = yield* Effect.forEach(stores, (store) => store.take({ wanted, validMs }))
+            assert.deepStrictEqual(stored, expected, where)
+            if (expected!.isProbe) probes++
+            if (expected!.pausedMs > 0) pausedCount++
+            permits += PermitRule.sumOf(expected!.granted)
           }
-          if (rest.isProbe) probes++
-          if (rest.pausedMs > 0) pausedCount++
-          if (expectedId !== null) {
-            const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
-            granted += permits
-            ids.set(expectedId, leaseId!)
-            open.push({ id: expectedId, permits, at: now })
-          }
+          const [state, other] = yield* Effect.forEach(stores, (store) => store.change((one) => [one, one]))
+          assert.deepStrictEqual({ ...state, used: [], perMinute }, { ...other, used: [], perMinute }, where)
+          assert.strictEqual(PermitRule.usedAt(state!, now), PermitRule.usedAt(other!, now), where)
+          if (kind === 0 && draw(2) === 0) now += request.statedMs < 1e6 ? request.statedMs : 60_000
         }
-        if (hasPauses) continue
-        assert(perMinute !== null)
-        assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
-        const rows = yield* sql<{ sum: bigint }>`
-            select coalesce(sum(permits), 0) as sum from tributary.budget_leases where fingerprint = ${name}`
-        assert.strictEqual(
-          rows[0]!.sum,
-          BigInt(state.leases.reduce((sum, { permits }) => sum + permits, 0)),
-          "every counter"
-        )
       }
       assert.isAbove(probes, 0)
       assert.isAbove(pausedCount, 0)
+      assert.isAbove(permits, 500)
     })
 
-    test("recovers when the clock is set back, and deletes rate budgets of unused tokens", function* () {
+    test("is shared by processes that change it at the same time", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const set = yield* ownTime
+      yield* set(1_800_000_000_000)
+      const name = fingerprint()
+      const grants = yield* Effect.forEach(
+        Array.from({ length: 12 }, () => PostgresPermitStore.make(sql, name, 100)),
+        (store) => Effect.forEach([1, 2, 3, 4], () => store.take(urgently(3))),
+        { concurrency: "unbounded" }
+      )
+      const granted = grants.flat().map((grant) => PermitRule.sumOf(grant.granted))
+      assert.strictEqual(
+        granted.reduce((sum, one) => sum + one, 0),
+        100
+      )
+      const [state] = yield* readBudgets([name])
+      assert.deepInclude(state, { used: 100, allowed: 100, configured: 100, pausedUntil: null })
+    })
+
+    test("is removed when the token was not used for 30 days", function* () {
       const sql = yield* SqlClient.SqlClient
       const set = yield* ownTime
       const now = 1_800_000_000_000
       const old = fingerprint()
       yield* set(now - 40 * 86_400_000)
-      yield* PostgresPermitStore.make(sql, old, { perMinute: 10 }).lease(urgently(3))
+      yield* PostgresPermitStore.make(sql, old, 10).take(urgently(3))
       yield* set(now)
-      const ledger = PostgresPermitStore.make(sql, fingerprint(), { perMinute: 10 })
-      const ask = urgently(10)
-      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-      assert.deepStrictEqual(
-        yield* sql`select 1 from tributary.budgets where fingerprint = ${old}
-            union all select 1 from tributary.budget_leases where fingerprint = ${old}`,
-        []
-      )
-      yield* set(now - 7_200_000)
-      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
-      yield* set(now - 7_200_000 + 61_000)
-      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-      // A pause of five minutes stays a pause of five minutes.
-      const request = "GET /jobs"
-      yield* ledger.pause({ statedMs: 300_000, limited: false, origin: "source", status: 503, request })
-      yield* set(now - 14_400_000)
-      assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 300_000)
-      yield* set(now - 14_400_000 + 200_000)
-      assert.strictEqual((yield* ledger.lease(ask)).pausedMs, 100_000)
-      yield* set(now - 14_400_000 + 300_001)
-      assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
+      yield* PostgresPermitStore.make(sql, fingerprint(), 10).take(urgently(3))
+      assert.deepStrictEqual(yield* readBudgets([old]), [])
     })
   })
 
@@ -184,12 +133,12 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
     const now = 1_800_000_000_000
     yield* set(now)
     const name = fingerprint()
-    const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
-    const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
+    const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, 600))
+    const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, 600))
     yield* two.takePermit
     yield* one.pause(Duration.seconds(1))
     const fiber = yield* Effect.forkChild(two.takePermit)
-    // Permits that were leased ahead are void after a quarter of a second. The clock of the database stands still.
+    // The clock of the database stands still.
     yield* TestClock.adjust("10 seconds")
     assert.isUndefined(fiber.pollUnsafe())
     yield* set(now + 60_000)
@@ -199,11 +148,11 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
   test("grants permits outside the transaction of its caller", function* () {
     const sql = yield* SqlClient.SqlClient
     const name = fingerprint()
-    const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
+    const store = PostgresPermitStore.make(sql, name, 10)
     yield* Effect.flip(
-      sql.withTransaction(Effect.andThen(ledger.lease(urgently(2)), Effect.fail("rolled back" as const)))
+      sql.withTransaction(Effect.andThen(store.take(urgently(2)), Effect.fail("rolled back" as const)))
     )
-    assert.strictEqual((yield* sql`select 1 from tributary.budget_leases where fingerprint = ${name}`).length, 1)
+    assert.strictEqual((yield* readBudgets([name]))[0]!.used, 2)
   })
 
   it.effect("stores no token, and uses one row per token and one rate budget per process", () =>
@@ -223,34 +172,18 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
       assert.notStrictEqual(yield* budgetOf("canary-2", "token"), one)
       assert.strictEqual(yield* budgetOf("canary-2", "install"), yield* budgetOf("canary-1", "install"))
       yield* one.takePermit
-      const text = JSON.stringify(
-        yield* sql<{ text: string }>`select b::text || l::text as text from tributary.budgets b
-          join tributary.budget_leases l using (fingerprint)`
-      )
-      assert.notInclude(text, "canary")
       yield* one.pause(Duration.hours(1))
+      const text = JSON.stringify(yield* sql<{ text: string }>`select b::text as text from tributary.budgets b`)
+      assert.notInclude(text, "canary")
       assert.strictEqual((yield* Effect.flip(one.takePermit))._tag, "BudgetPaused")
     }).pipe(Effect.provide(layerPostgres))
   )
 
-  test("limits an unbounded pause to one day", function* () {
-    const sql = yield* SqlClient.SqlClient
-    const name = fingerprint()
-    const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-    yield* ledger.lease(urgently(3))
-    const day = 24 * 3_600_000
-    yield* sql`update tributary.budgets set retry_after_at = '9999-01-01' where fingerprint = ${name}`
-    assert.closeTo((yield* ledger.lease(urgently(3))).pausedMs, day, 60_000)
-    const [row] = yield* sql<{ ends: boolean }>`
-        select retry_after_at < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
-    assert.isTrue(row!.ends, "the pause must end, and not be limited again at each check")
-  })
-
-  it.effect("ends a pause on release_budget, also for processes that already wait", () =>
+  it.effect("ends a pause on a person's release, also for processes that already wait", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
-      const store = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
+      const store = () => PostgresPermitStore.make(sql, name, 10)
       const one = yield* Budget.fromPermitStore(store())
       const other = yield* Budget.fromPermitStore(store(), { pauseWaitMax: Duration.seconds(1) })
       yield* one.takePermit
@@ -260,7 +193,8 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
       const paused = yield* Effect.flip(other.takePermit)
       assert(paused._tag === "BudgetPaused")
       assert.deepInclude(paused.by, { origin: "source", status: 503, request: "GET /orders" })
-      assert.isTrue((yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`)[0]!.was)
+      assert.isTrue(yield* releaseBudget(name))
+      assert.isFalse(yield* releaseBudget(name))
       assert.isUndefined(waiting.pollUnsafe())
       // Both processes check again after five seconds of their own clocks, in any order.
       yield* TestClock.adjust("5 seconds")
@@ -269,14 +203,14 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 
-  test("grants no permit when its database function is missing, and reports the warehouse", function* () {
+  test("grants no permit when its table is missing, and reports the warehouse", function* () {
     const database = yield* Database
-    const ledger: PermitStore = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
+    const store = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), 10)
     const client = yield* database.connect
     const locked = (text: string) => Effect.promise(() => client.query(text))
-    yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
-    yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
-    const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
+    yield* locked("alter table tributary.budgets rename to budgets_gone")
+    yield* Effect.addFinalizer(() => locked("alter table tributary.budgets_gone rename to budgets"))
+    const budget = yield* Budget.fromPermitStore(store, { unavailableMax: Duration.millis(300) })
     const error = yield* flowing(Effect.flip(budget.takePermit))
     assert.strictEqual(error._tag, "BudgetUnavailable")
     assert.include(error.message, "warehouse")
@@ -286,8 +220,8 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
     const url = Redacted.value(yield* databaseUrl)
     const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
     const error = yield* Effect.gen(function* () {
-      const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
-      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
+      const store = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), 10)
+      const budget = yield* Budget.fromPermitStore(store, { unavailableMax: Duration.millis(300) })
       return yield* flowing(Effect.flip(budget.takePermit))
     }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
     assert.match(error.message, /accepts no writes.*default_transaction_read_only.*tributary doctor/)

@@ -118,11 +118,8 @@ const insertRows = Effect.fnUntraced(function* (company: string, number: number)
 const makeWarehouses = Effect.gen(function* () {
   yield* insertRows("south", 2)
   yield* execute(
-    `insert into tributary.budgets (fingerprint, retry_after_at, updated_at) values ('${fingerprint}', '2026-02-03 04:05:06.789012+00', now())`
-  )
-  yield* execute(
-    `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
-     values ('${fingerprint}', 5, 0, now(), now() + interval '1 minute')`
+    `insert into tributary.budgets (fingerprint, retry_after_at, used, rule, updated_at)
+     values ('${fingerprint}', '2026-02-03 04:05:06.789012+00', '{0,5}', '{"pacedAt":1.5}', now())`
   )
   yield* CompanyStore.add(key, south, token)
   const target = yield* otherWarehouse
@@ -348,7 +345,7 @@ describe("the rows of a company that moves", () => {
                      from tributary.checkpoints where company_id = 2) as identities,
                   (select table_identity from tributary.checkpoints where company_id = 2 and resource = 'items') as other,
                   (select retry_after_at = '2026-02-03 04:05:06.789012+00' from tributary.budgets) as pause,
-                  (select permits from tributary.budget_leases) as permits
+                  (select used[2] from tributary.budgets) as permits
              from tributary.outbox o join tributary.pushes p on p.id = o.push_id
              join tributary.push_requests r on r.id = o.request_id, tributary.inbox i, tributary.quarantine q
             where o.company = 'south' and i.company = 'south' and q.company_id = 2`

@@ -31,7 +31,7 @@ const refusedSql: ReadonlyArray<string> = [
   "select lo_export(1, '/tmp/x')",
   "select table_to_xml('tributary.dashboard_sessions'::regclass, true, true, '')",
   // Functions that write or stop.
-  "select tributary.lease_budget('x', 1, 1, 1, 1, 1, 1, null, null, null)",
+  "select tributary.delete_company_rows('x', 1, '{tributary.runs}')",
   "select setval('tributary.runs_id_seq', 1)",
   "select pg_rotate_logfile()",
   "select pg_switch_wal()",

@@ -21,10 +21,12 @@ const typeOf: Readonly<Record<string, string>> = {
   boolean: "boolean",
   text: "string",
   json: "unknown",
+  jsonb: "unknown",
   interval: "unknown",
   bytea: "Uint8Array",
   "timestamp with time zone": "Date",
   "text[]": "ReadonlyArray<string>",
+  "integer[]": "ReadonlyArray<number>",
   "bigint[]": "ReadonlyArray<bigint>"
 }
 

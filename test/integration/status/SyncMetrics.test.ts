@@ -62,10 +62,9 @@ describe("SyncMetrics", () => {
            values (7, 'old', 'odd', 'a', 1, '', now(), now(), null), (7, 'old', 'odd', 'b', 1, '', now(), now(), now())`,
         "insert into tributary.row_counts (company_id, resource, rows, deleted) values (7, 'fresh', 90, 10)",
         `insert into tributary.budgets
-             (fingerprint, requests_per_minute, effective_per_minute, rate_limited_count, retry_after_at, updated_at)
-           values ('${fingerprint}', 500, 375, 4, ${minutes(-2)}, tributary.now())`,
-        `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
-           values ('${fingerprint}', 30, 0, now(), ${minutes(-1)}), ('${fingerprint}', 9, 0, now(), ${minutes(1)})`,
+             (fingerprint, requests_per_minute, used, rule, rate_limited_count, retry_after_at, updated_at)
+           values ('${fingerprint}', 500, array[9] || array_fill(0, array[200]) || 30,
+             '{"lowered":{"to":375,"at":4000000000000}}', 4, ${minutes(-2)}, tributary.now() - interval '1 second')`,
         `insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at)
            values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
       ].join(";")

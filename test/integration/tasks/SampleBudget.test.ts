@@ -2,8 +2,8 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as PermitRule from "../../../src/budget/PermitRule.ts"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
-import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SampleBudget from "../../../src/tasks/SampleBudget.ts"
 import { clockIs, execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
@@ -23,11 +23,9 @@ suite("the rate budget samples", warehouse, (test) => {
   test("record live permits every 15 seconds, once for all processes", function* () {
     const sql = yield* SqlClient.SqlClient
     const lease = (fingerprint: string, live: number) =>
-      PostgresPermitStore.make(sql, fingerprint, { perMinute: 600 }).lease({
-        wanted: { urgent: 0, live, backfill: 0 },
-        validMs: 1_000,
-        settled: null
-      })
+      PostgresPermitStore.make(sql, fingerprint, 600).change((state, now) =>
+        PermitRule.take(state, { wanted: { urgent: 0, live, backfill: 0 }, validMs: 1_000 }, 600, now)
+      )
     yield* setClock("2026-03-01T10:00:07.5Z")
     const { granted } = yield* lease(mine, 20)
     assert.isAbove(granted.live, 0)
@@ -47,13 +45,11 @@ suite("the rate budget samples", warehouse, (test) => {
 
     // A 429 with Retry-After, reported by another process.
     yield* setClock("2026-03-01T10:00:46Z")
-    yield* PostgresPermitStore.make(sql, mine, { perMinute: 600 }).pause({
-      origin: "source",
-      status: 429,
-      request: "GET /orders",
-      statedMs: 30_000,
-      limited: true
-    })
+    const refusal = { origin: "source", status: 429, request: "GET /orders", statedMs: 30_000, limited: true } as const
+    yield* PostgresPermitStore.make(sql, mine, 600).change((state, now) => [
+      PermitRule.pause(state, refusal, 600, now),
+      null
+    ])
     const samples = yield* Effect.raceFirst(both, samplesOf(2))
     assert.deepStrictEqual(samples[1], {
       at: new Date("2026-03-01T10:00:45Z"),
@@ -75,7 +71,7 @@ suite("the rate budget samples", warehouse, (test) => {
     yield* sql`update tributary.budgets set retry_after_at = '2026-03-01T10:19:10Z' where fingerprint = ${mine}`
     for (const second of ["00", "15"]) {
       yield* setClock(`2026-03-01T10:19:${second}Z`)
-      yield* Statement.run(SampleBudget.sampleStatement, [JSON.stringify([mine])])
+      yield* SampleBudget.sample([mine])
     }
     assert.deepStrictEqual(
       (yield* SampleBudget.read(mine, minuteMs)).map(({ at, isPaused }) => [at.toISOString().slice(11, 19), isPaused]),
@@ -84,7 +80,7 @@ suite("the rate budget samples", warehouse, (test) => {
 
     // Without a request for ten minutes there are no further rows.
     yield* setClock("2026-03-01T10:21:00Z")
-    yield* Statement.run(SampleBudget.sampleStatement, [JSON.stringify([mine])])
+    yield* SampleBudget.sample([mine])
     assert.deepStrictEqual(yield* SampleBudget.read(mine, minuteMs), [])
   })
 })

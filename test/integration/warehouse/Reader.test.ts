@@ -95,7 +95,7 @@ const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
   ["select idempotency_key from tributary.push_requests", /permission denied/],
   ["select rolpassword from pg_authid", /permission denied/],
   ["select nextval('tributary.outbox_id_seq')", /permission denied|read-only/],
-  ["select tributary.release_budget('x')", /permission denied|read-only/],
+  ["select tributary.delete_company_rows('x', 1, '{tributary.runs}')", /permission denied|read-only/],
   ["select * from dblink('dbname=tributary', 'delete from erp.orders') as t(x text)", /does not exist/],
   ["", /syntax error|one statement/]
 ]

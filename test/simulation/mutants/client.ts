@@ -27,22 +27,9 @@ export const client: Mutants = {
   },
   "retry-after-without-bound": {
     why: ["a bogus Retry-After stopped a company for a year", "the server knows best how long to wait"],
-    changes: [
-      {
-        file: "src/budget/PostgresPermitStore.ts",
-        find: "select * from tributary.lease_budget(",
-        replace:
-          "select *, false as is_probe, 0::bigint as release_count, null::text as by_origin from tributary.lease_permits("
-      },
-      {
-        file: "src/budget/PostgresPermitStore.ts",
-        find: "select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms",
-        replace:
-          "update tributary.budgets set retry_after_at = tributary.now() + make_interval(secs => least($4::float8, 3e12) / 1000) " +
-          "where fingerprint = $1 and coalesce($2::int, 0) + $3::float8 > 0 and $5::boolean is not null " +
-          "and concat($6::text, $7::int, $8::text) <> '' returning $4::float8 as paused_ms"
-      }
-    ],
+    file: "src/budget/PermitRule.ts",
+    find: "const until = nowMs + Math.ceil(Math.min(statedMs, maxMs))",
+    replace: "const until = nowMs + Math.ceil(statedMs)",
     options: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
   },
   "one-refusal-stops-all": {

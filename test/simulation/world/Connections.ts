@@ -613,7 +613,7 @@ const landingsMax = 3
 
 const isCommit = (text: string) => /^\s*commit\b/i.test(text)
 
-/** Whether a statement may write. The functions that a process calls write only the request budget. */
+/** Whether a statement may write. */
 const isWrite = (text: string) => /\b(?:insert|update|delete|merge|truncate|create|alter|drop)\b/i.test(text)
 
 const isOfSync = (text: string) => /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text)
