@@ -7,11 +7,10 @@
 import * as Effect from "effect/Effect"
 import { describePause } from "../budget/Pause.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
+import * as EndpointStore from "../delivery/EndpointStore.ts"
 import * as PushPause from "../outbox/PushPause.ts"
-import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { control } from "../postgres/Tables.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Resources from "../status/Resources.ts"
 import * as Webhooks from "../status/Webhooks.ts"
@@ -239,22 +238,18 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
   })
 })
 
-const deadEndpoints = control
-  .selectFrom("tributary.change_endpoints")
-  .select(["name", "state_since as since", "reason"])
-  .where("state", "=", "dead")
-  .orderBy("name")
-
-const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Query.run(deadEndpoints), (rows) =>
-  rows.map(({ name, since, reason }) => ({
-    kind: "endpoint",
-    company: "",
-    subject: name,
-    level: 0,
-    since,
-    what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
-    remedy: `repair the receiver, then: tributary changes endpoints resume ${name}`
-  }))
+const readEndpoints = Effect.map(EndpointStore.list, (all): ReadonlyArray<Observation> =>
+  all
+    .filter(({ state }) => state === "dead")
+    .map(({ name, stateSince, reason }) => ({
+      kind: "endpoint",
+      company: "",
+      subject: name,
+      level: 0,
+      since: stateSince,
+      what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
+      remedy: `repair the receiver, then: tributary changes endpoints resume ${name}`
+    }))
 )
 
 const readRestore: Sql.Query<ReadonlyArray<Observation>> = Effect.map(PushPause.read, (reason) =>

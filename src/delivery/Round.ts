@@ -13,6 +13,7 @@ import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import type { Change, Position } from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import { companyNames } from "../tasks/TaskQueue.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import { matches } from "./Endpoint.ts"
 import { type Keys, secretsOf } from "./EndpointSecrets.ts"
@@ -107,12 +108,10 @@ const readWork = Effect.fnUntraced(function* (row: EndpointRow, from: Position) 
   return { row, position, waiting, plan, obsolete, gone } satisfies Work
 })
 
-const namesOf = Effect.fnUntraced(function* ({ lanes }: Plan.Plan) {
+const namesOf = ({ lanes }: Plan.Plan) => {
   const ids = new Set(lanes.flat(2).map(({ change }) => change.companyId))
-  if (ids.size === 0) return new Map<bigint, string>()
-  const rows = yield* SenderStore.readCompanies([...ids])
-  return new Map(rows.flatMap(({ companyId, company }) => (company === null ? [] : [[companyId, company] as const])))
-})
+  return ids.size === 0 ? Effect.succeed(new Map<bigint, string>()) : companyNames(ids)
+}
 
 const toJson = (value: unknown): string =>
   JSON.stringify(value, (_key, item: unknown) => (typeof item === "bigint" ? item.toString() : item))

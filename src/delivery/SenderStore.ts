@@ -122,16 +122,6 @@ export const changesStatement = Statement.make({
           where p.place > f.removed_through and p.place <= f.last_position and c."position" = p.place order by 1`
 })
 
-/** The names of companies by their numbers. */
-export const readCompanies = (ids: ReadonlyArray<bigint>) =>
-  Query.run(
-    control
-      .selectFrom("tributary.companies")
-      .select(({ fn }) => ["company_id as companyId", fn.min("company").as("company")])
-      .where("company_id", "=", Query.anyOf(ids))
-      .groupBy("company_id")
-  )
-
 const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms))
 
 const heldBy = ({ name, fence }: Lease) => update.where((is) => is.and({ name, fence }))
