@@ -11,29 +11,23 @@ comment on column tributary.migrations.applied_at is 'When it was applied.';
 create function tributary.now() returns timestamptz language sql volatile parallel safe as 'select clock_timestamp()';
 comment on function tributary.now() is 'The warehouse''s clock. It orders the reads of all processes.';
 
--- Companies by their names in the configuration.
+-- The first process that reads a company stores its row.
 create table tributary.companies (
-  company text primary key,
-  company_id bigint not null,
+  company_id bigint primary key,
+  company text not null unique,
+  source_number bigint,
+  address text,
+  address_since timestamptz,
   seen_at timestamptz not null default tributary.now()
 );
-comment on table tributary.companies is 'The number of each configured company, as the source last answered it.';
-comment on column tributary.companies.company is 'The name of the company in the configuration.';
-comment on column tributary.companies.company_id is 'The number of the company at the source.';
+comment on table tributary.companies is 'The companies whose rows this warehouse has, with the source of each. A process with another address writes nothing (sync --accept-new-source changes it).';
+comment on column tributary.companies.company_id is 'The number of the company in this warehouse, as in _company_id: its number at the source, or, where another company has that, its warehouse_number. It never changes.';
+comment on column tributary.companies.company is 'The name of the company in the configuration; with its number in brackets where the company of this name is another one since.';
+comment on column tributary.companies.source_number is 'The number of the company at the source; null where it is company_id.';
+comment on column tributary.companies.address is 'Scheme, host, port and path of the base address of the source; never a credential. Null before a run has stored it.';
+comment on column tributary.companies.address_since is 'Since when it is the source of these rows.';
 comment on column tributary.companies.seen_at is 'When the source last answered the number.';
--- Names of runs and quarantine entries.
-create index companies_by_id on tributary.companies (company_id);
-
--- The source of each company's rows. The first process that reads the company stores it.
-create table tributary.sources (
-  company_id bigint primary key,
-  address text not null,
-  since timestamptz not null
-);
-comment on table tributary.sources is 'The source of each company''s rows. A process with another address writes nothing (sync --accept-new-source changes it).';
-comment on column tributary.sources.company_id is 'The number of the company at the source.';
-comment on column tributary.sources.address is 'Scheme, host, port and path of the base address; never a credential.';
-comment on column tributary.sources.since is 'Since when it is the source of these rows.';
+create unique index companies_of_source on tributary.companies (address, coalesce(source_number, company_id));
 
 -- The identity of the database. A restored, copied or promoted database may lack push requests that were sent, so that
 -- pushes pause until a person confirms (tributary push release).
@@ -93,6 +87,7 @@ create table tributary.company_settings (
   company text primary key check (company ~ '^[A-Za-z0-9_-]{1,64}$'),
   url text not null check (url <> ''),
   company_id bigint,
+  warehouse_number bigint,
   resources text[] check (cardinality(resources) > 0),
   webhook_events text[] check (cardinality(webhook_events) > 0),
   token text check (token <> ''),
@@ -111,7 +106,8 @@ create table tributary.company_settings (
 comment on table tributary.company_settings is 'Companies that tributary company adds. Other programs may insert rows (company, url, token), with company_id, resources and webhook_events where the defaults do not fit; they may also set paused_at and paused_by, and delete rows. Running processes apply a change within seconds.';
 comment on column tributary.company_settings.company is 'The name of the company. No company of the configuration file has this name.';
 comment on column tributary.company_settings.url is 'The base address. The sealed token is bound to it: after a change of the address, set the token again.';
-comment on column tributary.company_settings.company_id is 'The company''s number, needed only where the service does not answer /me.';
+comment on column tributary.company_settings.company_id is 'The company''s number at the source, needed only where the service does not answer /me.';
+comment on column tributary.company_settings.warehouse_number is 'The company''s number in this warehouse, needed only where another company has its number.';
 comment on column tributary.company_settings.resources is 'The resources to sync; null is every resource of the catalogue.';
 comment on column tributary.company_settings.webhook_events is 'The events that the company subscribes to; null is those of the configuration.';
 comment on column tributary.company_settings.token is 'A token as another program inserted it. The next process that has the key seals it and sets this column to null. Until then it is readable here, and it stays in backups and in the log of the server: prefer tributary company add.';
@@ -152,7 +148,7 @@ comment on table tributary.receipts is 'What tributary company remove, company m
 comment on column tributary.receipts.id is 'The number of the receipt.';
 comment on column tributary.receipts.action is 'detach: the company is no longer configured, and its rows stay; erase: its rows were deleted; move: its rows are in another warehouse, and were deleted here; forget: the values of a record were removed';
 comment on column tributary.receipts.company is 'The name of the company in the configuration.';
-comment on column tributary.receipts.company_id is 'The number of the company at the source.';
+comment on column tributary.receipts.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.receipts.resource is 'forget: the path of the resource; null otherwise.';
 comment on column tributary.receipts.record_id is 'forget: the number of the record; null otherwise.';
 comment on column tributary.receipts.performed_by is 'Who did it: the database role; for forget the user and the machine of the command.';

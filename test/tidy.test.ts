@@ -119,6 +119,7 @@ const unnamedSql: Readonly<Record<string, number>> = {
   "src/retention/Forget.ts": 3,
   "src/retention/HistoryRetention.ts": 1,
   "src/sync/SyncHistory.ts": 1,
+  "src/sync/SourceGuard.ts": 2,
   "src/tasks/CountRows.ts": 1,
   "src/verify/Explain.ts": 1,
   "src/verify/WarehouseRows.ts": 6,

@@ -74,7 +74,7 @@ export const truncateStatement = Statement.make({
   name: "empty the demo's control plane",
   text: `truncate tributary.runs, tributary.checkpoints, tributary.quarantine,
            tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
-           tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
+           tributary.delivery_gaps, tributary.companies, tributary.tasks, tributary.row_counts,
            tributary.budget_usage, tributary.activity, tributary.activity_watermarks, tributary.change_batches, tributary.change_endpoints restart identity cascade`
 })
 
@@ -99,6 +99,7 @@ const makeWorld = Effect.fnUntraced(function* <E>({ reference: starting, setting
     url: reference.baseUrl,
     token,
     companyId: null,
+    warehouseNumber: null,
     resources: null,
     excluded: [],
     webhookSecrets: [],

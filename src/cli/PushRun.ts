@@ -128,7 +128,11 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
   const table = tables.get(resource.path)!
   yield* TablePlan.apply([table])
   // Every state of a company is found by its number; it may be pushed to before its first sync.
-  yield* retryTransient(SourceGuard.saveCompanyId(company.name, identity.companyId))
+  yield* Effect.catchTag(
+    retryTransient(SourceGuard.save(company.name, identity, company.connector.source?.address ?? null)),
+    "SourceError",
+    (error) => failWith(failureOf(error))
+  )
   // Of rows without a push, only those that this run resolves are counted.
   const before = "push" in rows ? PushProgress.resolvedCount((yield* pushOf(rows.push)).counts) : 0
   const { calls, counts, durationMs, failure, status } = yield* Effect.gen(function* () {

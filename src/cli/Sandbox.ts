@@ -126,6 +126,7 @@ export const connect = Effect.fnUntraced(function* (
     url: reference.baseUrl,
     token,
     companyId,
+    warehouseNumber: null,
     resources: null,
     excluded: [],
     webhookSecrets: [],

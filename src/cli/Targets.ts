@@ -134,7 +134,7 @@ const connectTarget = Effect.fnUntraced(function* (
   acceptNewSource: boolean
 ) {
   const connector = yield* (yield* Source).connect(company, settings)
-  const guarded = yield* SourceGuard.guarded(company.name, connector, acceptNewSource)
+  const guarded = yield* SourceGuard.guarded(company, connector, acceptNewSource)
   return { name: company.name, connector: guarded, resources, named } satisfies SyncCompany
 })
 

@@ -69,6 +69,7 @@ const companyOf = (
   url,
   token,
   companyId: null,
+  warehouseNumber: null,
   resources: null,
   excluded,
   webhookSecrets: [],

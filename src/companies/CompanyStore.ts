@@ -7,8 +7,10 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as SecretCipher from "../subscriptions/SecretCipher.ts"
 
@@ -30,6 +32,7 @@ export const readStatement = Statement.make({
     company: "text",
     url: "text",
     companyId: "int8?",
+    warehouseNumber: "int8?",
     resources: "text[]?",
     excludeResources: "text[]?",
     events: "text[]?",
@@ -47,7 +50,7 @@ export const readStatement = Statement.make({
     /** Differs after each change of the row. */
     version: "text"
   },
-  text: `select company, url, company_id as "companyId", resources, exclude_resources as "excludeResources",
+  text: `select company, url, company_id as "companyId", warehouse_number as "warehouseNumber", resources, exclude_resources as "excludeResources",
                 webhook_events as events, token,
                 encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
                 created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState",
@@ -104,26 +107,35 @@ export const sealTokens = Effect.fnUntraced(function* (key: Redacted.Redacted, r
 
 export interface NewCompany extends TokenOwner {
   readonly companyId: bigint | null
+  readonly warehouseNumber: bigint | null
   readonly resources: ReadonlyArray<string> | null
   readonly excludeResources: ReadonlyArray<string> | null
   readonly events: ReadonlyArray<string> | null
 }
 
-export const insertStatement = Statement.make({
-  name: "add a company",
-  params: ["text", "text", "int8?", "text[]?", "text[]?", "text[]?", "text"],
-  columns: { company: "text" },
-  text: `insert into tributary.company_settings (company, url, company_id, resources, exclude_resources, webhook_events,
-           sealed_token)
-         values ($1, $2, $3, $4, $5, $6, decode($7, 'base64')) on conflict do nothing returning company`
+/** A row of the settings, with its sealed token in base64. */
+export const rowOf = (company: NewCompany, sealed: string) => ({
+  company: company.company,
+  url: company.url,
+  company_id: company.companyId,
+  warehouse_number: company.warehouseNumber,
+  resources: company.resources,
+  exclude_resources: company.excludeResources,
+  webhook_events: company.events,
+  sealed_token: Buffer.from(sealed, "base64")
 })
 
 /** Adds a company. False where one of this name exists. */
 export const add = Effect.fnUntraced(function* (key: Redacted.Redacted, company: NewCompany, token: Redacted.Redacted) {
   const sealed = yield* seal(key, company, token)
-  const { companyId, events, excludeResources, resources, url } = company
-  const values = [company.company, url, companyId, resources, excludeResources, events, sealed] as const
-  return (yield* Statement.run(insertStatement, values)).length > 0
+  const added = yield* Query.run(
+    control
+      .insertInto("tributary.company_settings")
+      .values(rowOf(company, sealed))
+      .onConflict((conflict) => conflict.doNothing())
+      .returning("company")
+  )
+  return added.length > 0
 })
 
 export const pauseStatement = Statement.make({

@@ -37,7 +37,6 @@ export const companyTables: Readonly<Record<string, Treatment | readonly [Treatm
   "tributary.runs": "moves",
   "tributary.scan_ids": "moves",
   "tributary.scans": "moves",
-  "tributary.sources": "moves",
   "tributary.subscriptions": "moves",
   "tributary.tasks": "moves",
   "tributary.unknown_fields": "moves",

@@ -14,7 +14,8 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { bindStatement } from "../land/MovedIdentity.ts"
-import { type Client, query, queryNamed } from "../postgres/driver/Connection.ts"
+import { type Client, query, queryBuilt, queryNamed } from "../postgres/driver/Connection.ts"
+import { control } from "../postgres/Tables.ts"
 import { Database, type DatabaseError } from "../postgres/Database.ts"
 import * as LockWait from "../postgres/LockWait.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -155,27 +156,6 @@ export const insertBudgetStatement = Statement.make({
   text: "insert into tributary.budgets select * from json_populate_record(null::tributary.budgets, $1::json) on conflict do nothing"
 })
 
-export const arriveStatement = Statement.make({
-  name: "store a company that arrives",
-  params: [
-    "text",
-    "text",
-    "int8?",
-    "text[]?",
-    "text[]?",
-    "text[]?",
-    "text",
-    "timestamptz?",
-    "text?",
-    "timestamptz",
-    "text"
-  ],
-  columns: { company: "text" },
-  text: `insert into tributary.company_settings (company, url, company_id, resources, exclude_resources, webhook_events,
-           sealed_token, paused_at, paused_by, created_at, move_id, move_state)
-         values ($1, $2, $3, $4, $5, $6, decode($7, 'base64'), $8, $9, $10, $11, 'arriving') on conflict do nothing returning company`
-})
-
 export const activateStatement = Statement.make({
   name: "activate a company that arrived",
   params: ["text", "text"],
@@ -251,19 +231,21 @@ const copyAll = Effect.fnUntraced(function* (
   yield* queryNamed(target, bindStatement, [companyId, datasets.current, datasets.history])
   const [budget] = yield* queryNamed(source, budgetStatement, [fingerprint])
   if (budget !== undefined) yield* queryNamed(target, insertBudgetStatement, [budget.budget])
-  const arrived = yield* queryNamed(target, arriveStatement, [
-    company,
-    row.url,
-    row.companyId,
-    row.resources,
-    row.excludeResources,
-    row.events,
-    yield* CompanyStore.seal(targetKey, row, token),
-    row.pausedAt,
-    row.pausedBy,
-    row.createdAt,
-    row.moveId ?? ""
-  ])
+  const arrived = yield* queryBuilt(
+    target,
+    control
+      .insertInto("tributary.company_settings")
+      .values({
+        ...CompanyStore.rowOf(row, yield* CompanyStore.seal(targetKey, row, token)),
+        paused_at: row.pausedAt,
+        paused_by: row.pausedBy,
+        created_at: row.createdAt,
+        move_id: row.moveId,
+        move_state: "arriving"
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .returning("company")
+  )
   if (arrived.length === 0) return yield* refuse(`another program has just added a company ${company} to the target`)
   return copied
 })

@@ -48,14 +48,18 @@ const twice = (name: string) =>
 
 /** The settings of a row, as those of the file are decoded; or what is wrong with them. */
 export const settingsOf = (
-  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "excludeResources" | "events">,
+  row: Pick<
+    CompanyStore.CompanyRow,
+    "company" | "url" | "companyId" | "warehouseNumber" | "resources" | "excludeResources" | "events"
+  >,
   file: Pick<Configuration, "excluded">
 ): Result.Result<Omit<CompanyConfiguration, "token" | "paused">, string> => {
-  const { company, url, companyId, resources, excludeResources, events } = row
+  const { company, url, companyId, warehouseNumber, resources, excludeResources, events } = row
   const decoded = decodeSettings({
     name: company,
     url,
     ...(companyId === null ? {} : { company_id: Number(companyId) }),
+    ...(warehouseNumber === null ? {} : { warehouse_number: Number(warehouseNumber) }),
     ...(resources === null ? {} : { resources }),
     ...(excludeResources === null ? {} : { exclude_resources: excludeResources }),
     ...(events === null ? {} : { webhook_events: events.join() === everyEvent ? everyEvent : events })
@@ -64,7 +68,15 @@ export const settingsOf = (
     const { companyId: number, name, resources: paths, excludeResources: own, webhookEvents } = decoded.success
     const place = `exclude_resources of company ${name} in tributary.company_settings`
     const excluded = [...file.excluded, ...own.map((pattern) => ({ pattern, place }))]
-    const settings = { name, url, companyId: number, resources: paths, excluded, webhookEvents }
+    const settings = {
+      name,
+      url,
+      companyId: number,
+      warehouseNumber: decoded.success.warehouseNumber,
+      resources: paths,
+      excluded,
+      webhookEvents
+    }
     return Result.succeed({ ...settings, webhookSecrets: [] })
   }
   const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)

@@ -33,7 +33,10 @@ export interface CompanyConfiguration {
   readonly name: string
   readonly url: string
   readonly token: Redacted.Redacted
+  /** The company's number at the source, where the service does not answer it. */
   readonly companyId: bigint | null
+  /** The company's number in the warehouse, where it is not the number at the source. */
+  readonly warehouseNumber: bigint | null
   /** Null is every resource of the catalogue. */
   readonly resources: ReadonlyArray<string> | null
   /** What is left out of them: the top level's list and the company's own. */
@@ -125,6 +128,7 @@ const impliedCompany: CompanySettings = {
   token: null,
   tokenVariable: null,
   companyId: null,
+  warehouseNumber: null,
   resources: null,
   excludeResources: [],
   secretVariables: [],

@@ -44,7 +44,12 @@ export const Company = section({
   companyId: setting(
     "company_id",
     meaning(Schema.Int, Schema.BigInt, BigInt),
-    "the company's number, needed only where the service does not answer /me"
+    "the company's number at the source, needed only where the service does not answer /me"
+  ),
+  warehouseNumber: setting(
+    "warehouse_number",
+    meaning(Schema.Int, Schema.BigInt, BigInt),
+    "the company's number in the warehouse (`_company_id`), needed only where another company has its number; it never changes"
   ),
   resources: setting(
     "resources",

@@ -18,7 +18,10 @@ export type { Rejected, SourceRecord } from "./SourceRecord.ts"
 
 /** The company and the rights of a token. */
 export interface Identity {
+  /** The number of the company in the warehouse; a connector answers `sourceNumber`, and `SourceGuard` replaces it. */
   readonly companyId: bigint
+  /** The number of the company at the source. */
+  readonly sourceNumber: bigint
   readonly user: string | null
   /** Scopes in `area:access` form; null when the source does not report them. */
   readonly scopes: ReadonlyArray<string> | null

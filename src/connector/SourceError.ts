@@ -286,12 +286,13 @@ export class SendCancelled extends Data.TaggedClass("SendCancelled")<{ readonly 
   )
 }
 
-/** The warehouse's rows come from another source; nothing was written. */
-export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly detail: string }> {
+/** The warehouse's rows are of another source, or the number is of another company; nothing was written. */
+export class SourceChanged extends Data.TaggedClass("SourceChanged")<{ readonly detail: string; remedy?: string }> {
   readonly handling = final(
     "company",
     `another source: ${this.detail}; nothing was written`,
-    "check the address and the token of the company; use another database for another source (DATABASE_URL), or, if it replaces the earlier one, run tributary sync --accept-new-source",
+    this.remedy ??
+      "check the address and the token of the company; give another source another name, or, if it replaces the earlier one, run tributary sync --accept-new-source",
     "configuration"
   )
 }

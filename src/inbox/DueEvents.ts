@@ -30,7 +30,7 @@ export const fetchDueEvents = Effect.fnUntraced(function* (
     inFlight,
     countMax: fetchMax
   })
-  const foreign = due.flatMap((event) => foreignEvent(worker, companyId, event))
+  const foreign = due.flatMap((event) => foreignEvent(worker, event))
   const foreignIds = new Set(foreign.map(({ id }) => id))
   const own = due.filter(({ id }) => !foreignIds.has(id))
   const rows = yield* CompareWithRow.compareWithRow(table, companyId, own)
@@ -43,14 +43,13 @@ export const fetchDueEvents = Effect.fnUntraced(function* (
 
 /** The resolution of an event of another company; none for the company's own. */
 const foreignEvent = (
-  { reader }: InboxWorker,
-  companyId: bigint,
+  { reader, sourceNumber }: InboxWorker,
   { id, body }: InboxStore.ClaimedEvent
 ): ReadonlyArray<InboxStore.Resolution> => {
   const event = reader.read(body)
-  if (!isEvent(event) || event.companyId === null || event.companyId === companyId) return []
+  if (!isEvent(event) || event.companyId === null || event.companyId === sourceNumber) return []
   const reason =
-    `the event is of company ${event.companyId}, and the token of company ${companyId}: ` +
+    `the event is of company ${event.companyId}, and the token of company ${sourceNumber}: ` +
     `the subscription that sends here belongs to another token; delete it, or give its address to the right company`
   return [{ id, state: "dead_letter", reason }]
 }

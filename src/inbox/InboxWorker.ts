@@ -56,6 +56,8 @@ export interface InboxWorker {
   readonly fullReads: Set<string>
   /** Null until the source has identified the company. */
   companyId: bigint | null
+  /** Its number there. */
+  sourceNumber: bigint | null
   /** How often this process has stored new events. */
   arrivals: number
   /** When the refetch requests of other processes were last listed. */
@@ -90,6 +92,7 @@ export const make = Effect.fnUntraced(function* (
     childrenToRefetch: new Set(),
     fullReads: new Set(),
     companyId: null,
+    sourceNumber: null,
     arrivals: 0,
     refetchesListedAt: Number.NEGATIVE_INFINITY
   }
@@ -118,15 +121,16 @@ export const pause = (worker: InboxWorker, path: string, ms: number): void => {
 
 const totalOf = { done: "done", dead_letter: "dead", skipped: "ignored", pending: "postponed" } as const
 
-/** The company's number at the source; null while the source does not answer. */
+/** The company's number in the warehouse; null while the source does not answer. */
 export const identify = (worker: InboxWorker): Effect.Effect<bigint | null> =>
   Effect.suspend(() => {
     if (worker.companyId !== null) return Effect.succeed(worker.companyId)
     const startedAt = worker.now()
     return worker.company.connector.identify.pipe(
       Effect.matchEffect({
-        onSuccess: ({ companyId }) => {
+        onSuccess: ({ companyId, sourceNumber }) => {
           worker.companyId = companyId
+          worker.sourceNumber = sourceNumber
           return Effect.as(worker.breaker.succeed, companyId)
         },
         // A source that does not answer even this request is unavailable, whatever its error says.

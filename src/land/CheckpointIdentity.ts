@@ -11,7 +11,7 @@ import * as Data from "effect/Data"
 import type { Field, FieldType } from "../catalogue/Field.ts"
 import { describeFilters, isCancellable, type Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
-import { SourceChanged, SourceError } from "../connector/SourceError.ts"
+import { SourceChanged, SourceError, type SourceReason } from "../connector/SourceError.ts"
 
 /** The identity of a program that acquires a resource. */
 export interface Identity {
@@ -179,12 +179,13 @@ export const tableDifference = (
   }
 }
 
+/** An error about the identity of a company. */
+export const sourceErrorOf = (reason: SourceReason): SourceError =>
+  new SourceError({ reason, request: { method: "GET", path: "/me", requestId: null, attempts: 0 } })
+
 /** The error for a source that differs from the source of the rows. */
-export const sourceChanged = (detail: string): SourceError =>
-  new SourceError({
-    reason: new SourceChanged({ detail }),
-    request: { method: "GET", path: "/me", requestId: null, attempts: 0 }
-  })
+export const sourceChanged = (detail: string, remedy?: string): SourceError =>
+  sourceErrorOf(new SourceChanged(remedy === undefined ? { detail } : { detail, remedy }))
 
 export const otherAddress = (companyId: bigint, stored: string, own: string): SourceError =>
   sourceChanged(`the rows of company ${companyId} come from ${stored}, and ${own} is configured`)

@@ -36,16 +36,16 @@ export interface AcquiredRow extends LiveRow {
 export const readSourceStatement = Statement.make({
   name: "look at the source of",
   params: ["int8"],
-  columns: { address: "text" },
-  text: "select address from tributary.sources where company_id = $1"
+  columns: { address: "text?" },
+  text: "select address from tributary.companies where company_id = $1"
 })
 
 export const storeSourceStatement = Statement.make({
   name: "store the source of",
   params: ["int8", "text"],
-  columns: { address: "text" },
-  text: `insert into tributary.sources as s (company_id, address, since) values ($1, $2, tributary.now())
-     on conflict (company_id) do update set address = s.address returning address`
+  columns: { address: "text?" },
+  text: `update tributary.companies set address = coalesce(address, $2), address_since = coalesce(address_since, tributary.now())
+      where company_id = $1 returning address`
 })
 
 /** Fails for another source than that of the stored rows; the first process that reads a company stores its source. */
@@ -58,15 +58,14 @@ export const confirmSource = Effect.fnUntraced(function* (
   const { rows: known } = yield* runStatement(readSourceStatement, [companyId])
   if (known[0]?.address === address) return
   const { rows } = yield* runStatement(storeSourceStatement, [companyId, address])
-  const stored = rows[0]!.address
+  const stored = rows[0]?.address ?? address
   if (stored !== address) return yield* CheckpointIdentity.otherAddress(companyId, stored, address)
 })
 
 export const replaceSourceStatement = Statement.make({
   name: "replace the source of a company",
   params: ["int8", "text"],
-  text: `insert into tributary.sources (company_id, address, since) values ($1, $2, tributary.now())
-     on conflict (company_id) do update set address = excluded.address, since = excluded.since`
+  text: "update tributary.companies set address = $2, address_since = tributary.now() where company_id = $1"
 })
 
 export const adoptStatement = Statement.make({

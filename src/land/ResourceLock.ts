@@ -182,7 +182,7 @@ export const raiseStatement = Statement.make({
          or exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = $3)
          or (tributary.has_records(to_regclass($4), $1) or tributary.has_records(to_regclass($7), $1)) is not true
          then ${CheckpointIdentity.tableIdentitySql("$4", "$7")} end, $5, tributary.now()
-      where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
+      where $6::text is null or not exists (select from tributary.companies s where s.company_id = $1 and s.address is distinct from $6)
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
        ${WarehouseCatalogue.inferredCountSql("$2")} as inferred,

@@ -79,11 +79,17 @@ const operationOf = (text: string) => {
   return table === undefined ? verb : `${verb} ${dataset}.${table}`
 }
 
+/** A query as text, with its operation for errors. */
+export const compiled = (query: Built<unknown>) => {
+  const { sql: text, parameters } = query.compile()
+  return { text, parameters, operation: operationOf(text) }
+}
+
 /** The rows of a query. */
 export const run = <Row>(query: Built<Row>): Sql.Query<ReadonlyArray<Row>> => {
-  const { sql: text, parameters } = query.compile()
+  const { operation, parameters, text } = compiled(query)
   // The compiled query states the type of the rows; the client cannot know it.
-  return Effect.map(Sql.rows(text, parameters, operationOf(text)), (rows) => rows as unknown as ReadonlyArray<Row>)
+  return Effect.map(Sql.rows(text, parameters, operation), (rows) => rows as unknown as ReadonlyArray<Row>)
 }
 
 /** The first row of a query; null where it answers none. */

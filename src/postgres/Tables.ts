@@ -231,14 +231,18 @@ export interface ControlTables {
     readonly past_reason: string | null
   }
   readonly "tributary.companies": {
-    readonly company: string
     readonly company_id: bigint
+    readonly company: string
+    readonly source_number: bigint | null
+    readonly address: string | null
+    readonly address_since: Date | null
     readonly seen_at: Generated<Date>
   }
   readonly "tributary.company_settings": {
     readonly company: string
     readonly url: string
     readonly company_id: bigint | null
+    readonly warehouse_number: bigint | null
     readonly resources: ReadonlyArray<string> | null
     readonly webhook_events: ReadonlyArray<string> | null
     readonly token: string | null
@@ -622,11 +626,6 @@ export interface ControlTables {
     readonly synced_through: string | null
     readonly started_at: Date
     readonly refetch_generation: bigint
-  }
-  readonly "tributary.sources": {
-    readonly company_id: bigint
-    readonly address: string
-    readonly since: Date
   }
   readonly "tributary.sql_names": {
     readonly scope: string

@@ -9,7 +9,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import { bucketOf } from "../processes/Ownership.ts"
 import { ofLastHours } from "./Activity.ts"
-import { type Lane, lastNameSql } from "./Runs.ts"
+import type { Lane } from "./Runs.ts"
 
 export const processesStatement = Statement.make({
   name: "read the live processes",
@@ -141,7 +141,7 @@ export const runningStatement = Statement.make({
   text: `select r.id, r.company_id as "companyId", c.company, r.resource, r.lane, r.started_at as "startedAt", r.pages::float8 as pages,
                 r.records::float8 as records, t.process_id as "processId"
            from (select * from tributary.runs where status = 'running' order by id desc limit ${runningMax}) r
-           left join lateral (${lastNameSql("r.company_id")}) c on true
+           left join tributary.companies c on c.company_id = r.company_id
            left join tributary.tasks t on t.company = c.company and t.resource = r.resource
                  and t.kind = case r.lane when 'live' then 'sync' when 'backfill' then 'backfill' end
           order by r.id desc`

@@ -27,10 +27,6 @@ export interface RunFilter {
 
 export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
 
-/** SQL: the last name of a company, which was perhaps renamed. */
-export const lastNameSql = (companyId: string) =>
-  `select company from tributary.companies where company_id = ${companyId} order by seen_at desc, company limit 1`
-
 const counts = [
   "pages",
   "requests",
@@ -61,14 +57,10 @@ const selected = control
     of.cast<number>("r.max_lateness_ms", "float8").as("lateMs"),
     of.cast<number>("r.stale_records", "float8").as("staleVersions"),
     Query.epochUs(of.ref("r.finished_at")).as("endedUs"),
-    // Its last name, where it was renamed.
     of
       .selectFrom("tributary.companies as c")
       .select("c.company")
       .whereRef("c.company_id", "=", "r.company_id")
-      .orderBy("c.seen_at", "desc")
-      .orderBy("c.company")
-      .limit(1)
       .as("company")
   ])
 type RunRow = Query.RowOf<typeof selected>

@@ -1,44 +1,121 @@
 /**
- * The check that a company's rows come from its configured source.
+ * The number of a company in the warehouse, and the check that its rows come from its configured source.
  *
- * Promise: when the configured address or the company number differs from the stored one, `identify` fails before anything
- * is written. A person can accept the new source: then each resource is read in full, and the source wins.
+ * Promise: when the configured address or the number at the source differs from the stored one, `identify` fails before
+ * anything is written. A person can accept the new source: then each resource is read in full, and the source wins. Two
+ * companies never have the same number in one warehouse.
  */
 import * as Effect from "effect/Effect"
+import { sql } from "kysely"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
-import { SourceError, Unreachable } from "../connector/SourceError.ts"
-import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
+import { type SourceError, Unreachable } from "../connector/SourceError.ts"
+import { otherAddress, sourceChanged, sourceErrorOf } from "../land/CheckpointIdentity.ts"
 import { adoptSource } from "../land/ConfirmIdentity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import type * as Sql from "../postgres/Sql.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { retryTransient, transaction } from "../postgres/Transaction.ts"
 
-export const readStatement = Statement.make({
-  name: "read the source of a company",
-  params: ["text", "int8"],
-  columns: { companyId: "int8?", address: "text?" },
-  text: `select (select company_id from tributary.companies where company = $1) as "companyId",
-            (select address from tributary.sources where company_id = $2) as address`
-})
+/** A company as it is configured, with what its source answered. */
+interface Identified {
+  readonly name: string
+  /** The number that the configuration gives it in the warehouse; null is the number at the source. */
+  readonly warehouseNumber: bigint | null
+  readonly sourceNumber: bigint
+  /** Null where the connector has no address. */
+  readonly address: string | null
+}
 
-export const saveStatement = Statement.make({
-  name: "store the number of a company",
-  params: ["text", "int8"],
-  text: `insert into tributary.companies as c (company, company_id) values ($1, $2)
-             on conflict (company) do update set seen_at = tributary.now() where c.company_id = excluded.company_id`
-})
+const numberAtSource = sql<bigint>`coalesce(source_number, company_id)`
 
-/** Stores the number of a company that has none yet. */
-export const saveCompanyId = (company: string, companyId: bigint): Sql.Query<void> =>
-  Effect.asVoid(Statement.run(saveStatement, [company, companyId]))
+/** The rows of the company's name, of its number at a source, and of its number in the warehouse. */
+const readRows = ({ name, sourceNumber, warehouseNumber }: Identified) =>
+  Query.run(
+    control
+      .selectFrom("tributary.companies")
+      .select(["company_id as companyId", "company as name", "address", numberAtSource.as("sourceNumber")])
+      .where((is) =>
+        is.or([
+          is("company", "=", name),
+          is(numberAtSource, "=", sourceNumber),
+          is("company_id", "=", warehouseNumber ?? sourceNumber)
+        ])
+      )
+  )
 
-export const replaceStatement = Statement.make({
-  name: "replace the number of a company",
-  params: ["text", "int8"],
-  text: `insert into tributary.companies (company, company_id) values ($1, $2)
-             on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`
+type CompanyRow = Effect.Success<ReturnType<typeof readRows>>[number]
+
+const isOf = (row: CompanyRow, { address, sourceNumber }: Identified) =>
+  row.sourceNumber === sourceNumber && (row.address === null || address === null || row.address === address)
+
+/** How the row of the company's name is of another source; null where it is not. */
+const differenceOf = (named: CompanyRow | undefined, company: Identified): SourceError | null => {
+  if (named === undefined || isOf(named, company)) return null
+  const { address, name, sourceNumber } = company
+  return named.sourceNumber === sourceNumber
+    ? otherAddress(named.companyId, named.address ?? "", address ?? "")
+    : sourceChanged(
+        `company ${name} had the number ${named.sourceNumber}, and its token is now of company ${sourceNumber}`
+      )
+}
+
+/** The least number that a message proposes. */
+const proposedMin = 1_000_001n
+
+/** The number that the company has, or gets; fails where another company has it. */
+const numberOf = (rows: ReadonlyArray<CompanyRow>, company: Identified): Effect.Effect<bigint, SourceError> => {
+  const { address, name, sourceNumber, warehouseNumber } = company
+  const known = rows.find((row) => isOf(row, company))
+  const number = warehouseNumber ?? known?.companyId ?? sourceNumber
+  if (known !== undefined && known.companyId !== number)
+    return Effect.fail(
+      sourceChanged(`the rows of company ${name} have the number ${known.companyId}, and warehouse_number is ${number}`)
+    )
+  const holder = rows.find(({ companyId }) => companyId === number)
+  if (holder === known || holder === undefined) return Effect.succeed(number)
+  const free = rows.reduce((most, { companyId }) => (companyId < most ? most : companyId + 1n), proposedMin)
+  const detail =
+    `company ${name} is company ${sourceNumber} of ${address ?? "its source"}, and the warehouse has a company ` +
+    `${number} of ${holder.address ?? "another source"}, ${holder.name}`
+  return Effect.fail(
+    sourceChanged(
+      detail,
+      `give company ${name} a number of its own in this warehouse: warehouse_number: ${free} in the configuration file, ` +
+        `or tributary company add --warehouse-number ${free}`
+    )
+  )
+}
+
+/** Stores the company with its number, or that its source has answered; fails where another company has got the number. */
+export const save = Effect.fnUntraced(function* (
+  name: string,
+  { companyId, sourceNumber }: Pick<Identity, "companyId" | "sourceNumber">,
+  address: string | null
+): Effect.fn.Return<void, SourceError | DatabaseError, SqlClient.SqlClient> {
+  const number = sourceNumber === companyId ? null : sourceNumber
+  const saved = yield* Query.run(
+    control
+      .insertInto("tributary.companies")
+      .values({
+        company_id: companyId,
+        company: name,
+        source_number: number,
+        address,
+        address_since: address === null ? null : Query.now
+      })
+      .onConflict((conflict) =>
+        conflict
+          .column("company_id")
+          .doUpdateSet({ company: name, seen_at: Query.now })
+          .where("tributary.companies.source_number", "is not distinct from", number)
+          .where(sql<boolean>`coalesce(tributary.companies.address = ${address}::text, true)`)
+      )
+      .returning("company_id")
+  )
+  if (saved.length === 0)
+    return yield* sourceChanged(`another company has just got the number ${companyId}; run this again`)
 })
 
 /** Pending rows of the outbox name records of the earlier source: pushes pause until a person confirms. */
@@ -49,70 +126,79 @@ export const pauseOutboxStatement = Statement.make({
               where exists (select 1 from tributary.outbox where company = $1 and state in ('pending', 'in_flight'))`
 })
 
+/** Makes the source the one of the company's rows. Another number at the source is another company, with rows of its own. */
 const acceptSource = Effect.fnUntraced(function* (
-  company: string,
-  companyId: bigint,
-  address: string | null,
-  knownAddress: string | null
+  company: Identified,
+  named: CompanyRow,
+  rows: ReadonlyArray<CompanyRow>
 ) {
-  yield* Statement.run(replaceStatement, [company, companyId])
-  yield* Statement.run(pauseOutboxStatement, [
-    company,
-    `company ${company} has a new source, and its outbox was filled for the earlier one`
-  ])
-  if (address !== null && knownAddress !== address) yield* adoptSource(companyId, address)
-})
-
-const confirmCompany = Effect.fnUntraced(function* (
-  company: string,
-  { companyId }: Identity,
-  address: string | null,
-  acceptsNewSource: boolean
-) {
-  const [row] = yield* Statement.run(readStatement, [company, companyId])
-  const known = row!
-  const isOtherNumber = known.companyId !== null && known.companyId !== companyId
-  const isOtherAddress = address !== null && known.address !== null && known.address !== address
-  if (!isOtherNumber && !isOtherAddress) return
-  if (acceptsNewSource) {
-    yield* transaction(acceptSource(company, companyId, address, known.address))
-    const rest = isOtherNumber ? `; rows of company ${known.companyId} stay as they are` : ""
-    return yield* Effect.logInfo(
-      `company ${company} has a new source, company ${companyId} of ${address ?? "it"}${rest}`
+  const { address, name, sourceNumber } = company
+  const isSameNumber = named.sourceNumber === sourceNumber
+  const companyId = isSameNumber ? named.companyId : yield* numberOf(rows, company)
+  if (!isSameNumber)
+    yield* Query.run(
+      control
+        .updateTable("tributary.companies")
+        .set({ company: `${name} (${named.companyId})` })
+        .where("company_id", "=", named.companyId)
     )
-  }
-  return yield* isOtherAddress
-    ? otherAddress(companyId, known.address, address)
-    : sourceChanged(
-        `company ${company} had the number ${known.companyId}, and its token is now of company ${companyId}`
-      )
+  if (isSameNumber && address !== null) yield* adoptSource(companyId, address)
+  yield* save(name, { companyId, sourceNumber }, address)
+  yield* Statement.run(pauseOutboxStatement, [
+    name,
+    `company ${name} has a new source, and its outbox was filled for the earlier one`
+  ])
+  const rest = isSameNumber ? "" : `; rows of company ${named.companyId} stay as they are`
+  yield* Effect.logInfo(`company ${name} has a new source, company ${sourceNumber} of ${address ?? "it"}${rest}`)
+  return companyId
 })
 
-/** Fails where the rows of the company come from another source than this one. */
-export const confirmSource = (company: string, identity: Identity, address: string | null) =>
-  confirmCompany(company, identity, address, false)
+const confirmCompany = Effect.fnUntraced(function* (company: Identified, acceptsNewSource: boolean) {
+  const rows = yield* readRows(company)
+  const named = rows.find(({ name }) => name === company.name)
+  const difference = differenceOf(named, company)
+  if (difference === null || named === undefined) return yield* numberOf(rows, company)
+  if (!acceptsNewSource) return yield* difference
+  return yield* transaction(acceptSource(company, named, rows))
+})
 
-/** The connector of a company whose `identify` fails when the warehouse's rows come from another source. */
+/** The number of the company in the warehouse. Fails where its rows come from another source than this one. */
+export const confirmSource = (
+  { name, warehouseNumber }: Pick<Identified, "name" | "warehouseNumber">,
+  { sourceNumber }: Identity,
+  address: string | null
+) => confirmCompany({ name, warehouseNumber, sourceNumber, address }, false)
+
+/**
+ * The connector of a company whose `identify` answers its number in the warehouse, and fails when the warehouse's rows come
+ * from another source.
+ */
 export const guarded = Effect.fnUntraced(function* (
-  company: string,
+  { name, warehouseNumber }: Pick<Identified, "name" | "warehouseNumber">,
   connector: ConnectorShape,
   acceptsNewSource = false
 ): Effect.fn.Return<ConnectorShape, never, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const identify = Effect.tap(connector.identify, (identity) =>
-    retryTransient(confirmCompany(company, identity, connector.source?.address ?? null, acceptsNewSource)).pipe(
-      Effect.provideService(SqlClient.SqlClient, sql),
-      Effect.mapError((error) =>
-        error instanceof DatabaseError
-          ? new SourceError({
-              reason: new Unreachable({
-                detail: `the source of the warehouse's rows could not be read: ${error.message}`
-              }),
-              request: { method: "GET", path: "/me", requestId: null, attempts: 0 }
-            })
-          : error
-      )
+  const client = yield* SqlClient.SqlClient
+  const address = connector.source?.address ?? null
+  const identify = Effect.flatMap(connector.identify, (identity) =>
+    retryTransient(
+      confirmCompany({ name, warehouseNumber, sourceNumber: identity.sourceNumber, address }, acceptsNewSource)
+    ).pipe(
+      Effect.provideService(SqlClient.SqlClient, client),
+      Effect.mapBoth({
+        onSuccess: (companyId) => ({ ...identity, companyId }),
+        onFailure: (error) =>
+          error instanceof DatabaseError
+            ? sourceErrorOf(
+                new Unreachable({ detail: `the source of the warehouse's rows could not be read: ${error.message}` })
+              )
+            : error
+      })
     )
   )
   return { ...connector, identify }
 })
+
+/** Identifies a guarded company, and stores its number. */
+export const identify = ({ name, connector }: { readonly name: string; readonly connector: ConnectorShape }) =>
+  Effect.tap(connector.identify, (identity) => retryTransient(save(name, identity, connector.source?.address ?? null)))

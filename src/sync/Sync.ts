@@ -10,7 +10,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
@@ -133,15 +133,15 @@ const syncCompany = Effect.fn("syncCompany")(function* (
 ) {
   const { mode = {} } = options
   const lane = laneOf(mode)
-  const identified = yield* Effect.result(company.connector.identify)
+  const identified = yield* Effect.result(SourceGuard.identify(company))
   if (identified._tag === "Failure") {
+    if (identified.failure instanceof DatabaseError) return yield* identified.failure
     const failure = failureOf(identified.failure)
     return { name: company.name, companyId: null, outcomes: [], failure } satisfies CompanyReport
   }
   const identity = identified.success
   const { companyId } = identity
   yield* (yield* Progress).identified(companyId, company.name)
-  yield* retryTransient(SourceGuard.saveCompanyId(company.name, companyId))
   const lastRead = yield* retryTransient(Statement.run(lastReadStatement, [companyId]))
   const synced = new Map(lastRead.map(({ resource, at }) => [resource, at.getTime()]))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefault)

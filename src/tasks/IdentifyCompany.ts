@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as CompanyLog from "../log/CompanyLog.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
-import { retryForever } from "./RetryForever.ts"
 import * as TaskClaims from "./TaskClaims.ts"
 import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./WorkerState.ts"
 
@@ -27,20 +26,15 @@ export const blockCompany = Effect.fnUntraced(function* (
 })
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {
-  const { name, connector } = state.company
-  const identified = yield* Effect.result(connector.identify)
+  const { name } = state.company
+  const identified = yield* Effect.result(SourceGuard.identify(state.company))
   if (identified._tag === "Failure") {
     // A failed repetition of the question proves nothing: the known identity stays.
     if (state.identity !== null && identified.failure.isRetryable) return
     return yield* blockCompany(worker, state, failureOf(identified.failure))
   }
-  const identity = identified.success
-  yield* retryForever(
-    `company ${name}: its company id cannot be stored`,
-    SourceGuard.saveCompanyId(name, identity.companyId)
-  )
   if (state.loggedError !== null) yield* Effect.logInfo(`company ${name}: the source answers again`)
-  state.identity = identity
+  state.identity = identified.success
   state.identifiedAtMs = monotonicMs(worker)
   state.consecutiveFailures = 0
   state.loggedError = null

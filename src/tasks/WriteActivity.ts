@@ -104,7 +104,7 @@ const runs = `
     select n.company, r.*, greatest(1, r.quiet_runs) as members, coalesce(r.quiet_since, r.started_at) as first_at,
            r.finished_at - r.started_at as took,
            case when r.quiet_runs > 1 then (r.started_at - r.quiet_since) / (r.quiet_runs - 1) else interval '0' end as step
-      from tributary.runs r join named n using (company_id)
+      from tributary.runs r join tributary.companies n using (company_id)
      where r.finished_at >= $2::timestamptz and r.status <> 'running' and (r.finished_at < $3::timestamptz or r.quiet_since < $3::timestamptz)),
   placed as (
     select s.*, case when step > interval '0' then extract(epoch from $2::timestamptz - first_at - took) / extract(epoch from step) else 0 end as low,
@@ -127,7 +127,7 @@ const ages = `
   series as materialized (
     select n.company, k.company_id, k.resource, case when t.paused_at is null and t.status is distinct from 'skipped'
              then t.freshness_target_ms end as target_ms
-      from tributary.checkpoints k join named n using (company_id)
+      from tributary.checkpoints k join tributary.companies n using (company_id)
       left join tributary.tasks t on t.company = n.company and t.resource = k.resource and t.kind = 'sync'
      where k.lane = 'live' and ($1::text = 'hour' or $4::text = 'resource')),
   fresh as (
@@ -164,7 +164,7 @@ const ages = `
 const counts = `
   measured as (
     select t.at, n.company, c.resource, c.rows
-      from tributary.row_counts c join named n using (company_id) cross join span t cross join now
+      from tributary.row_counts c join tributary.companies n using (company_id) cross join span t cross join now
      where $1::text = 'hour' and $4::text = 'resource' and c.counted_at < t.until
        and (t.until > now.at or not exists (
              select from tributary.runs r where r.company_id = c.company_id and r.resource = c.resource and r.id > c.run_id
@@ -179,11 +179,6 @@ export const writeStatement = Statement.make({
   name: "write activity",
   params: ["text", "timestamptz", "timestamptz", "text", "jsonb", "jsonb"],
   text: `with now as materialized (select tributary.now() as at),
-  -- A company that was renamed has several names: that of the configuration counts, without one the last.
-  named as materialized (
-    select distinct on (k.company_id) k.company_id, k.company
-      from tributary.companies k left join (select distinct company from jsonb_to_recordset($5::jsonb) as b(company text)) b using (company)
-     order by k.company_id, b.company is null, k.seen_at desc, k.company),
   span as materialized (
     select p.at, p.at + ('1 ' || $1::text)::interval as until, least(p.at + ('1 ' || $1::text)::interval, now.at) as seen_at
       from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),

@@ -48,6 +48,7 @@ describe("a list of excluded resources", () => {
         company: "b",
         url: "https://b.example",
         companyId: null,
+        warehouseNumber: null,
         resources: null,
         excludeResources: ["*lines"],
         events: null

@@ -400,12 +400,12 @@ describe("tributary doctor", () => {
     ])
 
     assertFindings(late, null, ["source ok: the warehouse's rows come from this source"])
-    const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
-    yield* world.query("update tributary.sources set address = 'https://earlier.example.com/!/api/v2'")
+    const [source] = yield* world.query<{ address: string }>("select address from tributary.companies")
+    yield* world.query("update tributary.companies set address = 'https://earlier.example.com/!/api/v2'")
     assertFindings(yield* examine(world), 2, [
       "source failed: come from https://earlier.example.com -> --accept-new-source"
     ])
-    yield* world.query(`update tributary.sources set address = '${source!.address}'`)
+    yield* world.query(`update tributary.companies set address = '${source!.address}'`)
 
     yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
     const paused = yield* examine(world)

@@ -376,13 +376,15 @@ describe("the identity of a token", () => {
       ],
       [{ token: { companyid: 4, scopes: [] } }, { ...none, companyId: 4n, scopes: [] }]
     ]) {
-      assert.deepStrictEqual<unknown>(yield* identify(answers(200, body)), identity)
+      const { sourceNumber, ...answered } = yield* identify(answers(200, body))
+      assert.deepStrictEqual<unknown>(answered, identity)
+      assert.strictEqual(sourceNumber, answered.companyId)
     }
   })
 
   test("uses the configured company if the service does not state it", function* () {
     const options = { companyId: 9n, retry: { backoffBase: Duration.zero } }
-    const expected = { companyId: 9n, user: null, scopes: null, features: null }
+    const expected = { companyId: 9n, sourceNumber: 9n, user: null, scopes: null, features: null }
     for (const step of [
       refuses(404, "not_found"),
       refuses(501, "not_implemented"),

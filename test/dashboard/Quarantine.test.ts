@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SourceGuard from "../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../support/companies.ts"
 import { routes } from "../../src/dashboard/pages/Quarantine.ts"
 import { address } from "../../src/web/Escape.ts"
 import * as TaskQueue from "../../src/tasks/TaskQueue.ts"
@@ -100,7 +100,7 @@ suite("the quarantine page", stand, (test) => {
 
   test("pages by state, company and resource, and shows foreign text escaped", function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* SourceGuard.saveCompanyId(hostile, 900n)
+    yield* saveCompany(hostile, 900n)
     yield* sql`
         insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source,
           first_seen_at, last_seen_at, resolved_at)

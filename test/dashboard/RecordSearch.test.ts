@@ -5,7 +5,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { address } from "../../src/web/Escape.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"
 import { referencesTo } from "../../src/status/RecordRelations.ts"
-import * as SourceGuard from "../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../support/companies.ts"
 import { searchIndexesOf } from "../../src/warehouse/Indexes.ts"
 import { modelDatasetsOf } from "../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../src/warehouse/Table.ts"
@@ -31,7 +31,7 @@ const insert = (resource: string, company: number, values: Readonly<Record<strin
 const rows = Effect.gen(function* () {
   yield* TablePlan.apply(tables)
   for (const [index, name] of ["north", "south", "secret"].entries()) {
-    yield* SourceGuard.saveCompanyId(name, BigInt(index + 1))
+    yield* saveCompany(name, BigInt(index + 1))
   }
   yield* insert("customers", 1, { id: 10, customercode: "Acme", name: "Acme Ltd.", externalid: "crm-1" })
   yield* insert("customers", 1, { id: 11, customercode: "acme-2", name: hostile, externalid: hostile })
@@ -124,7 +124,7 @@ suite("the search for records", stand, (test) => {
 
   test("covers a bounded number of companies", function* () {
     const many = Array.from({ length: 60 }, (_, index) => `many-${index}`)
-    for (const [index, name] of many.entries()) yield* SourceGuard.saveCompanyId(name, BigInt(1_000 + index))
+    for (const [index, name] of many.entries()) yield* saveCompany(name, BigInt(1_000 + index))
     yield* insert("customers", 1_059, { id: 4242, customercode: "LAST" })
     const ofMany = (query: Record<string, string>) =>
       ask(

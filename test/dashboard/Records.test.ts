@@ -1,7 +1,7 @@
 /** The page with the history of a record, on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as SourceGuard from "../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../support/companies.ts"
 import { routes } from "../../src/dashboard/pages/Records.ts"
 import { tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
@@ -14,7 +14,7 @@ import { suite } from "../support/suite.ts"
 import { sql } from "../support/postgres.ts"
 
 const table = tableOf(things)
-const stand = Layer.effectDiscard(Effect.andThen(TablePlan.apply([table]), SourceGuard.saveCompanyId("main", 1n))).pipe(
+const stand = Layer.effectDiscard(Effect.andThen(TablePlan.apply([table]), saveCompany("main", 1n))).pipe(
   Layer.provideMerge(warehouse)
 )
 const companies = [unconnected("main")]

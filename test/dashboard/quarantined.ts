@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SourceGuard from "../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../support/companies.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { type Table, tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
@@ -23,7 +23,7 @@ export const makeStand = Effect.fnUntraced(function* () {
   const id = (companies += 1)
   const name = `company ${id}`
   const company = yield* source.company(name, source.token({ company: id }), { tables: Effect.succeed(tables) })
-  yield* SourceGuard.saveCompanyId(name, BigInt(id))
+  yield* saveCompany(name, BigInt(id))
   const control = (method: string, path: string, body?: unknown) =>
     Effect.sync(() => assert.isBelow(source.control(method, path, body).status, 300))
   const put = (resource: string, records: ReadonlyArray<object>) =>

@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
-import * as SourceGuard from "../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../support/companies.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
 import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
 import { type Table, tableOf } from "../../src/warehouse/Table.ts"
@@ -172,7 +172,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 /** Fills the warehouse, and returns its companies. The second one has this name, and this text in place of foreign ones. */
 export const fill = Effect.fnUntraced(function* (name: string = hostile, text: string = hostile) {
   yield* TablePlan.apply([...tables.values()])
-  yield* SourceGuard.saveCompanyId("north", 1n)
+  yield* saveCompany("north", 1n)
   const north = yield* atOnce(synced)
   yield* seed([[name, 2]], ["things", name, ...widgets], 400)
   for (const statement of statements) {

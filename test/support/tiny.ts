@@ -107,7 +107,7 @@ export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
     now: 0,
     connector: {
       catalogue: tiny,
-      identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
+      identify: Effect.succeed({ companyId, sourceNumber: companyId, user: null, scopes: null, features: null }),
       page: (request) =>
         Effect.andThen(
           passMillisecond,

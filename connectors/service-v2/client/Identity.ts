@@ -39,6 +39,7 @@ export const readIdentity = ({ value }: Parsed, configuredId: bigint | null): Id
   const user = member(me, "user")
   return {
     companyId,
+    sourceNumber: companyId,
     user: typeof user === "string" ? user : null,
     scopes: named ?? alike ?? null,
     features: textsOf(member(me, "features"))
@@ -76,7 +77,13 @@ export const identify = (
           error.reason._tag === "Malformed" ||
           (error.reason._tag === "Forbidden" && error.reason.code === "insufficient_scope")
         return configuredId !== null && isUnavailable
-          ? Effect.succeed<Identity>({ companyId: configuredId, user: null, scopes: null, features: null })
+          ? Effect.succeed<Identity>({
+              companyId: configuredId,
+              sourceNumber: configuredId,
+              user: null,
+              scopes: null,
+              features: null
+            })
           : Effect.fail(error)
       })
     )

@@ -88,7 +88,8 @@ export const requireRow = Effect.fnUntraced(function* (settings: Configuration, 
 /** Identifies the company by its token. Nothing is written. */
 export const identify = Effect.fnUntraced(function* (settings: Configuration, company: CompanyConfiguration) {
   const { connector } = yield* Targets.connectOne(settings, company)
-  return yield* connector.identify.pipe(
+  const address = connector.source?.address ?? null
+  return yield* Effect.map(connector.identify, (identity) => ({ identity, address })).pipe(
     Effect.mapError(
       (error) =>
         new CommandFailed({

@@ -46,6 +46,11 @@ export const addCommand = Command.make(
       Flag.withMetavar("NUMBER"),
       Flag.optional
     ),
+    warehouseNumber: Flag.Int("warehouse-number").pipe(
+      Flag.withDescription("The company's number in the warehouse; needed only where another company has its number"),
+      Flag.withMetavar("NUMBER"),
+      Flag.optional
+    ),
     resource: repeatedFlag("resource", "RESOURCE", "Sync only this resource (may be repeated; default: all)"),
     excludeResource: repeatedFlag(
       "exclude-resource",
@@ -80,26 +85,27 @@ export const addCommand = Command.make(
           company: name,
           url: yield* addressOf(settings, flags.url),
           companyId,
+          warehouseNumber: Option.getOrNull(Option.map(flags.warehouseNumber, BigInt)),
           resources: orNull(flags.resource),
           excludeResources: orNull(flags.excludeResource),
           events: orNull(flags.event)
         }
-        const identity = yield* identify(settings, yield* companyOf(settings, row, token))
-        if (companyId !== null && companyId !== identity.companyId) {
+        const { identity, address } = yield* identify(settings, yield* companyOf(settings, row, token))
+        if (companyId !== null && companyId !== identity.sourceNumber) {
           return yield* refuse(
-            `the token is of company number ${identity.companyId}, not ${companyId}; nothing was stored`
+            `the token is of company number ${identity.sourceNumber}, not ${companyId}; nothing was stored`
           )
         }
         const names = settings.companies.map((one) => one.name)
         const [sharer] = yield* Removal.findSharers(identity.companyId, name, names)
         if (sharer !== undefined) {
           return yield* refuse(
-            `company number ${identity.companyId} is company ${sharer} already; two companies cannot share rows`
+            `company number ${identity.sourceNumber} is company ${sharer} already; two companies cannot share rows`
           )
         }
         const isAdded = yield* transaction(
-          Effect.tap(CompanyStore.add(key, row, token), SourceGuard.saveCompanyId(name, identity.companyId))
-        )
+          Effect.tap(CompanyStore.add(key, row, token), SourceGuard.save(name, identity, address))
+        ).pipe(Effect.catchTag("SourceError", ({ message }) => Effect.fail(refuse(message))))
         if (!isAdded) return yield* refuse(`another program has just added a company ${name}`)
         return { company: name, companyId: identity.companyId, url: row.url, user: identity.user }
       })

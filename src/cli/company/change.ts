@@ -139,7 +139,7 @@ export const rotateCommand = Command.make(
         const row = yield* requireRow(settings, name)
         if (!flags.newKey) yield* readRows(key)
         const token = yield* readToken(name, flags)
-        const identity = yield* identify(settings, yield* companyOf(settings, row, token))
+        const { identity } = yield* identify(settings, yield* companyOf(settings, row, token))
         const earlier = CompanyStore.tokenOf(key, row)
         const secrets = yield* transaction(
           Effect.gen(function* () {

@@ -3,6 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
+import { readCompanyId } from "../../companies/Removal.ts"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
@@ -45,14 +46,18 @@ const readChecks = (
   if (identity === null) {
     return [skipped("scopes", company, notIdentified), budget, skipped("freshness", company, notIdentified)]
   }
-  const { companyId } = identity
+  // The rows are found by the company's number in the warehouse, which the first sync stores.
+  const numbered = <A, E, R>(run: (companyId: bigint) => Effect.Effect<A, E, R>) =>
+    Effect.flatMap(readCompanyId(name), (stored) => run(stored ?? identity.sourceNumber))
   const { findings, paths } = CompanyChecks.scopes(about("scopes", name), company, catalogue, identity)
   return [
-    checkTables("source", name, (its) => CompanyChecks.source(its, name, connector, identity)),
+    checkTables("source", name, (its) => CompanyChecks.source(its, company, connector, identity)),
     Effect.succeed(findings),
     budget,
-    checkTables("freshness", name, (its) => CompanyChecks.freshness(its, settings, company, companyId, paths)),
-    checkTables("fields", name, (its) => CompanyChecks.fields(its, companyId), "omitted")
+    checkTables("freshness", name, (its) =>
+      numbered((id) => CompanyChecks.freshness(its, settings, company, id, paths))
+    ),
+    checkTables("fields", name, (its) => numbered((id) => CompanyChecks.fields(its, id)), "omitted")
   ]
 }
 

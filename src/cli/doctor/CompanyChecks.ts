@@ -39,13 +39,13 @@ export const token = Effect.fnUntraced(function* (
     return { findings: [finding], value: null }
   }
   const identity = asked.success
-  const { companyId, user } = identity
-  const text = `accepted, company ${companyId}${user === null ? "" : `, user ${Output.shown(user)}`}`
+  const { sourceNumber, user } = identity
+  const text = `accepted, company ${sourceNumber}${user === null ? "" : `, user ${Output.shown(user)}`}`
   const finding =
-    company.companyId !== null && company.companyId !== companyId
+    company.companyId !== null && company.companyId !== sourceNumber
       ? failed(
           "configuration",
-          `it belongs to company ${companyId}, and company_id is ${company.companyId}`,
+          `it belongs to company ${sourceNumber}, and company_id is ${company.companyId}`,
           "correct company_id, or use the token of the other company"
         )
       : ok(text)
@@ -55,7 +55,7 @@ export const token = Effect.fnUntraced(function* (
 /** Whether the warehouse's rows of the company come from the configured source. */
 export const source = Effect.fnUntraced(function* (
   { ok, failed }: About,
-  company: string,
+  company: CompanyConfiguration,
   connector: ConnectorShape,
   identity: Identity
 ) {
@@ -68,9 +68,9 @@ export const source = Effect.fnUntraced(function* (
 
 /** Two names of one company load the same rows twice, by two schedules. */
 export const duplicateCompanies = (
-  companies: ReadonlyArray<{ readonly name: string; readonly companyId: bigint }>
+  companies: ReadonlyArray<{ readonly name: string; readonly url: string; readonly sourceNumber: bigint }>
 ): Findings =>
-  [...Map.groupBy(companies, ({ companyId }) => companyId)]
+  [...Map.groupBy(companies, ({ url, sourceNumber }) => `${sourceNumber} of ${url}`)]
     .filter(([, same]) => same.length > 1)
     .map(([id, same]) =>
       about("token").warning(

@@ -54,18 +54,15 @@ const checkCompanies = Effect.fnUntraced(function* (
   const checked = yield* Effect.forEach(
     settings.companies,
     (company) =>
-      Effect.map(checkCompany(company, { settings, catalogue, sendTest }), (result) => ({
-        name: company.name,
-        ...result
-      })),
+      Effect.map(checkCompany(company, { settings, catalogue, sendTest }), (result) => ({ ...company, ...result })),
     { concurrency: companiesAtOnce }
   ).pipe(
     Effect.provideContext(shared),
     // A person waits for the result; a backfill may be using the whole budget.
     Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
   )
-  const identified = checked.flatMap(({ name, value }) =>
-    value === null ? [] : [{ name, companyId: value.companyId }]
+  const identified = checked.flatMap(({ name, url, value }) =>
+    value === null ? [] : [{ name, url, sourceNumber: value.sourceNumber }]
   )
   return groupAlike([...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identified)])
 })

@@ -63,9 +63,8 @@ export const checkpointsStatement = Statement.make({
     isProven: "bool",
     quarantined: "float8"
   },
-  // Two names may have the same company number.
   text: `select c.company_id as "companyId",
-         (select min(n.company) from tributary.companies n where n.company_id = c.company_id) as company, c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
+         (select n.company from tributary.companies n where n.company_id = c.company_id) as company, c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
          c.full_scan_reason as "fullWanted", f.fresh_at as "freshAt", coalesce(f.proven_at = f.fresh_at, false) as "isProven", coalesce(q.records, 0)::float8 as quarantined
     from tributary.checkpoints c
     left join lateral (

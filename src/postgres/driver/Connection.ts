@@ -22,6 +22,7 @@ import {
   type Server,
   sessionAttributesStatement
 } from "../Server.ts"
+import * as Query from "../Query.ts"
 import * as SessionSettings from "../SessionSettings.ts"
 import * as Statement from "../Statement.ts"
 
@@ -232,3 +233,12 @@ export const queryNamed = <P extends ReadonlyArray<Statement.Type>, C extends St
   ...values: Statement.Arguments<P>
 ): Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError> =>
   Effect.map(executeNamed(client, statement.name, statement, ...values), ({ rows }) => rows)
+
+/** The rows of a query that Kysely built. */
+export const queryBuilt = <Row extends QueryResultRow>(
+  client: Client,
+  built: Query.Built<Row>
+): Effect.Effect<ReadonlyArray<Row>, DatabaseError> => {
+  const { operation, parameters, text } = Query.compiled(built)
+  return query(client, operation, text, parameters)
+}

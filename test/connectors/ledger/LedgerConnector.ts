@@ -124,7 +124,7 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
     source: { address, settings: {} },
     identify: Effect.map(send({ method: "GET", path: "/me" }), ({ body }) => {
       const { company } = JSON.parse(body) as { readonly company: number }
-      return { companyId: BigInt(company), user: null, scopes: null, features: null }
+      return { companyId: BigInt(company), sourceNumber: BigInt(company), user: null, scopes: null, features: null }
     }),
     page: (request) =>
       Effect.map(list(request), ({ lines, next, beganAt, at, bytes, source }) => {

@@ -16,6 +16,7 @@ const south = {
   company: "south",
   url: "https://south.example/!/api/v2",
   companyId: null,
+  warehouseNumber: null,
   resources: null,
   excludeResources: ["users"],
   events: null

@@ -40,6 +40,7 @@ const south = {
   company: "south",
   url: "https://south.example",
   companyId: null,
+  warehouseNumber: null,
   resources: ["customers"],
   excludeResources: ["users"],
   events: null
@@ -70,8 +71,7 @@ const otherWarehouse = Layer.build(
 const rowsOf = (company: string, number: number): Readonly<Record<string, string>> => {
   const run = `(select max(id) from tributary.runs where company_id = ${number})`
   return {
-    "tributary.companies": `(company, company_id) values ('${company}', ${number})`,
-    "tributary.sources": `(company_id, address, since) values (${number}, 'https://south.example', '2026-02-03 04:05:06.789012+00')`,
+    "tributary.companies": `(company, company_id, address, address_since) values ('${company}', ${number}, 'https://south.example', '2026-02-03 04:05:06.789012+00')`,
     "tributary.runs": `(company_id, resource, kind, fence, started_at, status) values
       (${number}, 'customers', 'full', 1, now(), 'done'), (${number}, 'customers', 'incremental', 2, now(), 'done')`,
     "tributary.checkpoints": `(company_id, resource, lane, fence, cursor, table_identity, shape, updated_at)

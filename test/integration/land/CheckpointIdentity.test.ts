@@ -42,7 +42,7 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
   })
   const run = (options: Options = {}) =>
     sync({
-      companies: [{ name: "one", connector: connectorOf(options), resources: [things] }],
+      companies: [{ name: `one-${companyId}`, connector: connectorOf(options), resources: [things] }],
       datasets: options.datasets ?? datasetsDefault,
       concurrency: 1,
       batchRecordsMax: options.batchRecordsMax ?? 100,
@@ -339,9 +339,7 @@ suite("a checkpoint", warehouse, (test, it) => {
     put(3, "of the other source")
     const report = yield* run({ description: there })
     assert.strictEqual(codeOf(report), 2)
-    const { failure } = report.companies[0]!.outcomes[0]!
-    assert.match(failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
-    assert.match(failure!.remedy, /--accept-new-source/)
+    assert.strictEqual(report.companies[0]!.failure!.kind, "SourceChanged")
     const single = yield* fetchRecords({
       companyId,
       connector: { ...connectorOf({ description: there }), get: () => Effect.die("never lands") },
@@ -350,6 +348,8 @@ suite("a checkpoint", warehouse, (test, it) => {
       authority: "source"
     })
     assert.strictEqual(single.failure!.kind, "SourceChanged")
+    assert.match(single.failure!.message, /https:\/\/one\/api.*https:\/\/two\/api/)
+    assert.match(single.failure!.remedy, /--accept-new-source/)
     assert.deepStrictEqual(
       [...(yield* execute(`select * from tributary.checkpoints where company_id = ${companyId}`))],
       [...before]

@@ -359,7 +359,7 @@ suite("the sync engine", warehouse, (test, it) => {
       ...(path === "bills" ? page(9 * 60, ...changed) : partsOf(where?.[0]?.value))
     }))
     const options: SyncOptions = {
-      companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
+      companies: [{ name: `one-${companyId}`, connector: source.connector, resources: [parts, bills] }],
       datasets: datasetsDefault,
       concurrency: 2,
       batchRecordsMax: 100,
@@ -477,12 +477,12 @@ suite("the sync engine", warehouse, (test, it) => {
       throw failing(new Forbidden({ kind: "scope", code: "insufficient_scope", scope: "shop:read", detail: "no" }))
     })
     const identify = (identity: Partial<Identity>) =>
-      Effect.succeed({ companyId, user: null, scopes: null, features: null, ...identity })
+      Effect.succeed({ companyId, sourceNumber: companyId, user: null, scopes: null, features: null, ...identity })
     const outcomes = (identity: Partial<Identity>, named: boolean) =>
       sync({
         companies: [
           {
-            name: "one",
+            name: `one-${companyId}`,
             connector: { ...source.connector, identify: identify(identity) },
             resources: [things],
             named

@@ -250,7 +250,7 @@ suite("a plan", warehouse, (test) => {
       requests: 3,
       certainty: "atLeast"
     })
-    const identity = { companyId, user: null, features: null }
+    const identity = { companyId, sourceNumber: companyId, user: null, features: null }
     const barred: ConnectorShape = {
       ...source.connector,
       identify: Effect.succeed({ ...identity, scopes: ["other:read"] })

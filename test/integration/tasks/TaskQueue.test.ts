@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { readNowMs as nowMs } from "../../../src/postgres/Now.ts"
-import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
+import { saveCompany } from "../../support/companies.ts"
 import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
@@ -91,7 +91,7 @@ suite("the task queue", alive, (test) => {
   test("makes a synced task due at its next scheduled time, whichever process synced it", function* () {
     const later = { schedule: "0 3 * * * (UTC)", next: (afterMs: number) => afterMs + 60 * minute }
     const { company, dueIn } = yield* scheduled([])
-    yield* SourceGuard.saveCompanyId(company, 4711n)
+    yield* saveCompany(company, 4711n)
     yield* execute(
       `insert into tributary.checkpoints (company_id, resource, lane, fence, cursor, updated_at)
            values (4711, 'synced', 'live', 1, '2026-01-01T00:00:00Z', tributary.now()),
@@ -308,8 +308,8 @@ suite("the task queue", alive, (test) => {
       remedy: "give it another one",
       askedAt: null
     })
-    yield* SourceGuard.saveCompanyId(company, 12n)
-    yield* SourceGuard.saveCompanyId(company, 13n)
+    yield* saveCompany(company, 12n)
+    yield* Effect.flip(saveCompany(company, 13n))
     assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes the number")
   })
 })

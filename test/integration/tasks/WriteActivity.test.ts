@@ -287,22 +287,6 @@ suite("the activity", layerWarehouse, (test) => {
     )
   })
 
-  test("is that of the configured name of a company that was renamed, or of its last name", function* () {
-    yield* setUp
-    yield* execute("insert into tributary.companies (company, company_id) values ('a former name', 1), ('z', 2)")
-    // Another process serves this company.
-    yield* execute(
-      "insert into tributary.companies (company, company_id, seen_at) values ('a former south', 2, tributary.now() - interval '1 day')"
-    )
-    yield* execute(
-      "update tributary.companies set seen_at = tributary.now() + interval '1 second' where company = 'south'"
-    )
-    yield* addRuns(0, 60, 50)
-    yield* writeAt(60)
-    const names = yield* execute("select distinct company from tributary.activity where runs > 0 order by 1")
-    assert.deepStrictEqual(names, [{ company: "north" }, { company: "south" }])
-  })
-
   test("counts quiet runs that share a row, spread evenly", function* () {
     yield* setUp
     yield* execute(

@@ -39,7 +39,7 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
     before: () => null,
     connector: {
       catalogue,
-      identify: Effect.succeed({ companyId, user: null, scopes: null, features: null }),
+      identify: Effect.succeed({ companyId, sourceNumber: companyId, user: null, scopes: null, features: null }),
       page: unscripted,
       rawPage: ({ resource, token, where: [where] = [] }) =>
         Effect.map(

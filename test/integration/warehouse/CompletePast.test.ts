@@ -62,7 +62,7 @@ const versioned = Effect.gen(function* () {
   yield* execute("drop schema if exists erp, erp_history, erp_asof, erp_models_asof, copies cascade")
   yield* execute("create schema copies")
   yield* execute(
-    "truncate tributary.checkpoints, tributary.companies, tributary.sources, tributary.change_batches, tributary.runs cascade"
+    "truncate tributary.checkpoints, tributary.companies, tributary.change_batches, tributary.runs cascade"
   )
   const company = makeTimedCompany(1n)
   company.put(1, "first")
