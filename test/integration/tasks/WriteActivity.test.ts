@@ -22,7 +22,7 @@ const instant = (minutes: number) => new Date(startMs + minutes * 60_000).toISOS
 
 const empty =
   execute(`truncate tributary.runs, tributary.checkpoints, tributary.companies, tributary.tasks, tributary.activity,
-  tributary.activity_watermarks, tributary.delivery_gaps, tributary.processes, tributary.budget_usage, tributary.row_counts`)
+  tributary.activity_watermarks, tributary.delivery_gaps, tributary.processes, tributary.budget_usage, tributary.row_counts cascade`)
 const rowsOf = (resolution: string) =>
   execute<Record<string, unknown>>(
     `select resolution, at, company, resource, rows, runs, quarantined_runs, failed_runs, abandoned_runs, inserted, updated, deleted,
