@@ -1,21 +1,18 @@
 /** Deletion of old rows in batches, each of them a small transaction. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 export const batchRows = 5_000
 
-export const cutoffStatement = Statement.make({
-  name: "read the time of a cutoff",
-  params: ["float8"],
-  columns: { at: "text" },
-  text: "select (tributary.now() - make_interval(secs => $1::float8))::text as at"
-})
-
 /** The warehouse's time this long ago, to the microsecond. */
 export const cutoff = (age: Duration.Duration): Sql.Query<string> =>
-  Effect.map(Statement.run(cutoffStatement, [Duration.toSeconds(age)]), ([row]) => row!.at)
+  Effect.map(
+    Query.first(control.selectNoFrom((of) => of.cast<string>(Query.nowPlus(-Duration.toMillis(age)), "text").as("at"))),
+    (row) => row!.at
+  )
 
 /** Repeats a statement that deletes a batch until it finds no more. Returns the number of deleted rows. */
 export const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArray<unknown>>) {

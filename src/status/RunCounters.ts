@@ -4,7 +4,9 @@
  * Promise: a counter counts the rows of runs that ended since this process began. It never falls, whatever retention
  * removes. Quiet runs share a row, which is counted once between two reads.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { cutoff } from "../retention/Batches.ts"
 import * as FleetMetrics from "./FleetMetrics.ts"
 import { counter } from "./Metrics.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -13,13 +15,7 @@ const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const
 const changes = ["inserted", "updated", "unchanged", "deleted", "quarantined"] as const
 
 /** Runs are counted this long after their end, so that no run is missed whose end is committed later. */
-const settleSeconds = 2
-
-export const settledStatement = Statement.make({
-  name: "read the time until which runs are counted",
-  columns: { at: "text" },
-  text: `select (tributary.now() - interval '${settleSeconds} seconds')::text as at`
-})
+const settleTime = Duration.seconds(2)
 
 export const endedStatement = Statement.make({
   name: "count ended runs",
@@ -64,8 +60,7 @@ export const make = (current: () => ReadonlyArray<string>) => {
     )
   ]
   return Effect.gen(function* () {
-    const [now] = yield* Statement.run(settledStatement)
-    const until = now!.at
+    const until = yield* cutoff(settleTime)
     const rows = since === null ? [] : yield* Statement.run(endedStatement, [since, until])
     since = until
     for (const row of rows) {
