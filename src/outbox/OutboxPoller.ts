@@ -9,7 +9,9 @@ import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { isOpen } from "./OutboxStore.ts"
 import { push } from "./OutboxWorker.ts"
 import type { PushCompany, PushSettings } from "./PushSession.ts"
@@ -58,14 +60,17 @@ export const openResourcesStatement = Statement.make({
   ) select resource from resources where resource is not null`
 })
 
-/** Rows of a resource that is not synced can never be sent. */
-export const rejectRowsStatement = Statement.make({
-  name: "reject rows of a resource that is not synced",
-  params: ["text", "text"],
-  text: `update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
-         reason = 'the resource is not among those that are synced for this company'
-   where company = $1 and resource = $2 and push_id is null and state = 'pending'`
-})
+/** Rejects the rows of a resource that is not synced: they can never be sent. */
+const rejectRows = (company: string, resource: string) => {
+  const reason = "the resource is not among those that are synced for this company"
+  return Query.run(
+    control
+      .updateTable("tributary.outbox")
+      .set({ state: "rejected", code: "invalid", resolved_at: Query.now, reason })
+      .where((is) => is.and({ company, resource, state: "pending" }))
+      .where("push_id", "is", null)
+  )
+}
 
 const isPaused = ({ nowMs, pauses }: Poller, path: string): boolean => (pauses.get(path)?.untilMs ?? 0) > nowMs()
 
@@ -117,7 +122,7 @@ const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   const synced = paths.flatMap((path) => tables.get(path) ?? [])
   yield* Effect.forEach(
     paths.filter((path) => !tables.has(path)),
-    (path) => Statement.run(rejectRowsStatement, [company.name, path]),
+    (path) => rejectRows(company.name, path),
     { discard: true }
   )
   if (synced.length === 0) return

@@ -76,24 +76,22 @@ export const createRequestOf = (rows: ReadonlyArray<OutboxRow>): NewRequest => (
   rows
 })
 
-const storedParams = ["text", "text", "text[]", "text[]", "text[]", "text[]", "text[]", "int4[]"] as const
 export const storeStatement = Statement.make({
   name: "store requests of",
-  params: [...storedParams, "int8[]", "text[]", "int4[]", "int8[]", "text[]", "int4[]", "text?"],
+  params: ["text", "text", "text?", "text"],
   columns: { id: "int8", key: "text", createdAt: "float8", marked: "int4" },
   text: `with given as (
-       select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[], $9::bigint[], $10::text[], $11::integer[])
-         as g(operation, record_id, if_match, key, body, record_count, from_id, expected_values, attempts)
+       select * from json_to_recordset($4::text::json) as g(operation text, record_id text, if_match text, key text, body text,
+         from_id bigint, expected_values text, attempts integer, rows bigint[])
      ), request as (
        insert into tributary.push_requests
          (company, resource, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body, record_count)
-       select $1, $2, operation, record_id, if_match, key, $15, body, record_count
+       select $1, $2, operation, record_id, if_match, key, $3, body, cardinality(rows)
          from given returning id, idempotency_key as key, created_at
      ), marked as (
-       update tributary.outbox o set state = 'in_flight', request_id = c.id, request_index = v.request_index,
+       update tributary.outbox o set state = 'in_flight', request_id = c.id, request_index = v.number - 1,
               expected_values = coalesce(o.expected_values, g.expected_values::json), attempts = o.attempts + g.attempts
-         from unnest($12::bigint[], $13::text[], $14::integer[]) as v(id, key, request_index)
-         join given g on g.key = v.key join request c on c.key = v.key
+         from given g join request c on c.key = g.key cross join lateral unnest(g.rows) with ordinality as v(id, number)
         where o.id = v.id and o.request_id is not distinct from g.from_id
           and ${stateIs("case when g.from_id is null then 'pending' else 'in_flight' end")}
        returning c.id
@@ -111,23 +109,19 @@ export const storeRequests = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<PushRequest>, DatabaseError> {
   if (requests.length === 0) return []
   const keyed = yield* Effect.forEach(requests, (request) => Effect.map(newKey, (key) => ({ ...request, key })))
-  const stored = yield* rowsOf(run, storeStatement, [
-    company,
-    resource,
-    keyed.map(({ operation }) => operation),
-    keyed.map(({ recordId }) => recordId),
-    keyed.map(({ ifMatch }) => ifMatch),
-    keyed.map(({ key }) => key),
-    keyed.map(({ body }) => body),
-    keyed.map(({ rows }) => rows.length),
-    keyed.map(({ from }) => from ?? null),
-    keyed.map(({ expectedValues }) => (expectedValues === undefined ? null : JSON.stringify(expectedValues))),
-    keyed.map(({ attempts }) => attempts ?? 0),
-    keyed.flatMap(({ rows }) => rows.map(({ id }) => id)),
-    keyed.flatMap(({ key, rows }) => rows.map(() => key)),
-    keyed.flatMap(({ rows }) => rows.map((_, index) => index)),
-    keyScope
-  ])
+  const given = keyed.map(({ operation, recordId, ifMatch, key, body, from, expectedValues, attempts, rows }) => ({
+    operation,
+    record_id: recordId,
+    if_match: ifMatch,
+    key,
+    body,
+    from_id: from?.toString(),
+    // A text within the JSON: a value of the source may hold what only an escape can say.
+    expected_values: expectedValues && JSON.stringify(expectedValues),
+    attempts: attempts ?? 0,
+    rows: rows.map(({ id }) => String(id))
+  }))
+  const stored = yield* rowsOf(run, storeStatement, [company, resource, keyScope, JSON.stringify(given)])
   const byKey = new Map(stored.map((row) => [row.key, row]))
   return keyed.map((request): PushRequest => {
     const { id, createdAt, marked } = byKey.get(request.key)!
