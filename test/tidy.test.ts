@@ -113,7 +113,7 @@ const unnamedSql: Readonly<Record<string, number>> = {
   "src/outbox/AssumedNew.ts": 2,
   "src/outbox/PushSession.ts": 1,
   "src/postgres/Migrations.ts": 3,
-  "src/postgres/Query.ts": 9,
+  "src/postgres/Query.ts": 11,
   "src/postgres/Sql.ts": 2,
   "src/postgres/Statement.ts": 1,
   "src/retention/Forget.ts": 3,

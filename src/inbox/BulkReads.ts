@@ -150,7 +150,7 @@ export const readChildrenOf = Effect.fnUntraced(function* (
     return false
   }
   yield* worker.breaker.succeed
-  const requests = yield* Statement.run(RefetchRequests.pending, [companyId, path, field])
+  const requests = yield* RefetchRequests.pending(companyId, path, field)
   const pending = new Set(requests.map(({ value }) => value))
   const answered = events.filter(({ id }) => !pending.has(parents.get(id)!))
   const rows = yield* CompareWithRow.compareWithRow(table, companyId, answered)

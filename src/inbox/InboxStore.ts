@@ -7,8 +7,10 @@
 import * as Effect from "effect/Effect"
 import type { InTransaction } from "../land/Landing.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { exactStamp } from "./ModifiedAt.ts"
 
@@ -204,27 +206,18 @@ export interface ReplayFilter {
   readonly since?: string
 }
 
-export const replayStatement = Statement.make({
-  name: "replay events",
-  params: ["text", "text", "text?", "text?", "text?"],
-  columns: { id: "int8" },
-  text: `update tributary.inbox set state = 'pending', attempts = 0, record_modified_at = null, next_attempt_at = tributary.now(),
-                resolved_at = null, run_id = null, resolution = null, last_error = null
-          where company = $1 and state = $2
-            and ($3::text is null or event_id in (select jsonb_array_elements_text($3::text::jsonb)))
-            and ($4::text is null or resource = $4) and ($5::text is null or received_at >= $5::text::timestamptz)
-          returning id`
-})
-
 /** Makes resolved events pending again. Their records are read, whatever the warehouse holds. Returns their number. */
 export const replay = (company: string, { state, eventIds, resource, since }: ReplayFilter): Sql.Query<number> =>
   Effect.map(
-    Statement.run(replayStatement, [
-      company,
-      state,
-      eventIds === undefined ? null : JSON.stringify(eventIds),
-      resource ?? null,
-      since ?? null
-    ]),
+    Query.run(
+      control
+        .updateTable("tributary.inbox")
+        .set({ state: "pending", attempts: 0, record_modified_at: null, next_attempt_at: Query.now })
+        .set({ resolved_at: null, run_id: null, resolution: null, last_error: null })
+        .where((is) => is.and({ company, state, ...(resource === undefined ? {} : { resource }) }))
+        .$if(eventIds !== undefined, (events) => events.where("event_id", "=", Query.anyOf(eventIds ?? [])))
+        .$if(since !== undefined, (events) => events.where("received_at", ">=", Query.at(since ?? "")))
+        .returning("id")
+    ),
     ({ length }) => length
   )

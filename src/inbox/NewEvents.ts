@@ -11,20 +11,17 @@ import type * as Latch from "effect/Latch"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 
-export const newestStatement = Statement.make({
-  name: "read the newest event",
-  columns: { id: "int8" },
-  text: "select coalesce(max(id), 0) as id from tributary.inbox"
-})
+const newest = control.selectFrom("tributary.inbox").select(({ fn }) => fn.max<bigint | null>("id").as("id"))
 
-export const newEventsStatement = Statement.make({
-  name: "find companies with new events",
-  params: ["int8"],
-  columns: { company: "text", id: "int8" },
-  text: "select company, max(id) as id from tributary.inbox where id > $1 group by company"
-})
+const newEvents = (after: bigint) =>
+  control
+    .selectFrom("tributary.inbox")
+    .select(({ fn }) => ["company", fn.max("id").as("id")])
+    .where("id", ">", after)
+    .groupBy("company")
 
 const intervalDefault = Duration.millis(250)
 
@@ -35,16 +32,15 @@ export const watch = Effect.fnUntraced(function* (
   interval: Duration.Duration = intervalDefault
 ): Effect.fn.Return<never, DatabaseError, SqlClient> {
   const nowMs = yield* MonotonicClock.make
-  const [newest] = yield* Statement.run(newestStatement)
   /** The newest id: at the last look, one interval ago, and two intervals ago. */
-  let last = newest!.id
+  let last = (yield* Query.first(newest))?.id ?? 0n
   let [recent, older] = [last, last]
   let intervalEndsAt = nowMs() + Duration.toMillis(interval)
   for (;;) {
     yield* Effect.timeoutOption(arrived.await, interval)
     yield* arrived.close
     const isIntervalOver = nowMs() >= intervalEndsAt
-    const rows = yield* Statement.run(newEventsStatement, [isIntervalOver ? older : last])
+    const rows = yield* Query.run(newEvents(isIntervalOver ? older : last))
     for (const { company, id } of rows) {
       if (id > last) last = id
       workers.get(company)?.openUnsafe()

@@ -19,7 +19,6 @@ import { Priority } from "../budget/Budget.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Statement from "../postgres/Statement.ts"
 import type { Company } from "../sync/Company.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { childrenEveryMs, readForEvents, refetchChildren } from "./BulkReads.ts"
@@ -96,7 +95,7 @@ const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) 
   const companyId = yield* InboxWorker.identify(worker)
   if (companyId === null) return noTasks
   if (!areRefetchesListed(worker)) {
-    const requested = yield* Statement.run(RefetchRequests.resources, [companyId])
+    const requested = yield* RefetchRequests.resources(companyId)
     for (const { resource } of requested) worker.childrenToRefetch.add(resource)
     worker.refetchesListedAt = worker.now()
   }

@@ -1,14 +1,14 @@
-/** Statements on refetch requests: children of changed parents that are to be read again. */
+/** Queries of refetch requests: children of changed parents that are to be read again. */
 import { requestSql } from "../land/Refetch.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 /** Resources of the company with pending refetch requests. */
-export const resources = Statement.make({
-  name: "list the resources with refetch requests",
-  params: ["int8"],
-  columns: { resource: "text" },
-  text: "select distinct resource from tributary.refetch_requests where company_id = $1"
-})
+export const resources = (company_id: bigint) =>
+  Query.run(
+    control.selectFrom("tributary.refetch_requests").select("resource").distinct().where("company_id", "=", company_id)
+  )
 
 /** Requests the records whose field has one of these values, as a change of their parents does. */
 export const request = Statement.make({
@@ -20,9 +20,10 @@ export const request = Statement.make({
 })
 
 /** The values whose requests are not fulfilled yet. */
-export const pending = Statement.make({
-  name: "read the refetch requests of a field",
-  params: ["int8", "text", "text"],
-  columns: { value: "text" },
-  text: "select value from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3"
-})
+export const pending = (company_id: bigint, resource: string, field: string) =>
+  Query.run(
+    control
+      .selectFrom("tributary.refetch_requests")
+      .select("value")
+      .where((is) => is.and({ company_id, resource, field }))
+  )

@@ -1,12 +1,16 @@
-/** The time of the warehouse, in milliseconds since 1970. */
+/** The time of the warehouse. */
 import * as Effect from "effect/Effect"
-import * as Sql from "./Sql.ts"
-import * as Statement from "./Statement.ts"
+import * as Query from "./Query.ts"
+import type * as Sql from "./Sql.ts"
 
-export const nowStatement = Statement.make({
-  name: "read the warehouse's clock",
-  columns: { nowMs: "float8" },
-  text: `select ${Sql.epochMs("tributary.now()")} as "nowMs"`
-})
+/** In milliseconds since 1970. */
+export const readNowMs: Sql.Query<number> = Effect.map(
+  Query.first(Query.k<object>().selectNoFrom(Query.epochMs<Date>(Query.now).as("at"))),
+  (row) => row!.at
+)
 
-export const readNowMs: Sql.Query<number> = Effect.map(Statement.run(nowStatement), ([row]) => row!.nowMs)
+/** In RFC 3339, to the microsecond. */
+export const readInstant: Sql.Query<string> = Effect.map(
+  Query.first(Query.k<object>().selectNoFrom(Query.instant<Date>(Query.now).as("at"))),
+  (row) => row!.at
+)

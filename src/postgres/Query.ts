@@ -65,12 +65,19 @@ export const given = <A extends object>(filter: A): { readonly [Name in keyof A]
 /** One of the values, for the right side of `=`. It may be none, unlike with `in`. */
 export const anyOf = <A>(values: ReadonlyArray<A>): RawBuilder<A> => sql<A>`any(${values})`
 
+/** A time that a text of RFC 3339 names, to the microsecond. */
+export const at = (text: string): RawBuilder<Date> => sql`${text}::timestamptz`
+
+/** The time that is so many milliseconds after 1970. */
+export const timeOf = (ms: number): RawBuilder<Date> => sql`to_timestamp(${ms}::float8 / 1000)`
+
 /** A query that `k` built, and Postgres has not seen. */
 export interface Built<Row> {
   readonly compile: () => CompiledQuery<Row>
 }
 
-export type RowOf<Q> = Q extends Built<infer Row> ? Row : never
+/** The rows of a query, or of the queries that a function builds. */
+export type RowOf<Q> = Q extends (...values: never) => infer B ? RowOf<B> : Q extends Built<infer Row> ? Row : never
 
 /** The operation in errors: "select tributary.checkpoints". */
 const operationOf = (text: string) => {
@@ -97,3 +104,7 @@ export const first = <Row>(query: Built<Row>): Sql.Query<Row | null> => Effect.m
 
 /** Whether a query answers a row. */
 export const hasRows = (query: Built<unknown>): Sql.Query<boolean> => Effect.map(run(query), (rows) => rows.length > 0)
+
+/** Changes a setting of the session until the end of the transaction. */
+export const setLocal = (setting: string, value: string) =>
+  run(k<object>().selectNoFrom((of) => of.fn("set_config", [of.val(setting), of.val(value), of.lit(true)]).as("value")))

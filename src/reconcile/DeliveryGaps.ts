@@ -9,19 +9,13 @@
  * a gap that may hide a removal.
  */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control, type ControlTables } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 
-export type Cause =
-  | "abandoned"
-  | "acknowledged_not_stored"
-  | "disabled"
-  | "paused"
-  | "missing"
-  | "unobserved"
-  | "dropped"
-  | "overflow"
+export type Cause = ControlTables["tributary.delivery_gaps"]["cause"]
 
 /** A gap that is not stored yet. */
 export interface NewGap {
@@ -209,14 +203,21 @@ export const markRead = Statement.make({
           where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`
 })
 
-/** Postpones the gaps of a resource by $3 ms; where $4 is true, only those that need a full scan. */
-export const postpone = Statement.make({
-  name: "postpone the gaps of a resource",
-  params: ["text", "text", "float8", "bool"],
-  text: `update tributary.delivery_gaps
-            set next_attempt_at = greatest(next_attempt_at, tributary.now() + $3::float8 * interval '1 millisecond')
-          where ${endedGaps} and (requires_full_scan or not $4::boolean)`
-})
+/** A change of the gaps of a resource that have ended and are not closed. */
+const changeEnded = (company: string, resource: string) =>
+  control
+    .updateTable("tributary.delivery_gaps")
+    .where((is) => is.and({ company, resource }))
+    .where("closed_at", "is", null)
+    .where("ended_at", "is not", null)
+
+/** Postpones the ended gaps of a resource, or only those that need a full scan. */
+export const postpone = (company: string, resource: string, ms: number, onlyFull: boolean) =>
+  Query.run(
+    changeEnded(company, resource)
+      .set((of) => ({ next_attempt_at: of.fn("greatest", ["next_attempt_at", Query.nowPlus(ms)]) }))
+      .$if(onlyFull, (gaps) => gaps.where("requires_full_scan", "=", true))
+  )
 
 export const fullScanDelayStatement = Statement.make({
   name: "read the delay of the next full scan",
@@ -245,12 +246,14 @@ export const fullScanDelay = (
   )
 
 /** Closes the ended gaps of a resource that is not synced any more. */
-export const closeUnsynced = Statement.make({
-  name: "close the gaps of a resource that is not synced",
-  params: ["text", "text"],
-  text: `update tributary.delivery_gaps set closed_at = tributary.now(), closed_by = 'the resource is not synced any more', last_error = null
-          where ${endedGaps}`
-})
+export const closeUnsynced = (company: string, resource: string) =>
+  Query.run(
+    changeEnded(company, resource).set({
+      closed_at: Query.now,
+      closed_by: "the resource is not synced any more",
+      last_error: null
+    })
+  )
 
 export const repairFailureStatement = Statement.make({
   name: "store why gaps stay open",
@@ -266,17 +269,15 @@ export const repairFailureStatement = Statement.make({
 export const recordRepairFailure = (company: string, resource: string, reason: string): Sql.Query<boolean> =>
   Effect.map(Statement.run(repairFailureStatement, [company, resource, reason]), ({ length }) => length > 0)
 
-export const isLoadedStatement = Statement.make({
-  name: "find out whether a resource was read to its end",
-  params: ["int8", "text"],
-  columns: { resource: "text" },
-  text: `select resource from tributary.checkpoints
-          where company_id = $1 and resource = $2 and lane = 'live' and (cursor_read_at is not null or full_scan_at is not null)`
-})
-
 /** Whether the resource was ever read to its end. */
-export const isLoaded = (companyId: bigint, resource: string): Sql.Query<boolean> =>
-  Effect.map(Statement.run(isLoadedStatement, [companyId, resource]), ({ length }) => length > 0)
+export const isLoaded = (company_id: bigint, resource: string): Sql.Query<boolean> =>
+  Query.hasRows(
+    control
+      .selectFrom("tributary.checkpoints")
+      .select("resource")
+      .where((is) => is.and({ company_id, resource, lane: "live" }))
+      .where((is) => is.or([is("cursor_read_at", "is not", null), is("full_scan_at", "is not", null)]))
+  )
 
 export const countStatement = Statement.make({
   name: "count the open gaps of a company",

@@ -1,4 +1,5 @@
 /** The delivery gaps that a subscription's delivery log shows. */
+import { readInstant } from "../postgres/Now.ts"
 import * as Effect from "effect/Effect"
 import * as Duration from "effect/Duration"
 import type { SourceError } from "../connector/SourceError.ts"
@@ -78,7 +79,7 @@ export const checkLog = Effect.fnUntraced(function* (
   row: SubscriptionStore.SubscriptionRow
 ) {
   const { name } = company
-  const at = yield* SubscriptionStore.now
+  const at = yield* readInstant
   const cursor = yield* LogCursor.read(name, row.id)
   if (cursor === null) return { opened: 0, newestAt: null }
   const scan = yield* readLog(subscriptions, row.id, cursor)

@@ -1,35 +1,32 @@
 /** The read position in the delivery log of a subscription, and the state of the log's events in the warehouse. */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
+import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
-export const readStatement = Statement.make({
-  name: "read the position in a delivery log",
-  params: ["text", "text"],
-  columns: {
-    /** The newest entry, by the source's own time, byte for byte; null when there was none. */
-    to: "text?",
-    /** The event of that entry; null where it is unknown. */
-    event: "text?",
-    /** When the log was read; null when it never was. */
-    at: "text?",
-    /** How long that has been the newest entry, of an event with attempts to come; null when it was not. */
-    waitsMs: "float8?",
-    /** Age by the warehouse's clock; of the subscription's first snapshot where the log was never read. */
-    ageMs: "float8"
-  },
-  text: `select log_cursor_at as "to", log_cursor_event as event, log_read_at::text as at,
-                (extract(epoch from tributary.now() - log_head_pending_since) * 1000)::float8 as "waitsMs",
-                (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
-           from tributary.subscriptions where company = $1 and subscription_id = $2`
-})
+const cursorOf = (company: string, subscription_id: string) =>
+  control
+    .selectFrom("tributary.subscriptions")
+    // The newest entry, by the source's own time, byte for byte, and its event; null where there was none or it is unknown.
+    .select(["log_cursor_at as to", "log_cursor_event as event"])
+    .select((of) => [
+      // When the log was read; null when it never was.
+      of.cast<string | null>("log_read_at", "text").as("at"),
+      // How long that has been the newest entry, of an event with attempts to come; null when it was not.
+      Query.ageMs(of.ref("log_head_pending_since")).as("waitsMs"),
+      // Of the subscription's first snapshot where the log was never read.
+      Query.ageMs(of.fn.coalesce("log_read_at", "first_seen_at")).as("ageMs")
+    ])
+    .where((is) => is.and({ company, subscription_id }))
 
 /** The read position in the delivery log of a subscription. */
-export type LogCursor = Statement.RowOf<typeof readStatement>
+export type LogCursor = Query.RowOf<typeof cursorOf>
 
 export const read = (company: string, subscriptionId: string): Sql.Query<LogCursor | null> =>
-  Effect.map(Statement.run(readStatement, [company, subscriptionId]), ([row]) => row ?? null)
+  Query.first(cursorOf(company, subscriptionId))
 
 export const eventStatusStatement = Statement.make({
   name: "look up the events of a delivery log",
@@ -98,16 +95,12 @@ export const advance = (
     })
   )
 
-export const confirmStatement = Statement.make({
-  name: "confirm the position in a delivery log",
-  params: ["text", "text", "timestamptz", "float8"],
-  columns: { id: "text" },
-  text: `update tributary.subscriptions set log_read_at = $3::timestamptz
-          where company = $1 and subscription_id = $2 and log_read_at <= $3::timestamptz and last_error is null
-            and log_read_at >= $3::timestamptz - $4::float8 * interval '1 millisecond'
-         returning subscription_id as id`
-})
-
 /** Stores that the log has no new entry. Returns false, and stores nothing, if the last check is too long ago or failed. */
 export const confirm = (company: string, subscriptionId: string, at: string, ageMaxMs: number): Sql.Query<boolean> =>
-  Effect.map(Statement.run(confirmStatement, [company, subscriptionId, at, ageMaxMs]), ({ length }) => length > 0)
+  Query.hasRows(
+    SubscriptionStore.change(company, subscriptionId)
+      .set({ log_read_at: Query.at(at) })
+      .where("last_error", "is", null)
+      .where((is) => is.between("log_read_at", new Date(Date.parse(at) - ageMaxMs), Query.at(at)))
+      .returning("subscription_id")
+  )

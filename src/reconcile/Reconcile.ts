@@ -24,6 +24,7 @@
  * A pause between two checks while no event waited leaves no trace at the source: scheduled runs find its changes. No
  * cursor shows a removal that leaves no record behind: its gap takes a full scan.
  */
+import { readInstant } from "../postgres/Now.ts"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -158,7 +159,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
     unobservedMax: unobservedMax(subscriptions, checkInterval ?? null)
   }
   const notes: Array<string> = []
-  const at = yield* SubscriptionStore.now
+  const at = yield* readInstant
   const known = CheckMemory.identityOf(memory, Date.parse(at))
   const identify = known === null ? connector.identify : Effect.succeed(known)
   const [identity, list] = yield* readSource(readable, identify, subscriptions)
@@ -197,7 +198,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
       continue
     }
     reenabled.push(id)
-    const seenAt = yield* SubscriptionStore.now
+    const seenAt = yield* readInstant
     snapshot = yield* saveSnapshot(checked, yield* SubscriptionStore.listed(name, subscriptions), seenAt)
     opened += snapshot.opened
   }

@@ -4,10 +4,13 @@
  * Promise: a subscription is enabled only if a test delivery to it is in the inbox. Failed attempts follow each other in
  * growing pauses. A process that started since the last attempt is a reason for the next one.
  */
+import { readInstant } from "../postgres/Now.ts"
 import * as Effect from "effect/Effect"
 import { describeAnswer, type Subscriptions, type TestResult } from "../connector/Subscriptions.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import { backoff } from "./DeliveryGaps.ts"
 
@@ -45,14 +48,13 @@ export const recordFailure = Statement.make({
           where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`
 })
 
-/** The event, if it is in the inbox; if its id is unknown, any event since then. */
-export const findEvent = Statement.make({
-  name: "find the event of a test delivery",
-  params: ["text", "text?", "timestamptz"],
-  columns: { event_id: "text" },
-  text: `select event_id from tributary.inbox
-          where company = $1 and (event_id = $2 or ($2::text is null and received_at >= $3::timestamptz)) limit 1`
-})
+/** Whether the event is in the inbox; if its id is unknown, any event since then. */
+const isReceived = (company: string, event_id: string | null, since: string) => {
+  const events = control.selectFrom("tributary.inbox").select("event_id").where("company", "=", company).limit(1)
+  return Query.hasRows(
+    event_id === null ? events.where("received_at", ">=", Query.at(since)) : events.where("event_id", "=", event_id)
+  )
+}
 
 const describeTest = (result: TestResult): string => {
   const { responseCode, responseBody, isSilent } = result
@@ -67,14 +69,14 @@ const describeTest = (result: TestResult): string => {
 
 /** Tests a disabled subscription and enables it. Returns why it stays disabled; null when it was enabled. */
 export const reenable = Effect.fnUntraced(function* (company: string, subscriptions: Subscriptions, id: string) {
-  const since = yield* SubscriptionStore.now
+  const since = yield* readInstant
   const tested = yield* Effect.result(subscriptions.test(id))
   if (tested._tag === "Failure") return `it cannot be tested: ${tested.failure.message}; ${tested.failure.remedy}`
   const { eventId, delivered } = tested.success
   const record = (error: string | null) => SubscriptionStore.recordTest(company, { id, lastDeliveryAt: null }, error)
   // The stored event is the proof, however the source describes the answer.
-  const events = eventId === null && !delivered ? [] : yield* Statement.run(findEvent, [company, eventId, since])
-  if (events.length === 0) {
+  const isStored = (eventId !== null || delivered) && (yield* isReceived(company, eventId, since))
+  if (!isStored) {
     const error = delivered
       ? "a test delivery was acknowledged, but did not arrive here: its address leads to another receiver"
       : describeTest(tested.success)

@@ -42,7 +42,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
   const overlapMs = Duration.toMillis(company.engine.overlap)
   const table = tables.get(resource)
   if (table === undefined) {
-    yield* Statement.run(DeliveryGaps.closeUnsynced, [name, resource])
+    yield* DeliveryGaps.closeUnsynced(name, resource)
     return []
   }
   if (!(yield* DeliveryGaps.isLoaded(companyId, resource))) {
@@ -60,7 +60,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
     const waitMs = yield* DeliveryGaps.fullScanDelay(companyId, resource, fullScanShare, requestsPerMinute)
     if (waitMs > 0) {
       // A cursor scan need not wait.
-      yield* Statement.run(DeliveryGaps.postpone, [name, resource, waitMs, modifiedSince])
+      yield* DeliveryGaps.postpone(name, resource, waitMs, modifiedSince)
       if ((yield* openGapOf(name, resource))?.dueInMs !== 0) return []
       isEverything = false
     }

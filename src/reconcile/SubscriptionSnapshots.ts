@@ -6,8 +6,9 @@
  */
 import * as Effect from "effect/Effect"
 import type { Subscription } from "../connector/Subscriptions.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import * as HookUrl from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import { type CheckedCompany, deliveredResources } from "./CheckedCompany.ts"
@@ -121,19 +122,13 @@ const endedGaps = (
   return { gaps, repaired }
 }
 
-export const evaluatedStatement = Statement.make({
-  name: "mark the gaps of a company as evaluated",
-  params: ["text"],
-  text: "update tributary.subscriptions set gaps_evaluated_at = checked_at where company = $1 and gaps_evaluated_at is distinct from checked_at"
-})
-
 const evaluate = Effect.fnUntraced(function* (
   company: CheckedCompany,
   subscriptions: ReadonlyArray<Subscription>,
   at: string
 ) {
   const { name, url, events, removing } = company
-  const previous = yield* Statement.run(SubscriptionStore.lockStatement, [name])
+  const previous = yield* Query.run(SubscriptionStore.lock(name))
   const rows = yield* SubscriptionStore.saveSnapshot(name, subscriptions, url, events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
   const ever = rows.filter((row) => url !== null || HookUrl.isOurs(name, null, row.url))
@@ -158,10 +153,16 @@ const evaluate = Effect.fnUntraced(function* (
     ours.map(({ id }) => id)
   )
   for (const row of ended.repaired) {
-    if (SubscriptionStore.isHealthy(row)) yield* Statement.run(SubscriptionStore.markHealthy, [name, row.id, at])
-    else yield* Statement.run(SubscriptionStore.markMissing, [name, row.id])
+    if (SubscriptionStore.isHealthy(row)) yield* SubscriptionStore.markHealthy(name, row.id, at)
+    else yield* SubscriptionStore.markMissing(name, row.id)
   }
-  yield* Statement.run(evaluatedStatement, [name])
+  yield* Query.run(
+    control
+      .updateTable("tributary.subscriptions")
+      .set((of) => ({ gaps_evaluated_at: of.ref("checked_at") }))
+      .where("company", "=", name)
+      .where((is) => is("gaps_evaluated_at", "is distinct from", is.ref("checked_at")))
+  )
   return { ours, isWanted: url !== null || ever.length > 0, opened } satisfies SnapshotResult
 })
 

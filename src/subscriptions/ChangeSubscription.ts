@@ -4,6 +4,7 @@
  * Promise: processes change the subscriptions of one company one after the other. {@link SubscriptionStore.saveSnapshot}
  * stores the state before and after each change, so that a repair does not hide a time in which events were dropped.
  */
+import { readInstant } from "../postgres/Now.ts"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -12,7 +13,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
 import { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
 import * as HookUrl from "./HookUrl.ts"
 import * as SecretRows from "./SecretRows.ts"
 import {
@@ -74,7 +75,7 @@ export const takeSnapshot = Effect.fnUntraced(function* (
   wanted: DesiredSubscription,
   refused: ReadonlyArray<string> | null = null
 ) {
-  const at = yield* SubscriptionStore.now
+  const at = yield* readInstant
   const listed = yield* SubscriptionStore.listed(name, source)
   const seen = yield* SubscriptionStore.saveSnapshot(name, listed, wanted.url, wanted.events, at, refused)
   return { listed, seen }
@@ -100,7 +101,7 @@ export const findSubscription = Effect.fnUntraced(function* (
   const [first, ...more] = candidates
   if (first === undefined) return yield* subscriptionNotFound(name, id, wanted.url)
   if (more.length === 0) return first
-  const rows = yield* Statement.run(SecretRows.inUse, [name])
+  const rows = yield* Query.run(SecretRows.inUse(name).select("subscription_id as id"))
   const withSecret = candidates.filter((one) => rows.some((row) => row.id === one.id))
   if (withSecret.length === 1) return withSecret[0]!
   return yield* new SubscriptionError({

@@ -10,7 +10,8 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
+import { control } from "../postgres/Tables.ts"
 import { changeTo, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
 import { createWithSecret, descriptionOf } from "./Create.ts"
 import * as EventScopes from "./EventScopes.ts"
@@ -169,16 +170,14 @@ const cancelDuplicate = Effect.fnUntraced(function* (
   return { deeds: [], warnings: [`subscription ${id} delivers the same events a second time: ${error.message}`] }
 })
 
-export const ofOthersStatement = Statement.make({
-  name: "list the subscriptions of other companies",
-  params: ["text"],
-  columns: { id: "text", url: "text", company: "text" },
-  text: "select subscription_id as id, url, company from tributary.subscriptions where company <> $1"
-})
-
 /** The subscriptions that the warehouse stores for another company, with that company. */
 const madeForOthers = Effect.fnUntraced(function* (company: string, listed: ReadonlyArray<Subscription>) {
-  const rows = yield* Statement.run(ofOthersStatement, [company])
+  const rows = yield* Query.run(
+    control
+      .selectFrom("tributary.subscriptions")
+      .select(["subscription_id as id", "url", "company"])
+      .where("company", "<>", company)
+  )
   return listed.flatMap((one) =>
     rows
       .filter(({ id, url }) => id === one.id && HookUrl.isSame(url, one.url))

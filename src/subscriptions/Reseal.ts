@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
 import { decrypt, encrypt, randomLength } from "./SecretCipher.ts"
 import * as SecretRows from "./SecretRows.ts"
 
@@ -18,14 +18,14 @@ export const reseal = Effect.fnUntraced(function* (
   token: Redacted.Redacted
 ) {
   const random = yield* SecureRandom.SecureRandom
-  const rows = yield* Statement.run(SecretRows.select, [JSON.stringify([company])])
+  const rows = yield* Query.run(SecretRows.accepted([company]))
   const secrets = rows.flatMap(({ id, sealed }) => {
-    const secret = decrypt(company, earlier, Buffer.from(sealed, "base64"))
+    const secret = decrypt(company, earlier, sealed)
     return secret === null ? [] : [{ id, secret }]
   })
   for (const { id, secret } of secrets) {
     const sealed = encrypt(company, token, secret, yield* random.randomBytes(randomLength))
-    yield* Statement.run(SecretRows.replaceSealed, [id, Buffer.from(sealed).toString("base64")])
+    yield* SecretRows.replaceSealed(id, sealed)
   }
   return secrets.length
 }, Effect.provide(SecureRandom.layerWebCrypto))

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as Statement from "../postgres/Statement.ts"
+import * as Query from "../postgres/Query.ts"
 import { decrypt } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
 import * as SecretRows from "./SecretRows.ts"
@@ -38,7 +38,7 @@ export interface SecretCache {
   /** One read at a time. */
   readonly readLock: Semaphore.Semaphore
   /** Secrets by row; null where the token does not decrypt it. */
-  decrypted: Map<string, Redacted.Redacted | null>
+  decrypted: Map<bigint, Redacted.Redacted | null>
   accepted: ReadonlyMap<string, ReadonlyArray<Redacted.Redacted>>
   readsStarted: number
   lastReadStartedMs: number
@@ -51,7 +51,7 @@ export const provide = ({ sql }: SecretCache) => Effect.provideService(SqlClient
 
 /** The accepted secrets of these companies; those in use first, then the newest. */
 export const read = (cache: SecretCache, companies: Iterable<string>) =>
-  Statement.run(SecretRows.select, [JSON.stringify([...companies])]).pipe(provide(cache))
+  Query.run(SecretRows.accepted(companies)).pipe(provide(cache))
 
 const monotonicMs = ({ clock }: SecretCache) => MonotonicClock.nowMs(clock)
 
@@ -68,7 +68,7 @@ export const decryptRow = Effect.fnUntraced(function* (
   const known = cache.decrypted.get(id)
   if (known !== undefined) return known
   const { token } = yield* companyOf(cache, company)
-  const secret = decrypt(company, token, Buffer.from(sealed, "base64"))
+  const secret = decrypt(company, token, sealed)
   cache.decrypted.set(id, secret)
   if (secret === null && state !== "previous") {
     yield* Effect.logWarning(

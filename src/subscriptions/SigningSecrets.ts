@@ -14,7 +14,6 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
 import * as SecretCache from "./SecretCache.ts"
 import { encrypt, randomLength } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
@@ -24,7 +23,7 @@ export interface StoredSecrets {
   /** Whether deliveries of the subscription can be checked: `unreadable` when the token has changed since. */
   readonly state: "stored" | "unreadable"
   /** The secret of an interrupted rotation: it is stored, and the source may or may not have it. */
-  readonly next: { readonly id: string; readonly secret: Redacted.Redacted } | null
+  readonly next: { readonly id: bigint; readonly secret: Redacted.Redacted } | null
 }
 
 export interface SigningSecretsShape {
@@ -39,16 +38,16 @@ export interface SigningSecretsShape {
     subscriptionId: string,
     secret: Redacted.Redacted,
     state: "next" | "current"
-  ) => Effect.Effect<string, DatabaseError>
+  ) => Effect.Effect<bigint, DatabaseError>
   /** The source has this secret: those before it are accepted until the source has surely stopped signing with them. */
   readonly promote: (
     company: string,
     subscriptionId: string,
-    id: string,
+    id: bigint,
     overlap: Duration.Duration
   ) => Effect.Effect<unknown, DatabaseError>
   /** The source refused this secret for good. */
-  readonly discard: (company: string, id: string) => Effect.Effect<unknown, DatabaseError>
+  readonly discard: (company: string, id: bigint) => Effect.Effect<unknown, DatabaseError>
   /**
    * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of another
    * token for a month.
@@ -81,9 +80,8 @@ const retire = Effect.fnUntraced(function* (
   const own = yield* Effect.filter(unlisted, (row) =>
     Effect.map(SecretCache.decryptRow(cache, row), (secret) => secret !== null)
   )
-  const idsOf = (rows: typeof own) => JSON.stringify(rows.map(({ id }) => id))
-  const values = [company, idsOf(unlisted), idsOf(own), SecretRows.acceptedHoursOf(overlap)] as const
-  yield* Statement.run(SecretRows.expire, values).pipe(SecretCache.provide(cache))
+  const idsOf = (rows: typeof own) => rows.map(({ id }) => id)
+  yield* SecretRows.expire(company, idsOf(unlisted), idsOf(own), overlap).pipe(SecretCache.provide(cache))
   yield* SecretCache.reload(cache)
 })
 
@@ -123,15 +121,13 @@ export const make = Effect.fn("SigningSecrets.make")(function* (
     store: Effect.fnUntraced(function* (company, subscriptionId, secret, state) {
       const { token } = yield* SecretCache.companyOf(cache, company)
       const sealed = encrypt(company, token, secret, yield* random.randomBytes(randomLength))
-      const values = [company, subscriptionId, Buffer.from(sealed).toString("base64"), state] as const
-      const [row] = yield* thenReload(Statement.run(SecretRows.insert, values))
-      return row!.id
+      return (yield* thenReload(SecretRows.insert(company, subscriptionId, sealed, state)))!.id
     }),
     promote: (company, subscriptionId, id, overlap) =>
-      thenReload(Statement.run(SecretRows.promote, [company, subscriptionId, id, SecretRows.acceptedHoursOf(overlap)])),
-    discard: (company, id) => thenReload(Statement.run(SecretRows.discard, [company, id])),
+      thenReload(SecretRows.promote(company, subscriptionId, id, overlap)),
+    discard: (company, id) => thenReload(SecretRows.discard(company, id)),
     retire: (company, listed, overlap) => retire(cache, company, listed, overlap),
-    forget: (company, subscriptionId) => thenReload(Statement.run(SecretRows.forget, [company, subscriptionId])),
+    forget: (company, subscriptionId) => thenReload(SecretRows.forget(company, subscriptionId)),
     stored: (company) => stored(cache, company)
   }
 })

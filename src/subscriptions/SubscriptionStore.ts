@@ -8,19 +8,20 @@
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
+import type { NotNull } from "kysely"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as HookUrl from "./HookUrl.ts"
+import * as SecretRows from "./SecretRows.ts"
 
-export type SubscriptionState = "active" | "paused" | "disabled" | "deleted"
-
-/** Why events may have been dropped: the causes of a delivery gap that the subscription itself shows. */
-export type UnhealthyReason = "paused" | "disabled" | "missing"
+export type SubscriptionState = StoredRow["state"]
 
 export const stateOf = ({ cancelled, disabledAt, paused }: Subscription): SubscriptionState =>
   cancelled ? "deleted" : disabledAt !== null ? "disabled" : paused ? "paused" : "active"
@@ -63,79 +64,71 @@ export const deliveryStateOf = (
   return isProven ? "delivers" : "unproven"
 }
 
-const instant = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
-
 /** SQL: the wanted events ($2) that a row does not deliver. */
 const missingEvents = (events: string, unknown: string) =>
   `array(select w from jsonb_array_elements_text($2::jsonb) w where w <> all(${events}) and w <> all(${unknown}))`
 
-/** A row after a snapshot. Times are RFC 3339 to the microsecond by the warehouse's clock. */
-export type SubscriptionRow = Statement.RowOf<typeof readStatement>
+/** Times are RFC 3339 to the microsecond by the warehouse's clock. */
+const rowsOf = (company: string) =>
+  control
+    .selectFrom("tributary.subscriptions")
+    // `paused`: also true where the source has disabled it as well.
+    .select(["subscription_id as id", "url", "events", "state", "paused", "failure_count as failCount"])
+    // Why the last read of it or of its delivery log failed, and what to do; null after a success.
+    .select(["last_error as problem", "remedy", "test_error as testError", "unknown_events"])
+    // The first reason why events may have been dropped since `healthyAt`. Stays until {@link markHealthy}.
+    .select("unhealthy_reason as unhealthyReason")
+    // The subscription dropped no event that fired before this; null when it was never healthy.
+    .select((of) => Query.instant(of.ref("healthy_at")).as("healthyAt"))
+    .select((of) => [
+      Query.instant(of.ref("last_delivery_at")).as("lastDeliveryAt"),
+      Query.instant(of.ref("disabled_at")).as("disabledAt"),
+      Query.instant(of.ref("first_seen_at")).as("firstSeenAt"),
+      Query.instant(of.ref("checked_at")).as("checkedAt"),
+      Query.instant(of.ref("tested_at")).as("testedAt"),
+      Query.instant(of.ref("tested_after")).as("testedAfter")
+    ])
+    .where("company", "=", company)
+    .orderBy("first_seen_at")
+    .orderBy("subscription_id")
 
-export const readStatement = Statement.make({
-  name: "read the subscriptions of a company",
-  params: ["text", "jsonb"],
-  columns: {
-    id: "text",
-    url: "text",
-    events: "text[]",
-    state: Statement.as<SubscriptionState>("text"),
-    /** Also true where the source has disabled it as well. */
-    paused: "bool",
-    /** Why the last read of it or of its delivery log failed, and what to do; null after a success. */
-    problem: "text?",
-    remedy: "text?",
-    failCount: "int8?",
-    lastDeliveryAt: "text?",
-    disabledAt: "text?",
-    firstSeenAt: "text",
-    checkedAt: "text",
-    /** The subscription dropped no event that fired before this; null when it was never healthy. */
-    healthyAt: "text?",
-    /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
-    unhealthyReason: Statement.as<UnhealthyReason | null>("text?"),
-    testedAt: "text?",
-    testError: "text?",
-    testedAfter: "text?",
-    /** Wanted events that it does not deliver, except those that the source does not know. */
-    missingEvents: "text[]"
-  },
-  text: `select subscription_id as id, url, events, state, paused, last_error as problem, remedy, failure_count as "failCount",
-                ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
-                ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
-                ${instant("healthy_at")} as "healthyAt", unhealthy_reason as "unhealthyReason",
-                ${instant("tested_at")} as "testedAt", test_error as "testError", ${instant("tested_after")} as "testedAfter",
-                ${missingEvents("events", "unknown_events")} as "missingEvents"
-           from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`
-})
+type StoredRow = Query.RowOf<typeof rowsOf>
+
+/** A row after a snapshot. */
+export interface SubscriptionRow extends Omit<StoredRow, "unknown_events"> {
+  /** Wanted events that it does not deliver, except those that the source does not know. */
+  readonly missingEvents: ReadonlyArray<string>
+}
 
 /** The rows of a company, including those that are gone, in the order of their first snapshot. */
-export const read = (company: string, wantedEvents: ReadonlyArray<string>) =>
-  Statement.run(readStatement, [company, JSON.stringify(wantedEvents)])
+export const read = (company: string, wantedEvents: ReadonlyArray<string>): Sql.Query<ReadonlyArray<SubscriptionRow>> =>
+  Effect.map(Query.run(rowsOf(company)), (rows) =>
+    rows.map(({ unknown_events: unknown, ...row }) => ({
+      ...row,
+      missingEvents: wantedEvents.filter((event) => !row.events.includes(event) && !unknown.includes(event))
+    }))
+  )
 
 /** Whether it delivers all wanted events now. */
 export const isHealthy = ({ state, missingEvents }: SubscriptionRow): boolean =>
   state === "active" && missingEvents.length === 0
 
-export const nowStatement = Statement.make({
-  name: "read the time of the warehouse",
-  columns: { at: "text" },
-  text: `select ${instant("tributary.now()")} as at`
-})
-
-/** The warehouse's time. The caller reads it before the source: a snapshot is not younger than this. */
-export const now: Sql.Query<string> = Effect.map(Statement.run(nowStatement), ([row]) => row!.at)
-
-export const knownStatement = Statement.make({
-  name: "list the known subscriptions of a company",
-  params: ["text"],
-  columns: { id: "text" },
-  text: `select subscription_id as id from tributary.subscriptions where company = $1 and state <> 'deleted'
-         union
-         select subscription_id from tributary.webhook_secrets
-          where company = $1 and state in ('current', 'next') and subscription_id is not null
-          order by 1`
-})
+/** The subscriptions that the source should list: those that are stored, or whose secret is in use. */
+const known = (company: string) =>
+  Query.run(
+    control
+      .selectFrom("tributary.subscriptions")
+      .select("subscription_id as id")
+      .where("company", "=", company)
+      .where("state", "<>", "deleted")
+      .union(
+        SecretRows.inUse(company)
+          .select("subscription_id as id")
+          .where("subscription_id", "is not", null)
+          .$narrowType<{ id: NotNull }>()
+      )
+      .orderBy("id")
+  )
 
 /**
  * The source's whole list. A subscription that is stored, or whose secret is in use, and that is not listed is requested
@@ -146,10 +139,9 @@ export const listed = Effect.fn("SubscriptionStore.listed")(function* (
   source: Subscriptions
 ): Effect.fn.Return<ReadonlyArray<Subscription>, SourceError | DatabaseError, SqlClient.SqlClient> {
   const shown = yield* source.list
-  const known = yield* Statement.run(knownStatement, [company])
   const isShown = new Set(shown.map(({ id }) => id))
   const found = yield* Effect.forEach(
-    known.filter(({ id }) => !isShown.has(id)),
+    (yield* known(company)).filter(({ id }) => !isShown.has(id)),
     ({ id }) => source.get(id)
   )
   return [...shown, ...found.flatMap((one) => (one === null || one.cancelled ? [] : [one]))]
@@ -162,27 +154,22 @@ export const listed = Effect.fn("SubscriptionStore.listed")(function* (
 const failuresReset = `case when excluded.failure_count < s.failure_count
               and excluded.last_delivery_at is not distinct from s.last_delivery_at then 'disabled' end`
 
-export const lockStatement = Statement.make({
-  name: "lock the subscriptions of a company",
-  params: ["text"],
-  columns: {
-    id: "text",
-    state: Statement.as<SubscriptionState>("text"),
-    events: "text[]",
-    unhealthyReason: Statement.as<UnhealthyReason | null>("text?"),
-    /** Whether its gaps were ever evaluated. */
-    isEvaluated: "bool",
-    /** Whether they were evaluated after its last snapshot. */
-    isUpToDate: "bool"
-  },
-  // Every process locks a company's rows in the same order.
-  text: `select subscription_id as id, state, events, unhealthy_reason as "unhealthyReason", gaps_evaluated_at is not null as "isEvaluated",
-                gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
-           from tributary.subscriptions where company = $1 order by subscription_id for update`
-})
+/** Locks the rows of a company, in the same order in every process. */
+export const lock = (company: string) =>
+  control
+    .selectFrom("tributary.subscriptions")
+    .select(["subscription_id as id", "state", "events", "unhealthy_reason as unhealthyReason"])
+    .select((of) => [
+      // Whether its gaps were ever evaluated, and whether they were after its last snapshot.
+      of("gaps_evaluated_at", "is not", null).$castTo<boolean>().as("isEvaluated"),
+      of("gaps_evaluated_at", "is not distinct from", of.ref("checked_at")).$castTo<boolean>().as("isUpToDate")
+    ])
+    .where("company", "=", company)
+    .orderBy("subscription_id")
+    .forUpdate()
 
 /** A row before a snapshot. */
-export type LockedRow = Statement.RowOf<typeof lockStatement>
+export type LockedRow = Query.RowOf<typeof lock>
 
 export const snapshotStatement = Statement.make({
   name: "store a snapshot of the subscriptions",
@@ -231,7 +218,7 @@ const timeOf = (text: string | null): string | null => {
 }
 
 /**
- * Stores a snapshot: `subscriptions` is the source's whole list, `at` the time from {@link now} before it was read. Only
+ * Stores a snapshot: `subscriptions` is the source's whole list, `at` the time from {@link readInstant} before it was read. Only
  * subscriptions that are ours by {@link HookUrl.isOurs} are stored; a stored one that is not listed is gone. `refused` are
  * events that the source just refused as unknown: they are stored, and do not count as missing. A snapshot older than the
  * stored one changes nothing. Returns the company's rows.
@@ -250,30 +237,20 @@ export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function
   const events = JSON.stringify(wantedEvents)
   const unknown = refused === null ? null : JSON.stringify(refused)
   const write = Statement.run(snapshotStatement, [company, events, JSON.stringify(rows), at, unknown])
-  yield* transaction(Effect.andThen(Statement.run(lockStatement, [company]), write))
+  yield* transaction(Effect.andThen(Query.run(lock(company)), write))
   return yield* read(company, wantedEvents)
 })
 
-export const failureStatement = Statement.make({
-  name: "store why a subscription could not be read",
-  params: ["text", "text", "text", "text"],
-  text: "update tributary.subscriptions set last_error = $3, remedy = $4 where company = $1 and subscription_id = $2"
-})
+/** A change of the row of a subscription. */
+export const change = (company: string, subscription_id: string) =>
+  control.updateTable("tributary.subscriptions").where((is) => is.and({ company, subscription_id }))
 
 /** Stores why a read of the subscription failed, until one succeeds. */
 export const recordFailure = (
   company: string,
   subscriptionId: string,
   { message, remedy }: Pick<SourceError, "message" | "remedy">
-) => Statement.run(failureStatement, [company, subscriptionId, sanitizeText(message), remedy])
-
-export const testStatement = Statement.make({
-  name: "store the result of a test delivery",
-  params: ["text", "text", "text?", "timestamptz?"],
-  text: `update tributary.subscriptions
-            set tested_at = tributary.now(), test_error = $3, tested_after = greatest(last_delivery_at, $4::timestamptz)
-          where company = $1 and subscription_id = $2`
-})
+) => Query.run(change(company, subscriptionId).set({ last_error: sanitizeText(message), remedy }))
 
 const testErrorMax = 500
 
@@ -286,28 +263,22 @@ export const recordTest = (
   { id, lastDeliveryAt }: Pick<Subscription, "id" | "lastDeliveryAt">,
   error: string | null
 ) =>
-  Statement.run(testStatement, [
-    company,
-    id,
-    error === null ? null : sanitizeText(error).slice(0, testErrorMax),
-    timeOf(lastDeliveryAt)
-  ])
+  Query.run(
+    change(company, id)
+      .set({ tested_at: Query.now, test_error: error === null ? null : sanitizeText(error).slice(0, testErrorMax) })
+      .set((of) => ({ tested_after: of.fn("greatest", ["last_delivery_at", of.val(timeOf(lastDeliveryAt))]) }))
+  )
+
+/** An active subscription, under the caller's transaction. */
+const changeActive = (company: string, id: string) => change(company, id).where("state", "=", "active")
 
 /**
- * Marks a subscription as healthy from $3, the time of the snapshot that showed it. The caller's transaction stores the
+ * Marks a subscription as healthy from `at`, the time of the snapshot that showed it. The caller's transaction stores the
  * delivery gap before that.
  */
-export const markHealthy = Statement.make({
-  name: "mark a subscription as healthy",
-  params: ["text", "text", "timestamptz"],
-  text: `update tributary.subscriptions set unhealthy_reason = null, healthy_at = $3
-          where company = $1 and subscription_id = $2 and state = 'active'`
-})
+export const markHealthy = (company: string, id: string, at: string) =>
+  Query.run(changeActive(company, id).set({ unhealthy_reason: null, healthy_at: Query.at(at) }))
 
 /** Marks a subscription that is active again and does not deliver everything. Lasting gaps show the missing events. */
-export const markMissing = Statement.make({
-  name: "mark a subscription as missing events",
-  params: ["text", "text"],
-  text: `update tributary.subscriptions set unhealthy_reason = 'missing'
-          where company = $1 and subscription_id = $2 and state = 'active'`
-})
+export const markMissing = (company: string, id: string) =>
+  Query.run(changeActive(company, id).set({ unhealthy_reason: "missing" }))

@@ -7,8 +7,10 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 
 /** Worst first. */
@@ -125,10 +127,12 @@ export const countStatement = Statement.make({
           excluded.worst_resource, excluded.error, excluded.remedy)`
 })
 
-export const forgetStatement = Statement.make({
-  name: "forget the states of removed companies",
-  text: "delete from tributary.company_states s where not exists (select from tributary.companies c where c.company = s.company)"
-})
+/** Forgets the states of removed companies. */
+const forget = Query.run(
+  control
+    .deleteFrom("tributary.company_states")
+    .where("company", "not in", (of) => of.selectFrom("tributary.companies").select("company"))
+)
 
 /** The maximum number of companies that one statement counts. */
 const batchMax = 200
@@ -137,11 +141,8 @@ const lookEveryMs = 5_000
 const restShare = 20
 const restShareNew = 2
 
-export const withoutCompilationStatement = Statement.make({
-  name: "turn the compilation of statements off",
-  columns: { set_config: "text" },
-  text: "select set_config('jit', 'off', true)"
-})
+/** Turns the compilation of statements off in the transaction. */
+export const withoutCompilation = Query.setLocal("jit", "off")
 
 /** Counts the companies that are due, at most so many; answers them. */
 export const countDue = Effect.fnUntraced(function* (companiesMax: number = batchMax) {
@@ -149,13 +150,13 @@ export const countDue = Effect.fnUntraced(function* (companiesMax: number = batc
   if (due.length === 0) return due
   const count = Statement.run(countStatement, [due.map(({ company }) => company)])
   // Compiling the count takes Postgres longer than the count itself.
-  yield* transaction(Effect.andThen(Statement.run(withoutCompilationStatement), count))
+  yield* transaction(Effect.andThen(withoutCompilation, count))
   return due
 })
 
 /** Counts the states of all companies until it is interrupted. */
 export const countForever: Sql.Query<never> = Effect.gen(function* () {
-  yield* Statement.run(forgetStatement)
+  yield* forget
   for (;;) {
     const [took, due] = yield* Effect.timed(countDue())
     const isFirst = due.length === batchMax && due.some(({ isNew }) => isNew)

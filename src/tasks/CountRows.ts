@@ -12,36 +12,28 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { identifier } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { readInstant } from "../postgres/Now.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
-export const readStatement = Statement.make({
-  name: "read row counts",
-  params: ["int8[]?"],
-  columns: {
-    key: "text",
-    /** Tombstones not included. */
-    rows: "float8",
-    /** Tombstones. */
-    deleted: "float8",
-    /** False for an estimate of Postgres. */
-    isExact: "bool",
-    countedAt: "timestamptz"
-  },
-  text: `select company_id || ' ' || resource as key, rows::float8 as rows, deleted::float8 as deleted,
-           is_exact as "isExact", counted_at as "countedAt"
-      from tributary.row_counts where $1::bigint[] is null or company_id = any($1)`
-})
+const counts = control
+  .selectFrom("tributary.row_counts")
+  // `isExact` is false for an estimate of Postgres.
+  .select(["company_id", "resource", "is_exact as isExact", "counted_at as countedAt"])
+  // Tombstones are in `deleted` only.
+  .select((of) => [of.cast<number>("rows", "float8").as("rows"), of.cast<number>("deleted", "float8").as("deleted")])
 
-export type RowCount = Omit<Statement.RowOf<typeof readStatement>, "key">
+export type RowCount = Omit<Query.RowOf<typeof counts>, "company_id" | "resource">
 
 /** The counts of these companies by `<company id> <resource>`. */
 export const readOf = (companyIds: ReadonlyArray<bigint> | null): Sql.Query<ReadonlyMap<string, RowCount>> =>
   Effect.map(
-    Statement.run(readStatement, [companyIds]),
-    (rows) => new Map(rows.map(({ key, ...count }) => [key, count]))
+    Query.run(companyIds === null ? counts : counts.where("company_id", "=", Query.anyOf(companyIds))),
+    (rows) => new Map(rows.map(({ company_id, resource, ...count }) => [`${company_id} ${resource}`, count]))
   )
 
 /** The counts of all companies. */
@@ -116,12 +108,6 @@ const keepCounts = (resource: string, counts: ReadonlyArray<Counted>, isExact: b
     JSON.stringify(counts.map(({ company, ...count }) => ({ company: company.toString(), ...count })))
   ])
 
-export const nowStatement = Statement.make({
-  name: "read the time of a count",
-  columns: { at: "text" },
-  text: "select tributary.now()::text as at"
-})
-
 export const estimateStatement = Statement.make({
   name: "estimate the rows of a table",
   params: ["name", "name", "text"],
@@ -146,9 +132,9 @@ export const estimateStatement = Statement.make({
 
 /** Stores the estimate of Postgres. */
 const estimate = Effect.fnUntraced(function* (resource: string, datasets: Datasets, table: string) {
-  const [now] = yield* Statement.run(nowStatement)
-  const counts = yield* Statement.run(estimateStatement, [datasets.current, table, resource])
-  yield* keepCounts(resource, counts, false, now!.at)
+  const at = yield* readInstant
+  const estimated = yield* Statement.run(estimateStatement, [datasets.current, table, resource])
+  yield* keepCounts(resource, estimated, false, at)
 })
 
 export const lockStatement = Statement.make({
@@ -167,13 +153,6 @@ export const countedStatement = Statement.make({
         left join tributary.row_counts c on c.company_id = k.company_id and c.resource = $2`
 })
 
-export const timeoutStatement = Statement.make({
-  name: "set the time limit of a count",
-  params: ["text"],
-  columns: { set_config: "text" },
-  text: "select set_config('statement_timeout', $1, true)"
-})
-
 /** Counts within the time limit. A resource that another process counts is left to that process. */
 const count = Effect.fnUntraced(function* (
   { resource, at }: Changed,
@@ -185,16 +164,16 @@ const count = Effect.fnUntraced(function* (
   const table = found.name
   const exactly = Effect.gen(function* () {
     const [state] = yield* Statement.run(lockStatement, [resource])
-    const [counted] = yield* Statement.run(countedStatement, [at, resource])
-    if (state?.isFree !== true || counted?.isDone === true) return
-    yield* Statement.run(timeoutStatement, [`${Duration.toMillis(timeout)}ms`])
-    const counts = yield* Sql.rows<Counted>(
+    const [earlier] = yield* Statement.run(countedStatement, [at, resource])
+    if (state?.isFree !== true || earlier?.isDone === true) return
+    yield* Query.setLocal("statement_timeout", `${Duration.toMillis(timeout)}ms`)
+    const counted = yield* Sql.rows<Counted>(
       `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::float8 as rows,
               (count(*) filter (where "_deleted_at" is not null))::float8 as deleted
          from ${identifier(datasets.current)}.${identifier(table)} group by 1`
     )
-    yield* Statement.run(timeoutStatement, ["0"])
-    yield* keepCounts(resource, counts, true, state.at)
+    yield* Query.setLocal("statement_timeout", "0")
+    yield* keepCounts(resource, counted, true, state.at)
   })
   yield* transaction(exactly).pipe(
     Effect.catchIf(
@@ -224,11 +203,11 @@ export const countRows = Effect.fnUntraced(function* (
   const rests = new Map<string, number>()
   let since: string | null = null
   for (;;) {
-    const [now] = yield* Statement.run(nowStatement)
+    const lookedAt = yield* readInstant
     const changed: ReadonlyArray<Changed> = yield* since === null
       ? Statement.run(uncountedStatement)
       : Statement.run(changedStatement, [since])
-    since = now!.at
+    since = lookedAt
     for (const { resource, at } of changed) wanted.set(resource, at)
     for (const [resource, at] of wanted) {
       if ((rests.get(resource) ?? 0) > nowMs()) continue

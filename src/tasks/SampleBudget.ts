@@ -10,33 +10,24 @@ import { readBudgets } from "../budget/BudgetState.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
-import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 
-export const readStatement = Statement.make({
-  name: "read the use of a budget",
-  params: ["text", "float8"],
-  columns: {
-    at: "timestamptz",
-    /** Requests of the last minute. */
-    used: "int4",
-    /** The limit at that time. Null, as is `configured`, without a limit. */
-    allowed: "int4?",
-    configured: "int4?",
-    /** Answers 429 of the source so far. */
-    refusals: "float8",
-    /** Whether requests were paused. */
-    isPaused: "bool"
-  },
-  text: `select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as "isPaused" from tributary.budget_usage
-     where fingerprint = $1 and at >= tributary.now() - make_interval(secs => $2) order by at`
-})
+const samples = (fingerprint: string, sinceMs: number) =>
+  control
+    .selectFrom("tributary.budget_usage")
+    // `used`: requests of the last minute. `allowed` and `configured` are the limits at that time; null without one.
+    .select(["at", "used", "allowed", "configured", "is_paused as isPaused"])
+    // Answers 429 of the source so far.
+    .select((of) => of.cast<number>("rate_limited_count", "float8").as("refusals"))
+    .where("fingerprint", "=", fingerprint)
+    .where("at", ">=", Query.nowPlus(-sinceMs))
+    .orderBy("at")
 
-export type Sample = Statement.RowOf<typeof readStatement>
+export type Sample = Query.RowOf<typeof samples>
 
 /** The samples of this period until now, oldest first. */
 export const read = (fingerprint: string, sinceMs: number): Sql.Query<ReadonlyArray<Sample>> =>
-  Statement.run(readStatement, [fingerprint, sinceMs / 1000])
+  Query.run(samples(fingerprint, sinceMs))
 
 const everyMs = 15_000
 const idleMs = 600_000

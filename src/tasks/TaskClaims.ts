@@ -7,8 +7,10 @@
  */
 import * as Effect from "effect/Effect"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
+import * as Query from "../postgres/Query.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
 const claimColumns = {
   ...Statement.columns("text", "company", "resource"),
@@ -160,11 +162,14 @@ export const releaseAbandoned = (
     ])
   )
 
-const isChanged = (rows: Sql.Query<ReadonlyArray<unknown>>) => Effect.map(rows, ({ length }) => length > 0)
-const isClaim = `company = $1 and resource = $2 and kind = $3 and process_id = $4 and fence = $5`
-const claimParams = ["text", "text", "text", "text", "int8"] as const
-const valuesOf = ({ company, resource, kind, processId, fence }: TaskClaim) =>
-  [company, resource, kind, processId, fence] as const
+/** Ends a claim. The query changes nothing when another process owns the task. */
+const ended = ({ company, resource, kind, processId, fence }: TaskClaim) =>
+  control
+    .updateTable("tributary.tasks")
+    .set({ process_id: null, updated_at: Query.now })
+    .where((is) => is.and({ company, resource, kind, process_id: processId, fence }))
+
+const isChanged = (change: ReturnType<typeof ended>): Sql.Query<boolean> => Query.hasRows(change.returning("resource"))
 
 /** The result of a task. */
 export interface TaskResult {
@@ -180,62 +185,46 @@ export interface TaskResult {
   readonly failureKind?: string
 }
 
-export const completeStatement = Statement.make({
-  name: "store the result of a task",
-  params: [...claimParams, "text", "int8?", "text?", "text?", "int4", "float8?", "text?"],
-  columns: { resource: "text" },
-  text: `update tributary.tasks
-          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_run_at = to_timestamp($11::float8 / 1000), failure_kind = $12,
-              -- A failed task is tried again as it was requested.
-              full_requested = full_requested and (requested_at is not null or ($6 = 'failed' and $11::float8 is not null)), process_id = null,
-              finished_at = tributary.now(), updated_at = tributary.now()
-        where ${isClaim} returning resource`
-})
-
 /** Stores the result of a task and ends its claim. Returns false, and changes nothing, when another process owns it. */
-export const completeTask = (claim: TaskClaim, result: TaskResult): Sql.Query<boolean> =>
-  isChanged(
-    Statement.run(completeStatement, [
-      ...valuesOf(claim),
-      result.status,
-      result.runId,
-      result.error,
-      result.remedy,
-      result.failures,
-      result.nextMs,
-      result.failureKind ?? null
-    ])
+export const completeTask = (claim: TaskClaim, result: TaskResult): Sql.Query<boolean> => {
+  const { status, runId, error, remedy, failures, nextMs, failureKind: failure_kind = null } = result
+  // A failed task is tried again as it was requested.
+  const isRepeated = status === "failed" && nextMs !== null
+  return isChanged(
+    ended(claim)
+      .set({ status, run_id: runId, error, remedy, failures, failure_kind, finished_at: Query.now })
+      .set({ next_run_at: nextMs === null ? null : Query.timeOf(nextMs) })
+      .set((of) => ({
+        full_requested: of
+          .and([of.ref("full_requested"), isRepeated ? of.lit(true) : of("requested_at", "is not", null)])
+          .$castTo<boolean>()
+      }))
   )
-
-export const rescheduleStatement = Statement.make({
-  name: "reschedule a claimed task",
-  params: [...claimParams, "float8", "timestamptz?"],
-  columns: { resource: "text" },
-  text: `update tributary.tasks
-          set next_run_at = to_timestamp($6::float8 / 1000), requested_at = coalesce(requested_at, $7::timestamptz),
-              process_id = null, updated_at = tributary.now()
-        where ${isClaim} returning resource`
-})
+}
 
 /** Returns a task that cannot be run now, as if it had not been claimed; it is due again at that time. */
 export const rescheduleTask = (task: ClaimedTask, nextMs: number): Sql.Query<boolean> =>
-  isChanged(Statement.run(rescheduleStatement, [...valuesOf(task), nextMs, task.requestedAt]))
-
-export const returnStatement = Statement.make({
-  name: "return an interrupted task",
-  params: [...claimParams, "text", "timestamptz?"],
-  columns: { resource: "text" },
-  text: `update tributary.tasks
-          set status = 'interrupted', failure_kind = null, error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
-              next_run_at = case when schedule is null and kind = 'sync' then next_run_at else tributary.now() end,
-              requested_at = coalesce(requested_at, $7::timestamptz), process_id = null,
-              finished_at = tributary.now(), updated_at = tributary.now()
-        where ${isClaim} returning resource`
-})
+  isChanged(
+    ended(task).set((of) => ({
+      next_run_at: Query.timeOf(nextMs),
+      requested_at: of.fn.coalesce("requested_at", of.val(task.requestedAt))
+    }))
+  )
 
 /** Returns an interrupted task, so that the next owner claims it at once. */
-export const returnTask = (task: ClaimedTask, reason: string): Sql.Query<boolean> =>
-  isChanged(Statement.run(returnStatement, [...valuesOf(task), reason, task.requestedAt]))
+export const returnTask = (task: ClaimedTask, error: string): Sql.Query<boolean> =>
+  isChanged(
+    ended(task)
+      .set({ status: "interrupted", failure_kind: null, error, finished_at: Query.now })
+      .set((of) => ({
+        remedy: "nothing to do: it continues as soon as a process of serve runs",
+        next_run_at:
+          task.kind === "sync"
+            ? of.case().when("schedule", "is", null).then(of.ref("next_run_at")).else(Query.now).end()
+            : Query.now,
+        requested_at: of.fn.coalesce("requested_at", of.val(task.requestedAt))
+      }))
+  )
 
 export const blockStatement = Statement.make({
   name: "block the tasks of a company",

@@ -5,55 +5,47 @@
  * end are one statement each and may be repeated. All times are the warehouse's.
  */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 
-export type TaskKind = "sync" | "backfill"
-export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interrupted"
+export type TaskKind = Task["kind"]
+export type TaskStatus = NonNullable<Task["status"]>
 
-export const readStatement = Statement.make({
-  name: "read tasks",
-  params: ["text[]?", "text?"],
-  columns: {
-    ...Statement.columns("text", "company", "resource"),
-    kind: Statement.as<TaskKind>("text"),
-    /** In words; null for a task that runs only on request. */
-    schedule: "text?",
-    promiseMs: "float8?",
-    nextAt: "timestamptz?",
-    /** When it would run by its schedule, while events prove the resource fresh and the poll is deferred. */
-    deferredFrom: "timestamptz?",
-    pausedAt: "timestamptz?",
-    pausedBy: "text?",
-    askedAt: "timestamptz?",
-    askedBy: "text?",
-    askedFull: "bool",
-    ...Statement.columns("text?", "since", "until"),
-    /** Whether a live process runs it. */
-    isRunning: "bool",
-    ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
-    status: Statement.as<TaskStatus | null>("text?"),
-    runId: "int8?",
-    failures: "int4",
-    ...Statement.columns("text?", "error", "remedy", "failureKind")
-  },
-  text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", deferred_from as "deferredFrom", paused_at as "pausedAt",
-              paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
-              coalesce(process_id in (select process_id from tributary.processes_alive), false) as "isRunning", started_at as "beganAt",
-              finished_at as "endedAt", status, run_id as "runId", failures, error, remedy, failure_kind as "failureKind"
-         from tributary.tasks
-        where ($1::text[] is null or company = any($1)) and ($2::text is null or resource = $2)
-        order by company, resource, kind`
-})
+const tasksOf = (companies: ReadonlyArray<string> | null, resource: string | null) =>
+  control
+    .selectFrom("tributary.tasks as tasks")
+    // `schedule` is in words, and null for a task that runs only on request.
+    .select(["company", "resource", "kind", "schedule", "since", "until", "status", "failures", "error", "remedy"])
+    // `deferredFrom`: when it would run by its schedule, while events prove the resource fresh and the poll is deferred.
+    .select(["next_run_at as nextAt", "deferred_from as deferredFrom", "full_requested as askedFull"])
+    .select(["paused_at as pausedAt", "paused_by as pausedBy", "requested_at as askedAt", "requested_by as askedBy"])
+    .select(["started_at as beganAt", "finished_at as endedAt", "run_id as runId", "failure_kind as failureKind"])
+    .select((of) => of.cast<number | null>("freshness_target_ms", "float8").as("promiseMs"))
+    // Whether a live process runs it.
+    .select((of) =>
+      of
+        .exists(
+          of.selectFrom("tributary.processes_alive as alive").whereRef("alive.process_id", "=", "tasks.process_id")
+        )
+        .$castTo<boolean>()
+        .as("isRunning")
+    )
+    .$if(companies !== null, (tasks) => tasks.where("company", "=", Query.anyOf(companies ?? [])))
+    .$if(resource !== null, (tasks) => tasks.where("resource", "=", resource))
+    .orderBy("company")
+    .orderBy("resource")
+    .orderBy("kind")
 
 /** A task and its state. */
-export type Task = Statement.RowOf<typeof readStatement>
+export type Task = Query.RowOf<typeof tasksOf>
 
 /** The tasks of these companies, or of one resource of theirs, ordered by company, resource, kind. */
 export const readTasksOf = (
   companies: ReadonlyArray<string> | null,
   resource: string | null = null
-): Sql.Query<ReadonlyArray<Task>> => Statement.run(readStatement, [companies, resource])
+): Sql.Query<ReadonlyArray<Task>> => Query.run(tasksOf(companies, resource))
 
 /** The tasks of all companies. */
 export const readTasks = readTasksOf(null)
@@ -126,52 +118,49 @@ export interface PauseRequest {
   readonly by: string
 }
 
-export const pauseStatement = Statement.make({
-  name: "pause schedules",
-  params: ["text", "text?", "text"],
-  columns: { resource: "text" },
-  text: `update tributary.tasks set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
-        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null returning resource`
-})
+const changePauses = (
+  { company, resource }: PauseRequest,
+  set: { readonly paused_at: typeof Query.now | null; readonly paused_by: string | null }
+): Sql.Query<number> =>
+  Effect.map(
+    Query.run(
+      control
+        .updateTable("tributary.tasks")
+        .set({ ...set, updated_at: Query.now })
+        .where((is) => is.and({ company, kind: "sync", ...Query.given({ resource }) }))
+        .where("paused_at", set.paused_at === null ? "is not" : "is", null)
+        .returning("resource")
+    ),
+    ({ length }) => length
+  )
 
 /** Pauses schedules; a task that runs goes on to its end. Returns the number of changed tasks. */
-export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql.Query<number> =>
-  Effect.map(Statement.run(pauseStatement, [company, resource, by]), ({ length }) => length)
-
-export const resumeStatement = Statement.make({
-  name: "resume schedules",
-  params: ["text", "text?"],
-  columns: { resource: "text" },
-  text: `update tributary.tasks set paused_at = null, paused_by = null, updated_at = tributary.now()
-        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null returning resource`
-})
+export const pauseTasks = (request: PauseRequest): Sql.Query<number> =>
+  changePauses(request, { paused_at: Query.now, paused_by: request.by })
 
 /** Resumes schedules; a task that became due meanwhile is run at once. Returns the number of changed tasks. */
-export const resumeTasks = ({ company, resource }: PauseRequest): Sql.Query<number> =>
-  Effect.map(Statement.run(resumeStatement, [company, resource]), ({ length }) => length)
+export const resumeTasks = (request: PauseRequest): Sql.Query<number> =>
+  changePauses(request, { paused_at: null, paused_by: null })
 
-export const companyIdsStatement = Statement.make({
-  name: "read company ids",
-  params: ["text[]?", "int8[]?"],
-  columns: { company: "text", id: "int8" },
-  text: `select company, company_id as id from tributary.companies
-          where ($1::text[] is null or company = any($1)) and ($2::bigint[] is null or company_id = any($2))
-          order by company desc`
-})
+const companies = control.selectFrom("tributary.companies").select(["company", "company_id as id"]).orderBy("company")
 
 /** The company ids of the source by name, as far as they are stored. */
 export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.map(
-  Statement.run(companyIdsStatement, [null, null]),
+  Query.run(companies),
   (rows) => new Map(rows.map(({ company, id }) => [company, id]))
 )
 
+/** The company ids of these names, as far as they are stored, ordered by name. */
+export const companyIdsOf = (names: ReadonlyArray<string>) =>
+  Query.run(companies.where("company", "=", Query.anyOf(names)))
+
 /** The company id of this name; null where none is stored. */
 export const companyIdOf = (company: string): Sql.Query<bigint | null> =>
-  Effect.map(Statement.run(companyIdsStatement, [[company], null]), ([row]) => row?.id ?? null)
+  Effect.map(companyIdsOf([company]), ([row]) => row?.id ?? null)
 
 /** The name of each of these company ids, as far as one is stored; of several the first. */
 export const companyNames = (ids: Iterable<bigint>): Sql.Query<ReadonlyMap<bigint, string>> =>
   Effect.map(
-    Statement.run(companyIdsStatement, [null, [...new Set(ids)]]),
-    (rows) => new Map(rows.map(({ company, id }) => [id, company]))
+    Query.run(companies.where("company_id", "=", Query.anyOf([...new Set(ids)]))),
+    (rows) => new Map(rows.map(({ company, id }) => [id, company] as const).toReversed())
   )

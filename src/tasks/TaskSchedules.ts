@@ -34,17 +34,19 @@ export const insertStatement = Statement.make({
           order by company, resource on conflict (company, resource, kind) do nothing`
 })
 
-const readColumns = {
-  ...Statement.columns("text", "company", "resource"),
-  ...Statement.columns("text?", "schedule", "parent"),
-  ...Statement.columns("float8?", "promiseMs", "nextMs", "beganMs"),
-  isBegun: "bool",
-  /** Whether it is overdue, and a process that could run it was alive when it was due. */
-  hadLiveProcess: "bool",
-  wasSynced: "bool"
-} as const
-
-const readText = `select s.company, s.resource, s.schedule, s.parent, s.freshness_target_ms::float8 as "promiseMs",
+export const readStatement = Statement.make({
+  name: "read schedules",
+  params: ["text[]"],
+  columns: {
+    ...Statement.columns("text", "company", "resource"),
+    ...Statement.columns("text?", "schedule", "parent"),
+    ...Statement.columns("float8?", "promiseMs", "nextMs", "beganMs"),
+    isBegun: "bool",
+    /** Whether it is overdue, and a process that could run it was alive when it was due. */
+    hadLiveProcess: "bool",
+    wasSynced: "bool"
+  },
+  text: `select s.company, s.resource, s.schedule, s.parent, s.freshness_target_ms::float8 as "promiseMs",
                 ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
                 (s.process_id is not null or s.abandoned_at is not null) as "isBegun",
                 -- A process may be alive for 30 s after its last heartbeat.
@@ -55,19 +57,12 @@ const readText = `select s.company, s.resource, s.schedule, s.parent, s.freshnes
                          where k.company = s.company and c.resource = s.resource and c.lane = 'live'
                            and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
            from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'`
-
-export const readStatement = Statement.make({
-  name: "read schedules",
-  params: ["text[]"],
-  columns: readColumns,
-  text: readText
 })
 
 export const lockStatement = Statement.make({
+  ...readStatement,
   name: "lock schedules",
-  params: ["text[]"],
-  columns: readColumns,
-  text: `${readText} order by s.company, s.resource for update of s`
+  text: `${readStatement.text} order by s.company, s.resource for update of s`
 })
 
 type ScheduleRow = Statement.RowOf<typeof readStatement>

@@ -9,11 +9,13 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { makesFresh } from "../warehouse/RunConditions.ts"
-import { withoutCompilationStatement } from "./CountCompanies.ts"
+import { withoutCompilation } from "./CountCompanies.ts"
 
 export type Resolution = "minute" | "hour" | "day"
 
@@ -87,12 +89,6 @@ export const clearStatement = Statement.make({
     select coalesce(jsonb_agg(jsonb_build_object('at', at, 'company', company, 'resource', resource, 'rows', rows,
              'age', age_ms_max, 'lateness', lateness_max)), '[]')::text as measured
       from cleared where rows is not null or age_ms_max is not null`
-})
-
-export const moveStatement = Statement.make({
-  name: "move the watermark of activity",
-  params: ["text", "timestamptz"],
-  text: "update tributary.activity_watermarks set through = $2 where resolution = $1"
 })
 
 /**
@@ -257,7 +253,7 @@ export const removeStatement = Statement.make({
 const writePart = (resolution: Resolution, budgets: Budgets) =>
   transaction(
     Effect.gen(function* () {
-      yield* Statement.run(withoutCompilationStatement)
+      yield* withoutCompilation
       yield* Statement.run(beginStatement, [resolution])
       const [range] = yield* Statement.run(rangeStatement, [
         resolution,
@@ -270,7 +266,9 @@ const writePart = (resolution: Resolution, budgets: Budgets) =>
       yield* resolution === "day"
         ? Statement.run(writeDaysStatement, [since, until])
         : Statement.run(writeStatement, [resolution, since, until, grain, JSON.stringify(budgets()), cleared!.measured])
-      yield* Statement.run(moveStatement, [resolution, through])
+      yield* Query.run(
+        control.updateTable("tributary.activity_watermarks").set({ through }).where("resolution", "=", resolution)
+      )
       return isCurrent
     })
   )

@@ -6,10 +6,12 @@ import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions, testErrorOf } from "../../connector/Subscriptions.ts"
 import type { Database } from "../../postgres/Database.ts"
+import * as Query from "../../postgres/Query.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { receiversStatement } from "../../status/Webhooks.ts"
 import * as HookUrl from "../../subscriptions/HookUrl.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
+import * as SecretRows from "../../subscriptions/SecretRows.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -168,20 +170,10 @@ export const subscription = Effect.fnUntraced(function* (
   ]
 })
 
-export const sealedStatement = Statement.make({
-  name: "read the encrypted signing secrets",
-  params: ["text"],
-  columns: { sealed: "text" },
-  text: `select encode(sealed, 'base64') as sealed from tributary.webhook_secrets
-          where company = $1 and state in ('current', 'next')`
-})
-
 /** Whether the company's token decrypts the stored signing secrets. */
 export const secrets = Effect.fnUntraced(function* ({ ok, warning, failed }: About, company: CompanyConfiguration) {
-  const rows = yield* Statement.run(sealedStatement, [company.name])
-  const unreadable = rows.filter(
-    ({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null
-  )
+  const rows = yield* Query.run(SecretRows.inUse(company.name).select("sealed"))
+  const unreadable = rows.filter(({ sealed }) => decrypt(company.name, company.token, sealed) === null)
   const remedy = `tributary webhooks ensure --company ${company.name}`
   if (unreadable.length > 0) {
     return [

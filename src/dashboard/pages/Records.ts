@@ -10,7 +10,6 @@ import {
   type SearchResult
 } from "../../status/RecordSearch.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import * as Statement from "../../postgres/Statement.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
 import { badge, select, table } from "../../web/Components.ts"
@@ -65,8 +64,8 @@ const tablesOf = Effect.fnUntraced(function* ({ companies, datasets }: PageReque
 
 /** The companies of the dashboard that have a number, by name. No other company's records are shown. */
 const knownCompanies = ({ companies }: PageRequest) =>
-  Effect.map(Statement.run(TaskQueue.companyIdsStatement, [companies.map(({ name }) => name), null]), (rows) =>
-    rows.map(({ company, id }): KnownCompany => ({ name: company, id })).toReversed()
+  Effect.map(TaskQueue.companyIdsOf(companies.map(({ name }) => name)), (rows) =>
+    rows.map(({ company, id }): KnownCompany => ({ name: company, id }))
   )
 
 /** The chosen company by its name or number, all companies without a choice, or why there is none. */

@@ -1,4 +1,5 @@
 /** Rare delivery gaps: reconcile detects dropped and lost events and reads their resources again. */
+import { readInstant } from "../../../src/postgres/Now.ts"
 import { assert } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
@@ -66,7 +67,7 @@ suite("reconcile in rare cases", warehouse, (test) => {
       yield* connector.subscriptions!.list,
       receiver,
       events,
-      yield* SubscriptionStore.now
+      yield* readInstant
     )
     call("PATCH", `/webhooks/${id}`, { events })
     assert.lengthOf((yield* check).closed, 2)

@@ -6,7 +6,6 @@ import { assert } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Redacted } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
-import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, stand, type Trouble, warehouse } from "./subscribing.ts"
@@ -61,7 +60,7 @@ suite("a subscription", warehouse, (test) => {
     assert.isTrue(SubscriptionStore.isHealthy(subscriptionState))
 
     // Only reconcile, after it has recorded the gap, marks the subscription healthy.
-    yield* Statement.run(SubscriptionStore.markHealthy, [at.name, id, subscriptionState.checkedAt])
+    yield* SubscriptionStore.markHealthy(at.name, id, subscriptionState.checkedAt)
     const after = (yield* at.seen)[0]!
     assert.deepStrictEqual([after.unhealthyReason, after.healthyAt], [null, subscriptionState.checkedAt])
     assert.deepStrictEqual((yield* at.ensure()).deeds, [])

@@ -209,7 +209,7 @@ export const webhook: Mutants = {
   "revived-without-proof": {
     why: ["enabled again without proof", "trying costs nothing"],
     file: reenable,
-    find: "  if (events.length === 0) {\n",
+    find: "  if (!isStored) {\n",
     replace: "  if (since === null) {\n",
     options: just(["W1", "W12"], { ...alone, writes: 60 })
   },
