@@ -30,7 +30,6 @@ const controlTables = [
   "unknown_fields",
   "field_findings",
   "companies",
-  "sources",
   "change_batches",
   "change_feed"
 ].map((name) => `tributary.${name}`)
