@@ -16,12 +16,14 @@ import type { SessionContext } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 /** Whether the lateness of these rows requires an overlap at least as long as the rest of the learned one. */
-const renews = `$8 > 0 and least(2 * $8, $9) >= ${learnedOverlap("c")}`
+const renews = (at: { readonly lateMs: string; readonly overlapMaxMs: string }) =>
+  `${at.lateMs} > 0 and least(2 * ${at.lateMs}, ${at.overlapMaxMs}) >= ${learnedOverlap("c")}`
 /** Maximum learned overlap, however late a row was. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
 /** Whether a full scan of the table whose past was lost has completed. */
-const completesPast = `past_from = 'infinity' and $7::timestamptz is not null and table_identity = $14`
+const completesPast = (at: { readonly fullScanAt: string; readonly identity: string }) =>
+  `past_from = 'infinity' and ${at.fullScanAt}::timestamptz is not null and table_identity = ${at.identity}`
 
 export interface CheckpointChange {
   /** The scan that goes on; null forgets the scan in progress. */
@@ -33,44 +35,33 @@ export interface CheckpointChange {
   readonly fullScanReason?: string | null
 }
 
-const keyTypes = ["int8", "text", "text", "int8"] as const
-
-export const saveStatement = Statement.make({
+export const saveStatement = Statement.named({
   name: "move the checkpoint of",
   isPrepared: true,
-  params: [
-    ...keyTypes,
-    "text?",
-    "timestamptz?",
-    "timestamptz?",
-    "int8",
-    "int8",
-    "bool",
-    "text?",
-    "text?",
-    "text",
-    "text",
-    "text",
-    "text",
-    "bool"
-  ],
+  params: {
+    ...Statement.columns("int8", "company", "fence", "lateMs", "overlapMaxMs"),
+    ...Statement.columns("text", "resource", "lane", "table", "history", "identity", "rules"),
+    ...Statement.columns("text?", "cursor", "reason", "knownReason"),
+    ...Statement.columns("timestamptz?", "cursorReadAt", "fullScanAt"),
+    ...Statement.columns("bool", "setsReason", "isScanOver")
+  },
   columns: { same_table: "bool", same_rules: "bool" },
-  text: `with forgotten as (
-       delete from tributary.scans where company_id = $1 and resource = $2 and lane = $3 and $17)
+  text: (at) => `with forgotten as (
+       delete from tributary.scans where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and ${at.isScanOver})
      update tributary.checkpoints as c set
-       cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
-       max_lateness_ms = greatest(max_lateness_ms, $8),
-       learned_overlap_ms = case when ${renews} then least(2 * $8, $9) else learned_overlap_ms end,
-       overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
-       full_scan_reason = case when not $10 then full_scan_reason when $11::text is not null then $11
-                          when full_scan_reason is not distinct from $12 then null else full_scan_reason end,
-       adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now(),
-       past_from = case when ${completesPast} then tributary.now() else past_from end,
-       past_batch = case when ${completesPast} then
-         (select max(b.id) from tributary.change_batches b where b.company_id = $1 and b.resource = $2) else past_batch end
-     where company_id = $1 and resource = $2 and lane = $3 and fence = $4
-     returning $14 = ${tableIdentitySql("$13", "$15")} as same_table,
-       coalesce((select p.statement from tributary.privacy_rules p where p.resource = $2), '') = $16 as same_rules`
+       cursor = coalesce(${at.cursor}, cursor), cursor_read_at = coalesce(${at.cursorReadAt}, cursor_read_at), full_scan_at = coalesce(${at.fullScanAt}, full_scan_at),
+       max_lateness_ms = greatest(max_lateness_ms, ${at.lateMs}),
+       learned_overlap_ms = case when ${renews(at)} then least(2 * ${at.lateMs}, ${at.overlapMaxMs}) else learned_overlap_ms end,
+       overlap_learned_at = case when ${renews(at)} then tributary.now() else overlap_learned_at end,
+       full_scan_reason = case when not ${at.setsReason} then full_scan_reason when ${at.reason}::text is not null then ${at.reason}
+                          when full_scan_reason is not distinct from ${at.knownReason} then null else full_scan_reason end,
+       adopts_source = adopts_source and ${at.fullScanAt}::timestamptz is null, updated_at = tributary.now(),
+       past_from = case when ${completesPast(at)} then tributary.now() else past_from end,
+       past_batch = case when ${completesPast(at)} then
+         (select max(b.id) from tributary.change_batches b where b.company_id = ${at.company} and b.resource = ${at.resource}) else past_batch end
+     where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and fence = ${at.fence}
+     returning ${at.identity} = ${tableIdentitySql(at.table, at.history)} as same_table,
+       coalesce((select p.statement from tributary.privacy_rules p where p.resource = ${at.resource}), '') = ${at.rules} as same_rules`
 })
 
 export const saveCheckpoint = Effect.fnUntraced(function* (
@@ -78,25 +69,26 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
   { scan, completed, lateMs, fullScanReason }: CheckpointChange
 ): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
   const { companyId, resource, lane } = lock
-  const { rows, affected } = yield* lock.runStatement(saveStatement, [
-    companyId,
+  const values = saveStatement.values({
+    company: companyId,
     resource,
     lane,
-    lock.checkpoint.fence,
-    completed?.syncedThrough ?? null,
-    completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
-    completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
-    Math.ceil(lateMs),
+    fence: lock.checkpoint.fence,
+    cursor: completed?.syncedThrough ?? null,
+    cursorReadAt: completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
+    fullScanAt: completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
+    lateMs: Math.ceil(lateMs),
     overlapMaxMs,
-    fullScanReason !== undefined,
-    fullScanReason ?? null,
-    state.knownFullScanReason,
-    lock.table.current,
-    lock.tableIdentity,
-    lock.table.superseded,
-    lock.table.resource.protection?.statement ?? "",
-    scan === null
-  ])
+    setsReason: fullScanReason !== undefined,
+    reason: fullScanReason ?? null,
+    knownReason: state.knownFullScanReason,
+    table: lock.table.current,
+    history: lock.table.superseded,
+    identity: lock.tableIdentity,
+    rules: lock.table.resource.protection?.statement ?? "",
+    isScanOver: scan === null
+  })
+  const { rows, affected } = yield* lock.runStatement(saveStatement, values)
   yield* lock.checkFence(affected)
   // A run that was acquired while other rules were being applied read those before them.
   yield* lock.checkFence(rows[0]!.same_rules ? 1 : 0)

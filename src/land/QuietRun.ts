@@ -8,7 +8,6 @@
 import * as Effect from "effect/Effect"
 import { namedBy } from "../connector/Connector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import { type Landing, type LandingResult, nothingLanded, transferOf } from "./Landing.ts"
 import type { LandingError } from "./LandingError.ts"
@@ -39,24 +38,24 @@ const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["p
   const { bytes, requests } = transferOf(pages)
   const { companyId, resource, checkpoint, acquiredAt } = lock
   return Effect.map(
-    lock.runAtomic(quietStatement, ([from, until]): Statement.Arguments<typeof quietStatement.params> => [
-      [
-        companyId,
+    lock.runAtomic(quietStatement, ([clockFrom, clockUntil]) => [
+      quietStatement.values({
+        company: companyId,
         resource,
-        checkpoint.fence,
-        instantText(acquiredAt),
-        run.cursorFrom ?? null,
-        scan.syncedThrough,
-        pages.length,
+        fence: checkpoint.fence,
+        startedAt: instantText(acquiredAt),
+        cursorFrom: run.cursorFrom ?? null,
+        cursorTo: scan.syncedThrough,
+        pages: pages.length,
         bytes,
         requests,
-        instantText(scan.beganAt),
-        lock.table.current,
-        lock.tableIdentity,
-        from,
-        until,
-        lock.table.superseded
-      ]
+        readAt: instantText(scan.beganAt),
+        table: lock.table.current,
+        history: lock.table.superseded,
+        identity: lock.tableIdentity,
+        clockFrom,
+        clockUntil
+      })
     ]),
     (rows) => rows[0]?.id
   )

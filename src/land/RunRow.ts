@@ -56,45 +56,46 @@ export const insertRun = (
     ({ rows }): InsertedRun => rows[0]!
   )
 
-const countTypes = ["int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8"] as const
-
-export const countStatement = Statement.make({
+export const countStatement = Statement.named({
   name: "count the run of",
   isPrepared: true,
-  params: [...countTypes, "text?", "int8", "int8", "int8"],
-  text: `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
-       inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
-       quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
-       cursor_to = coalesce($12, cursor_to), late_rows = late_rows + $13, max_lateness_ms = greatest(max_lateness_ms, $14),
-       stale_records = stale_records + $15
-     where id = $1`
+  params: {
+    run: "int8",
+    ...Statement.columns("int8", "pages", "bytes", "records", "inserted", "updated", "unchanged", "deleted"),
+    ...Statement.columns("int8", "quarantined", "requests", "retries", "late", "lateMs", "stale"),
+    cursorTo: "text?"
+  },
+  text: (at) => `update tributary.runs set pages = pages + ${at.pages}, bytes = bytes + ${at.bytes},
+       records = records + ${at.records}, inserted = inserted + ${at.inserted}, updated = updated + ${at.updated},
+       unchanged = unchanged + ${at.unchanged}, deleted = deleted + ${at.deleted},
+       quarantined = quarantined + ${at.quarantined}, requests = requests + ${at.requests},
+       retries = retries + ${at.retries}, cursor_to = coalesce(${at.cursorTo}, cursor_to),
+       late_rows = late_rows + ${at.late}, max_lateness_ms = greatest(max_lateness_ms, ${at.lateMs}),
+       stale_records = stale_records + ${at.stale}
+     where id = ${at.run}`
 })
 
 /** Adds the counts of a landing to its run. */
 export const addRunCounts = (
   { lock, runId }: SessionContext,
   pages: Landing["pages"],
-  landed: LandingResult,
+  { late, lateMs, staleVersions, ...landed }: LandingResult,
   completed: OpenScan | null
 ) => {
   const { bytes, requests } = transferOf(pages)
-  return lock.runStatement(countStatement, [
-    runId,
-    pages.length,
+  const values = countStatement.values({
+    ...landed,
+    run: runId,
+    pages: pages.length,
     bytes,
-    landed.records,
-    landed.inserted,
-    landed.updated,
-    landed.unchanged,
-    landed.deleted,
-    landed.quarantined,
     requests,
-    requests - pages.length,
-    completed?.syncedThrough ?? null,
-    landed.late,
-    Math.ceil(landed.lateMs),
-    landed.staleVersions
-  ])
+    retries: requests - pages.length,
+    late,
+    lateMs: Math.ceil(lateMs),
+    stale: staleVersions,
+    cursorTo: completed?.syncedThrough ?? null
+  })
+  return lock.runStatement(countStatement, values)
 }
 
 /**
@@ -105,65 +106,49 @@ export const addRunCounts = (
 const intervalFactor = 1.5
 const intervalSlack = "1 minute"
 
-const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"] as const
-
 /**
  * Ends a run that found nothing: moves the checkpoint, and counts the run in the newest row of the lane if that counts
  * such runs, otherwise in a new one. Changes nothing without the fence, for another table, or after the clock was set.
  */
-export const quietStatement = Statement.make({
+export const quietStatement = Statement.named({
   name: "end a run that found nothing of",
   isPrepared: true,
-  params: [...ledgerTypes, "timestamptz", "text", "text", "float8", "float8", "text"],
+  params: {
+    ...Statement.columns("int8", "company", "fence", "pages", "bytes", "requests"),
+    ...Statement.columns("text", "resource", "table", "history", "identity"),
+    ...Statement.columns("text?", "cursorFrom", "cursorTo"),
+    ...Statement.columns("timestamptz", "startedAt", "readAt"),
+    ...Statement.columns("float8", "clockFrom", "clockUntil")
+  },
   columns: { id: "int8" },
-  text: `with moved as (
-       update tributary.checkpoints as c set cursor = coalesce($6, cursor),
-              cursor_read_at = case when $6 is null then cursor_read_at else $10 end, updated_at = tributary.now()
-        where company_id = $1 and resource = $2 and lane = 'live' and fence = $3
-          and $12 = ${tableIdentitySql("$11", "$15")}
-          and extract(epoch from tributary.now()) * 1000 between $13::float8 and $14::float8
+  text: (at) => `with moved as (
+       update tributary.checkpoints as c set cursor = coalesce(${at.cursorTo}, cursor),
+              cursor_read_at = case when ${at.cursorTo} is null then cursor_read_at else ${at.readAt} end, updated_at = tributary.now()
+        where company_id = ${at.company} and resource = ${at.resource} and lane = 'live' and fence = ${at.fence}
+          and ${at.identity} = ${tableIdentitySql(at.table, at.history)}
+          and extract(epoch from tributary.now()) * 1000 between ${at.clockFrom}::float8 and ${at.clockUntil}::float8
        returning 1), forgotten as (
-       delete from tributary.scans where company_id = $1 and resource = $2 and lane = 'live' and exists (select from moved)), earlier as (
-       update tributary.runs r set quiet_runs = quiet_runs + 1, fence = $3, started_at = $4, finished_at = tributary.now(),
-              cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
-              requests = requests + $9, retries = retries + $9 - $7
+       delete from tributary.scans where company_id = ${at.company} and resource = ${at.resource} and lane = 'live' and exists (select from moved)), earlier as (
+       update tributary.runs r set quiet_runs = quiet_runs + 1, fence = ${at.fence}, started_at = ${at.startedAt}, finished_at = tributary.now(),
+              cursor_from = ${at.cursorFrom}, cursor_to = coalesce(${at.cursorTo}, cursor_to), pages = pages + ${at.pages}, bytes = bytes + ${at.bytes},
+              requests = requests + ${at.requests}, retries = retries + ${at.requests} - ${at.pages}
         where exists (select from moved) and quiet_runs > 0
-          and (quiet_runs = 1 or $4::timestamptz - started_at between
+          and (quiet_runs = 1 or ${at.startedAt}::timestamptz - started_at between
                (started_at - quiet_since) / greatest(1, quiet_runs - 1) / ${intervalFactor} - interval '${intervalSlack}' and
                (started_at - quiet_since) / greatest(1, quiet_runs - 1) * ${intervalFactor} + interval '${intervalSlack}')
           and id = (select id from tributary.runs
-                     where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
+                     where company_id = ${at.company} and resource = ${at.resource} and lane = 'live' order by id desc limit 1)
        returning id), first as (
        insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at, cursor_from, cursor_to,
                                    pages, bytes, requests, retries, quiet_runs, quiet_since)
-       select $1, $2, 'incremental', 'done', $3, $4, tributary.now(), $5, $6, $7, $8, $9, $9 - $7, 1, $4
+       select ${at.company}, ${at.resource}, 'incremental', 'done', ${at.fence}, ${at.startedAt}, tributary.now(), ${at.cursorFrom}, ${at.cursorTo}, ${at.pages}, ${at.bytes}, ${at.requests}, ${at.requests} - ${at.pages}, 1, ${at.startedAt}
          from moved where not exists (select from earlier)
        returning id)
      select id from earlier union all select id from first`
 })
 
 /** The error kind of a run whose process is gone. The process may still close the run itself later. */
-const processLost = "ProcessLost"
-
-/** The run of this owner: a restored control plane gives ids again, so that another run may have the number. */
-const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
-
-export const closeStatement = Statement.make({
-  name: "close a run",
-  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8", "json?"],
-  text: `update tributary.runs set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8,
-           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1),
-           phases = $11
-     where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
-})
-
-export const abandonStatement = Statement.make({
-  name: "close an interrupted run",
-  params: ["int8", "int8", "text", "text", "json?"],
-  text: `update tributary.runs set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
-             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here', phases = $5
-       where ${isOwn} and status = 'running'`
-})
+export const processLost = "ProcessLost"
 
 export const markStatement = Statement.make({
   name: "close runs whose process is gone",

@@ -91,6 +91,38 @@ export const make = <
   readonly isPrepared?: boolean
 }): Statement<P, C> => ({ params: [] as unknown as P, columns: {} as C, ...statement })
 
+/** The names of parameters with their types. */
+type Parameters = Readonly<Record<string, Type>>
+
+/** A statement whose parameters have names; `values` gives them their places. */
+export interface Named<P extends Parameters, C extends Columns> extends Statement<ReadonlyArray<Type>, C> {
+  readonly values: (given: { readonly [Name in keyof P]: Input<P[Name]> }) => Values<ReadonlyArray<Type>>
+}
+
+/** As {@link make}, for many parameters: `text` gets the place of each by its name. */
+export const named = <const P extends Parameters, const C extends Columns = Readonly<Record<string, never>>>({
+  params,
+  columns,
+  text,
+  ...statement
+}: {
+  readonly name: string
+  readonly params: P
+  readonly columns?: C
+  readonly text: (at: { readonly [Name in keyof P]: string }) => string
+  readonly isPrepared?: boolean
+}): Named<P, C> => {
+  const names = Object.keys(params)
+  const places = Object.fromEntries(names.map((name, index) => [name, `$${index + 1}`]))
+  return {
+    ...statement,
+    params: Object.values(params),
+    columns: columns ?? ({} as C),
+    text: text(places as { readonly [Name in keyof P]: string }),
+    values: (given) => names.map((name) => given[name] as Input<Type>)
+  }
+}
+
 export const isStatement = (value: unknown): value is Statement<ReadonlyArray<Type>, Columns> =>
   typeof value === "object" && value !== null && "text" in value && "params" in value && "columns" in value
 

@@ -1,5 +1,5 @@
 /**
- * The end of runs in `tributary.runs`; the statements are those of land/RunRow.ts.
+ * The end of runs in `tributary.runs`.
  *
  * Promise: a run is closed only while it is open, so that a process that lost its lane cannot mark its run as done. An
  * interrupted run is closed too. A run whose process was killed, or had lost the database, is closed by the next run of
@@ -9,13 +9,22 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { describeBlocked } from "../land/Landing.ts"
-import { abandonStatement, closeStatement, markStatement } from "../land/RunRow.ts"
+import { markStatement, processLost } from "../land/RunRow.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { control } from "../postgres/Tables.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { RunPhases } from "./RunPhases.ts"
 
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
+
+/** The row of the owner's run: a restored control plane gives ids again, so that another run may have the number. */
+const updateOwn = (runId: bigint, { companyId, resource, lane }: RunOwner, phases: RunPhases | null) =>
+  control
+    .updateTable("tributary.runs")
+    .set({ finished_at: Query.now, phases: phases === null ? null : JSON.stringify(phases) })
+    .where((is) => is.and({ id: runId, company_id: companyId, resource, lane }))
 
 /** Closes a run, and gives its changes positions in the feed. Best effort: the outcome itself reports a lost database. */
 export const close = (
@@ -23,26 +32,21 @@ export const close = (
   outcome: Outcome,
   phases: RunPhases | null = null
 ): Effect.Effect<void, never, SqlClient> => {
-  const { companyId, resource, lane, failure, notes, massDeleteBlocked } = outcome
+  const { failure, notes, massDeleteBlocked, status } = outcome
   const blocked = massDeleteBlocked === null ? null : describeBlocked(massDeleteBlocked)
-  return Effect.ignore(
-    Effect.andThen(
-      Statement.run(closeStatement, [
-        runId,
-        companyId,
-        resource,
-        lane,
-        outcome.status === "skipped" ? "failed" : outcome.status,
-        failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked"),
-        failure?.message ?? blocked,
-        notes.length === 0 ? null : notes.join("; "),
-        failure?.remedy ?? null,
-        failure?.requests ?? 0,
-        phases === null ? null : JSON.stringify(phases)
-      ]),
-      ChangeFeed.order
-    )
-  )
+  const requests = failure?.requests ?? 0
+  const update = updateOwn(runId, outcome, phases)
+    .set((of) => ({
+      status: status === "skipped" ? "failed" : status,
+      error_kind: failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked"),
+      error: failure?.message ?? blocked,
+      note: notes.length === 0 ? null : notes.join("; "),
+      remedy: failure?.remedy ?? null,
+      requests: of("requests", "+", BigInt(requests)),
+      retries: of("retries", "+", BigInt(Math.max(0, requests - 1)))
+    }))
+    .where((is) => is.or([is("status", "=", "running"), is("error_kind", "=", processLost)]))
+  return Effect.ignore(Effect.andThen(Query.run(update), ChangeFeed.order))
 }
 
 /** How long a process that ends waits for the database. */
@@ -51,16 +55,19 @@ const abandonTimeoutMs = 2_000
 /** Closes an interrupted run. Its landed pages stay, and the next run goes on from there. */
 export const abandon = (
   runId: bigint,
-  { companyId, resource, lane }: RunOwner,
+  owner: RunOwner,
   phases: RunPhases | null = null
-): Effect.Effect<void, never, SqlClient> =>
-  Statement.run(abandonStatement, [
-    runId,
-    companyId,
-    resource,
-    lane,
-    phases === null ? null : JSON.stringify(phases)
-  ]).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
+): Effect.Effect<void, never, SqlClient> => {
+  const update = updateOwn(runId, owner, phases)
+    .set({
+      status: "abandoned",
+      error_kind: "Interrupted",
+      error: "stopped: the process was asked to end",
+      remedy: "nothing is lost: the next run goes on from here"
+    })
+    .where("status", "=", "running")
+  return Query.run(update).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
+}
 
 /**
  * Closes the runs that are running although no process has the lock of their lane; returns how many. A run that just

@@ -24,7 +24,7 @@ interface Declared {
 const declared = async (): Promise<ReadonlyArray<Declared>> => {
   const declarations: Array<Declared> = []
   for (const file of globSync("src/**/*.ts", { cwd: root })) {
-    const count = readFileSync(`${root}/${file}`, "utf8").match(/\bStatement\.make\(/g)?.length ?? 0
+    const count = readFileSync(`${root}/${file}`, "utf8").match(/\bStatement\.(?:make|named)\(/g)?.length ?? 0
     if (count === 0) continue
     const values = Object.values((await import(`${root}/${file}`)) as Record<string, unknown>).flatMap((value) =>
       typeof value === "object" && value !== null && !Statement.isStatement(value)

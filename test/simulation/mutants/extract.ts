@@ -25,8 +25,8 @@ export const extract: Mutants = {
       { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
       {
         file: checkpoints,
-        find: "completed?.syncedThrough ?? null,\n    completed === null",
-        replace: "(completed ?? scan)?.syncedThrough ?? null,\n    completed === null"
+        find: "cursor: completed?.syncedThrough ?? null,\n    cursorReadAt",
+        replace: "cursor: (completed ?? scan)?.syncedThrough ?? null,\n    cursorReadAt"
       },
       {
         file: scan,

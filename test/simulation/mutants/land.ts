@@ -20,8 +20,8 @@ export const fenceUnchecked: ReadonlyArray<Change> = [
   },
   {
     file: checkpoints,
-    find: "and lane = $3 and fence = $4\n",
-    replace: "and lane = $3 and $4::bigint is not null\n"
+    find: "and lane = ${at.lane} and fence = ${at.fence}\n",
+    replace: "and lane = ${at.lane} and ${at.fence}::bigint is not null\n"
   }
 ]
 
@@ -37,8 +37,8 @@ export const land: Mutants = {
   "state-ahead-of-records": {
     why: ["museum 9", "the cursor of an open scan can be stored already"],
     file: checkpoints,
-    find: "completed?.syncedThrough ?? null,\n    completed === null",
-    replace: "(completed ?? scan)?.syncedThrough ?? null,\n    completed === null",
+    find: "cursor: completed?.syncedThrough ?? null,\n    cursorReadAt",
+    replace: "cursor: (completed ?? scan)?.syncedThrough ?? null,\n    cursorReadAt",
     options: { on: ["C1", "C8"] }
   },
   "progress-not-saved": {
@@ -79,9 +79,9 @@ export const land: Mutants = {
   "cursor-rounded-up": {
     why: ["museum 15", "milliseconds are precise enough for a cursor"],
     file: checkpoints,
-    find: "completed?.syncedThrough ?? null,\n    completed === null",
+    find: "cursor: completed?.syncedThrough ?? null,\n    cursorReadAt",
     replace:
-      '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n    completed === null',
+      'cursor: (completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n    cursorReadAt',
     options: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   "no-fence": {
@@ -149,8 +149,9 @@ export const land: Mutants = {
   "ids-of-all-lanes": {
     why: ["scan_ids not lane-separated", "one list of ids is enough"],
     file: checkpoints,
-    find: "delete from tributary.scans where company_id = $1 and resource = $2 and lane = $3 and $17",
-    replace: "delete from tributary.scans where company_id = $1 and resource = $2 and $3::text is not null and $17",
+    find: "delete from tributary.scans where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and",
+    replace:
+      "delete from tributary.scans where company_id = ${at.company} and resource = ${at.resource} and ${at.lane}::text is not null and",
     options: {
       on: ["BF", "N5"],
       overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 }
