@@ -149,6 +149,12 @@ describe("the source tree", () => {
     assert.deepStrictEqual(others, [])
   })
 
+  // Kysely prints a notice on standard output, where the answers of --json are.
+  it("orders by one column at a time", () => {
+    const lists = sources.filter((path) => path.startsWith("src/") && textOf(path).includes(".orderBy(["))
+    assert.deepStrictEqual(lists, [])
+  })
+
   it("names its SQL", () => {
     const use = /\bsql\.unsafe\b|\bSql\.rows\b|\bsql(?:<[^`]*?>)?`|\b(?:inboxQuery|run)(?:<[^;]*?>)?\(\s*["`][a-z]/g
     const grown = sources.flatMap((path) => {

@@ -29,16 +29,23 @@ export const keyOf = ({ company, eventId }: InsertedRow): string => `${company}\
  * A commit that is answered is on disk: no session of this program has `synchronous_commit` off (`SessionSettings.ts`). Under
  * another revision of the privacy rules than the process knows, no body is stored: the event says which record to read.
  */
-export const insertStatement = Statement.make({
+export const insertStatement = Statement.named({
   name: "store events",
-  params: ["text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "text[]", "bytea[]", "int8?"],
+  params: {
+    ...Statement.columns("text[]", "companies", "eventIds", "eventTypes", "resources", "recordIds", "stamps"),
+    ...Statement.columns("text[]", "occurredAt", "sentAt"),
+    bodies: "bytea[]",
+    rules: "int8?"
+  },
   columns: { company: "text", eventId: "text" },
-  text: `with rules as materialized (select tributary.rules_revision() as revision)
+  text: (at) => `with rules as materialized (select tributary.rules_revision() as revision)
          insert into tributary.inbox
            (company, event_id, event_type, resource, record_id, record_modified_at, occurred_at, sent_at, body)
          select company, event_id, event_type, resource, record_id, stamp, occurred_at::timestamptz,
-                to_timestamp(sent_at::float8), case when rules.revision = $10 then body else '{}' end
-           from rules, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[])
+                to_timestamp(sent_at::float8), case when rules.revision = ${at.rules} then body else '{}' end
+           from rules, unnest(${at.companies}::text[], ${at.eventIds}::text[], ${at.eventTypes}::text[],
+                  ${at.resources}::text[], ${at.recordIds}::text[], ${at.stamps}::text[], ${at.occurredAt}::text[],
+                  ${at.sentAt}::text[], ${at.bodies}::bytea[])
              as given (company, event_id, event_type, resource, record_id, stamp, occurred_at, sent_at, body)
          on conflict (company, event_id) do nothing
          returning company, event_id as "eventId"`
@@ -55,18 +62,20 @@ export const insertEvents = (
 ): Effect.Effect<ReadonlyArray<InsertedRow>, DatabaseError> =>
   Effect.tryPromise({
     try: async () => {
-      const { rows } = await client.query<InsertedRow>({ name: "inbox", text: insertStatement.text }, [
-        BinaryArray.texts(events, (event) => event.company),
-        BinaryArray.texts(events, (event) => event.eventId),
-        BinaryArray.texts(events, (event) => event.eventType),
-        BinaryArray.texts(events, (event) => event.resource),
-        BinaryArray.texts(events, (event) => event.recordId),
-        BinaryArray.texts(events, (event) => event.stamp),
-        BinaryArray.texts(events, (event) => event.occurredAt),
-        BinaryArray.texts(events, (event) => String(event.sentAt)),
-        BinaryArray.bytes(events, (event) => event.body),
+      const texts = (of: (event: NewEvent) => string | null) => BinaryArray.texts(events, of)
+      const values = insertStatement.values({
+        companies: texts((event) => event.company),
+        eventIds: texts((event) => event.eventId),
+        eventTypes: texts((event) => event.eventType),
+        resources: texts((event) => event.resource),
+        recordIds: texts((event) => event.recordId),
+        stamps: texts((event) => event.stamp),
+        occurredAt: texts((event) => event.occurredAt),
+        sentAt: texts((event) => String(event.sentAt)),
+        bodies: BinaryArray.bytes(events, (event) => event.body),
         rules
-      ])
+      })
+      const { rows } = await client.query<InsertedRow>({ name: "inbox", text: insertStatement.text }, [...values])
       return rows
     },
     catch: DatabaseError.from(insertStatement.name)

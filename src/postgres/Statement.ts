@@ -41,7 +41,9 @@ interface Inputs {
   readonly json: string
   readonly jsonb: string
   readonly "int8[]": ReadonlyArray<bigint | number | string | null>
-  readonly "text[]": ReadonlyArray<string | null>
+  /** A buffer is an array in the binary format (`driver/BinaryArray.ts`). */
+  readonly "text[]": ReadonlyArray<string | null> | Buffer
+  readonly "bytea[]": ReadonlyArray<Uint8Array> | Buffer
   readonly "timestamptz[]": ReadonlyArray<Date | string>
 }
 

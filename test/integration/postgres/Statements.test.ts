@@ -120,6 +120,8 @@ test("every named SQL statement has the declared parameters and columns", functi
   const problems: Array<string> = []
   for (const { file, statement } of statements) {
     const addProblem = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
+    if (statement.params.length > 8 && !("values" in statement))
+      addProblem("has more than eight parameters without names")
     const described = yield* Effect.promise(() =>
       describeStatement(client, statement.text).catch((error: unknown) => {
         addProblem(String(error))

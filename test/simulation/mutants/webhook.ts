@@ -76,8 +76,8 @@ export const webhook: Mutants = {
   "dedupe-by-body": {
     why: ["dedupe by body hash", "the same bytes are the same event"],
     file: insert,
-    find: "BinaryArray.texts(events, (event) => event.eventId)",
-    replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)",
+    find: "texts((event) => event.eventId)",
+    replace: "texts((event) => String(event.body.length) + event.eventType)",
     options: { overrides: alone }
   },
   "one-sided-window": {
