@@ -271,6 +271,7 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
         url: reference.baseUrl,
         token,
         companyId: null,
+        warehouseNumber: null,
         resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
         excluded: [],
         webhookSecrets: [],

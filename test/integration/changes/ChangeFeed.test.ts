@@ -27,7 +27,7 @@ const makeCompany = () => {
     put,
     run: Effect.fnUntraced(function* (full = false) {
       const report = yield* sync({
-        companies: [{ name: "one", connector: source.connector, resources: [things] }],
+        companies: [{ name: `one-${companyId}`, connector: source.connector, resources: [things] }],
         datasets: datasetsDefault,
         concurrency: 1,
         batchRecordsMax: 100,

@@ -3,10 +3,10 @@
  * reference server and Postgres.
  */
 import { assert, layer } from "@effect/vitest"
-import { Duration, Effect, Fiber, Layer } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import { Budget } from "../../../src/budget/Budget.ts"
+import { Budget, makeOwn } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
 import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
@@ -134,7 +134,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
   })
 
   test("excludes the wait for the rate budget from its timeouts", function* () {
-    const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
+    const budget = yield* makeOwn(null)
     const { accept, inbox, read, runs } = yield* makeStand(1, budget)
     yield* accept(1)
     yield* budget.pause(Duration.millis(2_500))

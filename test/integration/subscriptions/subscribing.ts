@@ -3,7 +3,7 @@
  * subscriptions and their secrets.
  */
 import { assert } from "@effect/vitest"
-import { Deferred, Duration, Effect, Redacted } from "effect"
+import { Deferred, Duration, Effect, Layer, Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
@@ -125,13 +125,14 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
       return HttpClientResponse.fromWeb(request, new Response(text, { status: whole.status, headers: whole.headers }))
     })
   )
+  const budget = yield* Layer.build(Budget.Budget.layerUnlimited)
   const connect = Effect.fnUntraced(function* (key: string) {
     return yield* ServiceClient.make({
       baseUrl: "http://127.0.0.1/!/api/v2",
       token: Redacted.make(key),
       catalogue: serviceV2,
       retry: { attemptsMax: 1 }
-    }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(Budget.Budget.layerUnlimited))
+    }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provide(budget))
   })
   const keys = [{ name, token: Redacted.make(token), configured }]
   const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
