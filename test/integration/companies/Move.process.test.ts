@@ -20,7 +20,7 @@ type Step = readonly [name: string, side: Side, statements: ReadonlyArray<RegExp
 
 const given = /delete from tributary\.company_settings where company = \$1 and move_id/
 const deletion = /delete_company_rows/
-const copy = /insert into tributary\.company_settings/
+const copy = /insert into "tributary"\."company_settings"/
 const commit = /^commit$/i
 const steps: ReadonlyArray<Step> = [
   ["before the company is stopped", "from", [/set move_state = 'leaving'/], ["active"], []],
