@@ -52,7 +52,7 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "no-window": 4,
   "settled-before-landed": 6,
   "delivered-not-compared": 1,
-  "proven-at-the-check": 1,
+  "proven-at-the-check": 3,
   "push-key-not-stored": 1,
   "push-by-position": 15,
   "push-adopted-unseen": 1,
