@@ -243,6 +243,10 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
     3129222144: {
       cause: "a restart of the server was not over when everything was healed",
       later: [...upToW13, "S3r", "G3"]
+    },
+    3130153396: {
+      cause: "a deletion by hand deleted no version, and the simulation took it for a loss",
+      later: [...upToW13, "S3r", "G3"]
     }
   },
   "pushes only": {

@@ -164,6 +164,8 @@ export class Losses extends Actor implements LossLedger {
         }
         const { rows: clock } = await client.query<{ now: Date }>("select tributary.now() as now")
         await client.query("commit")
+        // Nothing was deleted, so that nothing is lost.
+        if (kind === "rows deleted" && deleted.length === 0) return
         if (isHistory) this.noteHistory(path, kind, deleted, open, clock[0]!.now.getTime())
         else this.note(path, kind, deleted, open, clock[0]!.now.getTime())
       } catch (error) {
