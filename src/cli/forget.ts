@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import { readCompanyId } from "../companies/Removal.ts"
+import { companyIdOf } from "../tasks/TaskQueue.ts"
 import { forget, type ForgottenRecord, referringTo } from "../retention/Forget.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
@@ -61,7 +61,7 @@ export const command = Command.make(
         const names = settings.companies.map(({ name }) => name)
         const name = Option.getOrUndefined(flags.company) ?? (names.length === 1 ? names[0] : undefined)
         if (name === undefined) return yield* usageError(`name the company of the record: --company ${names.join("|")}`)
-        const companyId = yield* readCompanyId(name)
+        const companyId = yield* companyIdOf(name)
         if (companyId === null) return yield* usageError(`the warehouse has no rows of company "${name}"`)
         const { path } = yield* resourceOf(settings, flags.resource)
         const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))

@@ -11,6 +11,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as CompanyStore from "./CompanyStore.ts"
 import { arraySql, companyColumns, tablesThat } from "./CompanyTables.ts"
+import { companyIdOf } from "../tasks/TaskQueue.ts"
 
 export const relationsStatement = Statement.make({
   name: "list the tables with rows of companies",
@@ -40,17 +41,6 @@ export const receiptStatement = Statement.make({
   text: `insert into tributary.receipts (company, company_id, action, performed_by, row_counts, move_id)
          values ($1, $2, $3, $4, $5, $6) returning id, performed_at as at`
 })
-
-export const companyIdStatement = Statement.make({
-  name: "read the number of a company",
-  params: ["text"],
-  columns: { companyId: "int8" },
-  text: `select company_id as "companyId" from tributary.companies where company = $1`
-})
-
-/** The number of a company, as the source answered it; null where no program has stored it. */
-export const readCompanyId = (company: string): Sql.Query<bigint | null> =>
-  Effect.map(Statement.run(companyIdStatement, [company]), ([row]) => row?.companyId ?? null)
 
 export const sharersStatement = Statement.make({
   name: "find companies with the same number",
@@ -128,7 +118,7 @@ export const removeFrom = Effect.fnUntraced(function* <E, R>(
  * is deleted where the company has come back.
  */
 export const removeDerived = Effect.fnUntraced(function* (company: string, companyId: bigint | null) {
-  if ((yield* readCompanyId(company)) !== null) return
+  if ((yield* companyIdOf(company)) !== null) return
   yield* Statement.run(deleteRowsStatement, [company, companyId, tablesThat("deleted")])
 })
 

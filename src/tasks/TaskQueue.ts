@@ -144,7 +144,7 @@ export const resumeTasks = (request: PauseRequest): Sql.Query<number> =>
 
 const companies = control.selectFrom("tributary.companies").select(["company", "company_id as id"]).orderBy("company")
 
-/** The company ids of the source by name, as far as they are stored. */
+/** The company ids by name, as far as they are stored. */
 export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.map(
   Query.run(companies),
   (rows) => new Map(rows.map(({ company, id }) => [company, id]))
@@ -158,9 +158,9 @@ export const companyIdsOf = (names: ReadonlyArray<string>) =>
 export const companyIdOf = (company: string): Sql.Query<bigint | null> =>
   Effect.map(companyIdsOf([company]), ([row]) => row?.id ?? null)
 
-/** The name of each of these company ids, as far as one is stored; of several the first. */
+/** The name of each of these company ids, as far as one is stored. */
 export const companyNames = (ids: Iterable<bigint>): Sql.Query<ReadonlyMap<bigint, string>> =>
   Effect.map(
     Query.run(companies.where("company_id", "=", Query.anyOf([...new Set(ids)]))),
-    (rows) => new Map(rows.map(({ company, id }) => [id, company] as const).toReversed())
+    (rows) => new Map(rows.map(({ company, id }) => [id, company]))
   )

@@ -30,6 +30,7 @@ import {
   requireKey,
   requireRow
 } from "./Editing.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
 /** A secret from the variable that a flag names. */
 const readVariable = Effect.fnUntraced(function* (flag: string, name: string) {
@@ -79,7 +80,7 @@ const give = Effect.fnUntraced(function* (
 ) {
   const key = yield* requireKey(settings)
   const stored = yield* requireRow(settings, name)
-  const companyId = yield* Removal.readCompanyId(name)
+  const companyId = yield* TaskQueue.companyIdOf(name)
   yield* confirmSource(settings, name, companyId)
   const tokenOf = (row: CompanyStore.CompanyRow) => {
     const token = CompanyStore.tokenOf(key, row)
@@ -138,7 +139,7 @@ const move = Effect.fnUntraced(function* (
 /** What a move would copy. Changes nothing. */
 const preview = Effect.fnUntraced(function* (settings: Configuration, name: string, url: Redacted.Redacted) {
   yield* requireRow(settings, name)
-  const companyId = yield* Removal.readCompanyId(name)
+  const companyId = yield* TaskQueue.companyIdOf(name)
   const rows = yield* Move.countRows({ company: name, companyId }, settings.datasets)
   const pending = yield* Migrations.pendingMigrations().pipe(
     Effect.provide(Layer.fresh(Warehouse.databaseLayer({ ...settings, databaseUrl: url })))

@@ -8,6 +8,7 @@ import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { awaitProcesses, commonFlags, confirmErasable, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
 /** Why a removal needs a confirmation. */
 const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint | null, erases: boolean) {
@@ -39,7 +40,7 @@ const confirmName = Effect.fnUntraced(function* (settings: Configuration, name: 
       `company ${name} is in the configuration file too, which uses its rows; remove it without --erase`
     )
   }
-  const wasRemoved = !isInFile && (yield* Removal.readCompanyId(name)) !== null
+  const wasRemoved = !isInFile && (yield* TaskQueue.companyIdOf(name)) !== null
   if (!stored && !(erases && wasRemoved)) yield* requireRow(settings, name)
 })
 
@@ -81,7 +82,7 @@ export const removeCommand = Command.make(
       flags,
       Effect.fnUntraced(function* (settings) {
         yield* confirmName(settings, name, flags.erase)
-        const companyId = yield* Removal.readCompanyId(name)
+        const companyId = yield* TaskQueue.companyIdOf(name)
         if (flags.erase) yield* confirmErasable(settings, name, companyId)
         const warnings = yield* warningsOf(name, companyId, flags.erase)
         if (warnings.length > 0 && !flags.yes) {

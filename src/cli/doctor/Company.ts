@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
-import { readCompanyId } from "../../companies/Removal.ts"
+import { companyIdOf } from "../../tasks/TaskQueue.ts"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
@@ -48,7 +48,7 @@ const readChecks = (
   }
   // The rows are found by the company's number in the warehouse, which the first sync stores.
   const numbered = <A, E, R>(run: (companyId: bigint) => Effect.Effect<A, E, R>) =>
-    Effect.flatMap(readCompanyId(name), (stored) => run(stored ?? identity.sourceNumber))
+    Effect.flatMap(companyIdOf(name), (stored) => run(stored ?? identity.sourceNumber))
   const { findings, paths } = CompanyChecks.scopes(about("scopes", name), company, catalogue, identity)
   return [
     checkTables("source", name, (its) => CompanyChecks.source(its, company, connector, identity)),

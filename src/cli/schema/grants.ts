@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
-import * as Removal from "../../companies/Removal.ts"
 import { parseUrl } from "../../postgres/DatabaseUrl.ts"
 import { superuser } from "../../postgres/embedded/Postmaster.ts"
 import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
@@ -13,10 +12,11 @@ import { config, configuration, defaultFlag, json, reported, textFlag, withExamp
 import * as Output from "../Output.ts"
 import * as Warehouse from "../Warehouse.ts"
 import { invalid, invalidNames } from "./SchemaChanges.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
 /** The number of a company, as the source last answered it. */
 export const companyIdOf = Effect.fnUntraced(function* (company: string) {
-  const companyId = yield* Removal.readCompanyId(company)
+  const companyId = yield* TaskQueue.companyIdOf(company)
   if (companyId !== null) return companyId
   return yield* invalid(`the warehouse does not know the number of company ${company}; sync it first: tributary sync`)
 })
