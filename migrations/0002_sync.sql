@@ -37,7 +37,7 @@ create table tributary.runs (
 );
 comment on table tributary.runs is 'One execution for one resource and lane. Its counts change in the transactions that land its pages.';
 comment on column tributary.runs.id is 'The number of the run.';
-comment on column tributary.runs.company_id is 'The number of the company at the source.';
+comment on column tributary.runs.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.runs.resource is 'The path of the resource.';
 comment on column tributary.runs.kind is 'full; incremental; children (of changed parents); fetch (single records by number); push (written records)';
 comment on column tributary.runs.status is 'running; done; quarantined (done, but some records could not be landed); failed; abandoned (its process was interrupted or lost)';
@@ -101,7 +101,7 @@ create table tributary.checkpoints (
   primary key (company_id, resource, lane)
 );
 comment on table tributary.checkpoints is 'A durable cursor of one resource and lane. It changes only in the transaction that lands what it covers.';
-comment on column tributary.checkpoints.company_id is 'The number of the company at the source.';
+comment on column tributary.checkpoints.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.checkpoints.resource is 'The path of the resource.';
 comment on column tributary.checkpoints.fence is 'Rises with every run that acquires the resource. A run with a smaller fence writes nothing.';
 comment on column tributary.checkpoints.cursor is 'synced_through of the last completed scan, byte for byte as the source sent it.';
@@ -153,7 +153,7 @@ create table tributary.scans (
   foreign key (company_id, resource, lane) references tributary.checkpoints on delete cascade
 );
 comment on table tributary.scans is 'The scan in progress of a checkpoint: the next run resumes it. It changes only in the transaction that lands its pages.';
-comment on column tributary.scans.company_id is 'The number of the company at the source.';
+comment on column tributary.scans.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.scans.resource is 'The path of the resource.';
 comment on column tributary.scans.lane is 'The lane of the checkpoint.';
 comment on column tributary.scans.run_id is 'The run that landed its last page.';
@@ -188,7 +188,7 @@ create table tributary.scan_ids (
   foreign key (company_id, resource, lane) references tributary.scans on delete cascade
 );
 comment on table tributary.scan_ids is 'Ids that the full scan in progress returned, so that absence means deleted even when a later run completes the scan.';
-comment on column tributary.scan_ids.company_id is 'The number of the company at the source.';
+comment on column tributary.scan_ids.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.scan_ids.resource is 'The path of the resource.';
 comment on column tributary.scan_ids.lane is 'The lane of the scan.';
 comment on column tributary.scan_ids.page is 'The number of the page.';
@@ -205,7 +205,7 @@ create table tributary.refetch_requests (
   primary key (company_id, resource, field, value)
 );
 comment on table tributary.refetch_requests is 'Records to be read again: those whose field has this value (children of a changed parent), or one record (field id). The transaction that lands the cause inserts the request. The one that lands the answer deletes it.';
-comment on column tributary.refetch_requests.company_id is 'The number of the company at the source.';
+comment on column tributary.refetch_requests.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.refetch_requests.resource is 'The path of the resource.';
 comment on column tributary.refetch_requests.field is 'The field that identifies the records: id, or the reference to the parent.';
 comment on column tributary.refetch_requests.value is 'The value of that field.';
@@ -229,7 +229,7 @@ create table tributary.quarantine (
 );
 comment on table tributary.quarantine is 'Records that could not be landed, with the reason and the bytes exactly as sent. Open while resolved_at is null.';
 comment on column tributary.quarantine.id is 'The number of the entry.';
-comment on column tributary.quarantine.company_id is 'The number of the company at the source.';
+comment on column tributary.quarantine.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.quarantine.resource is 'The path of the resource.';
 comment on column tributary.quarantine.record_id is 'The id of the record; null where it has none that can be read.';
 comment on column tributary.quarantine.field is 'The field that does not fit; null where it is the whole record.';
@@ -262,7 +262,7 @@ create table tributary.row_counts (
   primary key (company_id, resource)
 );
 comment on table tributary.row_counts is 'The number of rows of a resource, counted from time to time.';
-comment on column tributary.row_counts.company_id is 'The number of the company at the source.';
+comment on column tributary.row_counts.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.row_counts.resource is 'The path of the resource.';
 comment on column tributary.row_counts.rows is 'Rows without tombstones.';
 comment on column tributary.row_counts.deleted is 'Tombstones; rows does not include them.';
@@ -283,7 +283,7 @@ create table tributary.field_findings (
   primary key (company_id, resource, kind, field)
 );
 comment on table tributary.field_findings is 'Fields that a completed full scan found volatile (they changed in most records although the stamps did not) or absent (in no record, although rows have values). A full scan that finds otherwise deletes the finding.';
-comment on column tributary.field_findings.company_id is 'The number of the company at the source.';
+comment on column tributary.field_findings.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.field_findings.resource is 'The path of the resource.';
 comment on column tributary.field_findings.field is 'The name of the field in the API.';
 comment on column tributary.field_findings.kind is 'volatile or absent.';

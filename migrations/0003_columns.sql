@@ -33,7 +33,7 @@ create table tributary.unknown_fields (
   primary key (company_id, resource, field)
 );
 comment on table tributary.unknown_fields is 'Fields of records that the catalogue does not state. Their values are in _extra until a column is made (tributary schema apply).';
-comment on column tributary.unknown_fields.company_id is 'The number of the company at the source.';
+comment on column tributary.unknown_fields.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.unknown_fields.resource is 'The path of the resource.';
 comment on column tributary.unknown_fields.field is 'The name of the field in the API.';
 comment on column tributary.unknown_fields.first_seen_at is 'When the field was first seen.';

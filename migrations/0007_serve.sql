@@ -149,7 +149,7 @@ select c.company, n.company_id, k.resource,
                     where t.company = c.company and t.resource = k.resource and t.kind = 'sync' and t.status in ('failed', 'skipped'));
 comment on view tributary.event_proofs is 'Resources that events prove to be fresh: every change before proven_at is in the warehouse. The subscription is healthy, its delivery log was read, and no delivery gap, failed event or quarantine entry of the resource is open.';
 comment on column tributary.event_proofs.company is 'The name of the company in the configuration.';
-comment on column tributary.event_proofs.company_id is 'The number of the company at the source.';
+comment on column tributary.event_proofs.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.event_proofs.resource is 'The path of the resource.';
 comment on column tributary.event_proofs.proven_at is 'The last check less the longest delay of a delivery; earlier where an event is not processed yet.';
 comment on column tributary.event_proofs.age_max is 'The highest age of the proof while checks are made on time.';

@@ -18,7 +18,7 @@ create table tributary.change_batches (
 alter table tributary.change_batches alter column ids set storage external, alter column versions set storage external;
 comment on table tributary.change_batches is 'The change feed: for each landing the versions that it wrote. Read it by tributary.changes_after or tributary.changes.';
 comment on column tributary.change_batches.id is 'Rises with the landings of a resource, whose transactions follow each other.';
-comment on column tributary.change_batches.company_id is 'The number of the company at the source.';
+comment on column tributary.change_batches.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.change_batches.resource is 'The path of the resource.';
 comment on column tributary.change_batches.history is 'The quoted name of the view with every version of the resource.';
 comment on column tributary.change_batches.kind is 'versions: they are new. truncate: the table was replaced, or filled without the feed; its records follow as reload.';
@@ -182,7 +182,7 @@ select b.last_position - b.changes + u.n as position, b.company_id, b.resource, 
  where b.last_position is not null;
 comment on view tributary.changes is 'The positions of the change feed. The record of a version is in the history dataset; tributary.changes_after returns it with the one before.';
 comment on column tributary.changes."position" is 'The position in the change feed.';
-comment on column tributary.changes.company_id is 'The number of the company at the source.';
+comment on column tributary.changes.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.changes.resource is 'The path of the resource.';
 comment on column tributary.changes.id is 'The id of the record.';
 comment on column tributary.changes.version is 'The version of the record that the change made: _version of the history.';

@@ -32,7 +32,7 @@ create table tributary.invariant_states (
 );
 comment on table tributary.invariant_states is 'The last evaluation of each invariant for each company.';
 comment on column tributary.invariant_states.invariant is 'Name of the rule.';
-comment on column tributary.invariant_states.company_id is 'The number of the company at the source.';
+comment on column tributary.invariant_states.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.invariant_states.state is 'waiting: a resource was not read to its end yet. holds: no violation. unconfirmed: violations, none of them open. violated: open violations. failed: the query failed.';
 comment on column tributary.invariant_states.error is 'Why the query failed, or what it waits for.';
 comment on column tributary.invariant_states.violations is 'All violations of the last evaluation that succeeded, with those that are not stored.';
@@ -60,7 +60,7 @@ create table tributary.violations (
 comment on table tributary.violations is 'Records that violate an invariant, at most 1,000 of each invariant and company at a time. A violation ends when an evaluation no longer finds it.';
 comment on column tributary.violations.id is 'Number of the violation.';
 comment on column tributary.violations.invariant is 'Name of the rule.';
-comment on column tributary.violations.company_id is 'The number of the company at the source.';
+comment on column tributary.violations.company_id is 'The number of the company in this warehouse.';
 comment on column tributary.violations.resource is 'The path of the resource.';
 comment on column tributary.violations.record_id is 'id of the record.';
 comment on column tributary.violations.detail is 'Why the record violates it.';
