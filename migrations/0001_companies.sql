@@ -191,3 +191,26 @@ begin
   perform set_config('tributary.removes_company', '', true);
 end $$;
 comment on function tributary.delete_company_rows(text, bigint, text[]) is 'Deletes the rows of a company, by its name or its number, from these tables.';
+
+-- The work of a company is known by its name: it may be older than the first answer of the source.
+create function tributary.rename_work(old_name text, new_name text) returns void language plpgsql as $$
+declare
+  relation text;
+begin
+  -- Processes have made the tasks of the new name. A pause and what a person requested come with the old ones.
+  update tributary.tasks t set paused_at = o.paused_at, paused_by = o.paused_by
+    from tributary.tasks o
+   where o.company = old_name and t.company = new_name and t.resource = o.resource and t.kind = o.kind and o.paused_at is not null;
+  update tributary.tasks o set company = new_name
+   where o.company = old_name
+     and not exists (select from tributary.tasks t where t.company = new_name and t.resource = o.resource and t.kind = o.kind);
+  delete from tributary.tasks where company = old_name;
+  foreach relation in array array['inbox', 'webhook_secrets', 'subscriptions', 'delivery_gaps', 'event_checks', 'pushes', 'push_requests', 'outbox', 'activity'] loop
+    begin
+      execute format('update tributary.%I set company = $2 where company = $1', relation) using old_name, new_name;
+    -- Two programs use both names: the rows of the old one stay.
+    exception when unique_violation then null;
+    end;
+  end loop;
+end $$;
+comment on function tributary.rename_work(text, text) is 'Gives the work of a company (events, subscriptions, records to be written, tasks, charts) its new name.';

@@ -134,7 +134,11 @@ const connectTarget = Effect.fnUntraced(function* (
   acceptNewSource: boolean
 ) {
   const connector = yield* (yield* Source).connect(company, settings)
-  const guarded = yield* SourceGuard.guarded(company, connector, acceptNewSource)
+  const guarded = yield* SourceGuard.guarded(
+    { ...company, configured: settings.companies.map(({ name }) => name) },
+    connector,
+    acceptNewSource
+  )
   return { name: company.name, connector: guarded, resources, named } satisfies SyncCompany
 })
 

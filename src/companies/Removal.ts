@@ -42,25 +42,6 @@ export const receiptStatement = Statement.make({
          values ($1, $2, $3, $4, $5, $6) returning id, performed_at as at`
 })
 
-export const sharersStatement = Statement.make({
-  name: "find companies with the same number",
-  params: ["int8", "text", "text[]"],
-  columns: { company: "text" },
-  text: `select company from tributary.companies
-          where company_id = $1 and company <> $2
-            and (company = any($3) or company in (select company from tributary.company_settings)) order by company`
-})
-
-/** Other companies, of the file (`configured`) or of the warehouse, whose number is the same: they share the rows. */
-export const findSharers = (
-  companyId: bigint,
-  company: string,
-  configured: ReadonlyArray<string>
-): Sql.Query<ReadonlyArray<string>> =>
-  Effect.map(Statement.run(sharersStatement, [companyId, company, configured]), (rows) =>
-    rows.map((row) => row.company)
-  )
-
 export const lateProcessesStatement = Statement.make({
   name: "count processes that have not applied a revision",
   params: ["int8"],

@@ -3,7 +3,8 @@
  *
  * Promise: when the configured address or the number at the source differs from the stored one, `identify` fails before
  * anything is written. A person can accept the new source: then each resource is read in full, and the source wins. Two
- * companies never have the same number in one warehouse.
+ * companies never have the same number in one warehouse. A company under a new name keeps its rows and its work, unless
+ * the earlier name is still configured: then it is refused.
  */
 import * as Effect from "effect/Effect"
 import { sql } from "kysely"
@@ -18,11 +19,17 @@ import { control } from "../postgres/Tables.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { retryTransient, transaction } from "../postgres/Transaction.ts"
 
-/** A company as it is configured, with what its source answered. */
-interface Identified {
+/** A company as it is configured. */
+interface Configured {
   readonly name: string
+  /** The names of all companies of the configuration file. */
+  readonly configured: ReadonlyArray<string>
   /** The number that the configuration gives it in the warehouse; null is the number at the source. */
   readonly warehouseNumber: bigint | null
+}
+
+/** A company with what its source answered. */
+interface Identified extends Configured {
   readonly sourceNumber: bigint
   /** Null where the connector has no address. */
   readonly address: string | null
@@ -36,6 +43,16 @@ const readRows = ({ name, sourceNumber, warehouseNumber }: Identified) =>
     control
       .selectFrom("tributary.companies")
       .select(["company_id as companyId", "company as name", "address", numberAtSource.as("sourceNumber")])
+      .select((is) =>
+        is
+          .exists(
+            is
+              .selectFrom("tributary.company_settings as s")
+              .whereRef("s.company", "=", "tributary.companies.company")
+              .select("s.company")
+          )
+          .as("isStored")
+      )
       .where((is) =>
         is.or([
           is("company", "=", name),
@@ -61,6 +78,15 @@ const differenceOf = (named: CompanyRow | undefined, company: Identified): Sourc
       )
 }
 
+/** That the company is configured twice; null where it is not. */
+const duplicateOf = (known: CompanyRow, { name, configured }: Identified): SourceError | null =>
+  known.name !== name && (known.isStored || configured.includes(known.name))
+    ? sourceChanged(
+        `company ${name} is company ${known.sourceNumber} of ${known.address ?? "its source"}, as company ${known.name} is`,
+        `leave one of them out, or check which token is the wrong one; to rename a company, configure its new name only`
+      )
+    : null
+
 /** The least number that a message proposes. */
 const proposedMin = 1_000_001n
 
@@ -68,6 +94,8 @@ const proposedMin = 1_000_001n
 const numberOf = (rows: ReadonlyArray<CompanyRow>, company: Identified): Effect.Effect<bigint, SourceError> => {
   const { address, name, sourceNumber, warehouseNumber } = company
   const known = rows.find((row) => isOf(row, company))
+  const duplicate = known === undefined ? null : duplicateOf(known, company)
+  if (duplicate !== null) return Effect.fail(duplicate)
   const number = warehouseNumber ?? known?.companyId ?? sourceNumber
   if (known !== undefined && known.companyId !== number)
     return Effect.fail(
@@ -97,6 +125,13 @@ export const save = Effect.fnUntraced(function* (
   const number = sourceNumber === companyId ? null : sourceNumber
   const saved = yield* Query.run(
     control
+      .with("before", (before) =>
+        before
+          .selectFrom("tributary.companies")
+          .select("company")
+          .where("company_id", "=", companyId)
+          .where("company", "<>", name)
+      )
       .insertInto("tributary.companies")
       .values({
         company_id: companyId,
@@ -112,7 +147,13 @@ export const save = Effect.fnUntraced(function* (
           .where("tributary.companies.source_number", "is not distinct from", number)
           .where(sql<boolean>`coalesce(tributary.companies.address = ${address}::text, true)`)
       )
-      .returning("company_id")
+      // In this statement: the work has the name that the company has.
+      .returning((is) =>
+        is
+          .selectFrom("before")
+          .select(({ fn, val }) => fn("tributary.rename_work", ["before.company", val(name)]).as("renamed"))
+          .as("renamed")
+      )
   )
   if (saved.length === 0)
     return yield* sourceChanged(`another company has just got the number ${companyId}; run this again`)
@@ -163,18 +204,15 @@ const confirmCompany = Effect.fnUntraced(function* (company: Identified, accepts
 })
 
 /** The number of the company in the warehouse. Fails where its rows come from another source than this one. */
-export const confirmSource = (
-  { name, warehouseNumber }: Pick<Identified, "name" | "warehouseNumber">,
-  { sourceNumber }: Identity,
-  address: string | null
-) => confirmCompany({ name, warehouseNumber, sourceNumber, address }, false)
+export const confirmSource = (configured: Configured, { sourceNumber }: Identity, address: string | null) =>
+  confirmCompany({ ...configured, sourceNumber, address }, false)
 
 /**
  * The connector of a company whose `identify` answers its number in the warehouse, and fails when the warehouse's rows come
  * from another source.
  */
 export const guarded = Effect.fnUntraced(function* (
-  { name, warehouseNumber }: Pick<Identified, "name" | "warehouseNumber">,
+  { name, configured, warehouseNumber }: Configured,
   connector: ConnectorShape,
   acceptsNewSource = false
 ): Effect.fn.Return<ConnectorShape, never, SqlClient.SqlClient> {
@@ -182,7 +220,10 @@ export const guarded = Effect.fnUntraced(function* (
   const address = connector.source?.address ?? null
   const identify = Effect.flatMap(connector.identify, (identity) =>
     retryTransient(
-      confirmCompany({ name, warehouseNumber, sourceNumber: identity.sourceNumber, address }, acceptsNewSource)
+      confirmCompany(
+        { name, configured, warehouseNumber, sourceNumber: identity.sourceNumber, address },
+        acceptsNewSource
+      )
     ).pipe(
       Effect.provideService(SqlClient.SqlClient, client),
       Effect.mapBoth({

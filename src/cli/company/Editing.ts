@@ -112,20 +112,6 @@ export const companyOf = Effect.fnUntraced(function* (
     : yield* usageError(`company ${row.company}: ${settings.failure}`)
 })
 
-/** Refuses to erase rows that another company uses. */
-export const confirmErasable = Effect.fnUntraced(function* (
-  settings: Configuration,
-  name: string,
-  companyId: bigint | null
-) {
-  const names = settings.companies.map((one) => one.name)
-  if (companyId === null) return
-  const [sharer] = yield* Removal.findSharers(companyId, name, names)
-  if (sharer !== undefined) {
-    return yield* refuse(`company ${sharer} has the same number ${companyId}: its rows would be deleted too`)
-  }
-})
-
 /** Processes apply a change within five seconds; a killed one counts as alive for a minute. */
 const waitSecondsMax = 75
 

@@ -4,7 +4,6 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
-import * as Removal from "../../companies/Removal.ts"
 import { variables } from "../../configuration/Inputs.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { transaction } from "../../postgres/Transaction.ts"
@@ -94,13 +93,6 @@ export const addCommand = Command.make(
         if (companyId !== null && companyId !== identity.sourceNumber) {
           return yield* refuse(
             `the token is of company number ${identity.sourceNumber}, not ${companyId}; nothing was stored`
-          )
-        }
-        const names = settings.companies.map((one) => one.name)
-        const [sharer] = yield* Removal.findSharers(identity.companyId, name, names)
-        if (sharer !== undefined) {
-          return yield* refuse(
-            `company number ${identity.sourceNumber} is company ${sharer} already; two companies cannot share rows`
           )
         }
         const isAdded = yield* transaction(

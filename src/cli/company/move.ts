@@ -22,7 +22,6 @@ import * as Warehouse from "../Warehouse.ts"
 import {
   awaitProcesses,
   commonFlags,
-  confirmErasable,
   nameArgument,
   operator,
   readRows,
@@ -60,7 +59,6 @@ const confirmSource = Effect.fnUntraced(function* (settings: Configuration, name
   if (has(settings.companies) && has(settings.unusable)) {
     return yield* refuse(`company ${name} is in the configuration file too, which uses its rows; remove it there first`)
   }
-  yield* confirmErasable(settings, name, companyId)
   const { records } = yield* Removal.readUnfinished(name, companyId)
   const paused = yield* PushPause.read
   if (paused !== null && records > 0) {

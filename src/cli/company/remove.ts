@@ -7,7 +7,7 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { awaitProcesses, commonFlags, confirmErasable, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
+import { awaitProcesses, commonFlags, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
 /** Why a removal needs a confirmation. */
@@ -83,7 +83,6 @@ export const removeCommand = Command.make(
       Effect.fnUntraced(function* (settings) {
         yield* confirmName(settings, name, flags.erase)
         const companyId = yield* TaskQueue.companyIdOf(name)
-        if (flags.erase) yield* confirmErasable(settings, name, companyId)
         const warnings = yield* warningsOf(name, companyId, flags.erase)
         if (warnings.length > 0 && !flags.yes) {
           return yield* usageError(`company ${name} was not removed: ${warnings.join("; ")}; to confirm: --yes`)

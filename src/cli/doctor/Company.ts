@@ -51,7 +51,7 @@ const readChecks = (
     Effect.flatMap(companyIdOf(name), (stored) => run(stored ?? identity.sourceNumber))
   const { findings, paths } = CompanyChecks.scopes(about("scopes", name), company, catalogue, identity)
   return [
-    checkTables("source", name, (its) => CompanyChecks.source(its, company, connector, identity)),
+    checkTables("source", name, (its) => CompanyChecks.source(its, company, settings, connector, identity)),
     Effect.succeed(findings),
     budget,
     checkTables("freshness", name, (its) =>

@@ -56,17 +56,21 @@ export const token = Effect.fnUntraced(function* (
 export const source = Effect.fnUntraced(function* (
   { ok, failed }: About,
   company: CompanyConfiguration,
+  { companies }: Configuration,
   connector: ConnectorShape,
   identity: Identity
 ) {
-  const confirmed = yield* Effect.result(confirmSource(company, identity, connector.source?.address ?? null))
+  const configured = companies.map(({ name }) => name)
+  const confirmed = yield* Effect.result(
+    confirmSource({ ...company, configured }, identity, connector.source?.address ?? null)
+  )
   if (confirmed._tag === "Success") return [ok("the warehouse's rows come from this source, or there are none yet")]
   const error = confirmed.failure
   if (!(error instanceof SourceError)) return yield* error
   return [failed("configuration", error.message, error.remedy)]
 })
 
-/** Two names of one company load the same rows twice, by two schedules. */
+/** Two names of one company: the second one that a sync reads is refused. */
 export const duplicateCompanies = (
   companies: ReadonlyArray<{ readonly name: string; readonly url: string; readonly sourceNumber: bigint }>
 ): Findings =>

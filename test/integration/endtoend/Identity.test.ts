@@ -19,15 +19,22 @@ interface Answer {
 const guarded = (
   name: string,
   { sourceNumber, address }: Answer,
-  options: { readonly warehouseNumber?: bigint; readonly acceptsNewSource?: boolean } = {}
+  options: {
+    readonly warehouseNumber?: bigint
+    readonly acceptsNewSource?: boolean
+    readonly configured?: ReadonlyArray<string>
+  } = {}
 ) => {
   const { connector } = scripted(sourceNumber, () => ({ records: [], rejected: [], syncedThrough: null, next: null }))
   const source = { ...connector, source: { address, settings: {} } }
-  const { warehouseNumber = null, acceptsNewSource = false } = options
-  return Effect.map(SourceGuard.guarded({ name, warehouseNumber }, source, acceptsNewSource), (connector) => ({
-    name,
-    connector
-  }))
+  const { warehouseNumber = null, acceptsNewSource = false, configured = [name] } = options
+  return Effect.map(
+    SourceGuard.guarded({ name, configured, warehouseNumber }, source, acceptsNewSource),
+    (connector) => ({
+      name,
+      connector
+    })
+  )
 }
 
 /** The number that the company gets, or the error with its remedy. */
@@ -75,6 +82,54 @@ describe("a company whose source is another one", () => {
     ])
     // The first company comes back under another name.
     assert.strictEqual(yield* identified("east", { sourceNumber: 1n, address: one }), 1n)
+  })
+})
+
+describe("a company that is renamed", () => {
+  const ofOne = { sourceNumber: 1n, address: one }
+
+  test("keeps its events, its records to be written, its secrets and the pauses of its tasks", function* () {
+    yield* identified("north", ofOne)
+    for (const insert of [
+      "outbox (company, resource) values ('north', 'things')",
+      "inbox (company, event_id, event_type, sent_at, body) values ('north', 'one', 'things.updated', now(), '')",
+      "webhook_secrets (company, sealed, state) values ('north', '', 'current')",
+      "tasks (company, resource, kind, paused_at, paused_by) values ('north', 'things', 'sync', now(), 'ada'), ('north', 'things', 'backfill', null, null)",
+      "tasks (company, resource, kind) values ('south', 'things', 'sync'), ('south', 'others', 'sync')"
+    ])
+      yield* execute(`insert into tributary.${insert}`)
+    assert.strictEqual(yield* identified("south", ofOne), 1n)
+    for (const table of ["outbox", "inbox", "webhook_secrets"])
+      assert.deepStrictEqual(yield* execute(`select company from tributary.${table}`), [{ company: "south" }])
+    assert.deepStrictEqual(
+      yield* execute("select company, resource, kind, paused_by as by from tributary.tasks order by resource, kind"),
+      [
+        { company: "south", resource: "others", kind: "sync", by: null },
+        { company: "south", resource: "things", kind: "backfill", by: null },
+        { company: "south", resource: "things", kind: "sync", by: "ada" }
+      ]
+    )
+  })
+
+  test("loses nothing where two programs use both names", function* () {
+    yield* identified("north", ofOne)
+    yield* execute(`
+      insert into tributary.inbox (company, event_id, event_type, sent_at, body)
+      values ('north', 'one', 'things.updated', now(), ''), ('south', 'one', 'things.updated', now(), '')`)
+    assert.strictEqual(yield* identified("south", ofOne), 1n)
+    assert.deepStrictEqual(yield* execute("select company from tributary.inbox order by company"), [
+      { company: "north" },
+      { company: "south" }
+    ])
+  })
+
+  test("is refused while its earlier name is configured, in the file or in the warehouse", function* () {
+    yield* identified("north", ofOne)
+    const refused = /company south is company 1 of https:\/\/one\/api, as company north is.*; leave one of them out/
+    assert.match(String(yield* identified("south", ofOne, { configured: ["north", "south"] })), refused)
+    yield* execute(`insert into tributary.company_settings (company, url, token) values ('north', '${one}', 'secret')`)
+    assert.match(String(yield* identified("south", ofOne)), refused)
+    assert.deepStrictEqual(yield* rows, [{ id: 1n, company: "north", number: null, address: one }])
   })
 })
 
