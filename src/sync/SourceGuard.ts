@@ -151,7 +151,7 @@ export const save = Effect.fnUntraced(function* (
       .returning((is) =>
         is
           .selectFrom("before")
-          .select(({ fn, val }) => fn("tributary.rename_work", ["before.company", val(name)]).as("renamed"))
+          .select((of) => of.fn("tributary.rename_work", ["before.company", of.val(name)]).as("renamed"))
           .as("renamed")
       )
   )
