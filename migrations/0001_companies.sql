@@ -35,7 +35,7 @@ create function tributary.database_identity() returns text language plpgsql vola
 declare
   identity text;
 begin
-  select concat_ws(' ', 'database=' || d.oid, 'installation=' || 'tributary.installation'::regclass::oid)
+  select concat_ws(' ', 'database=' || d.oid, 'warehouse=' || 'tributary.warehouse'::regclass::oid)
     into identity from pg_database d where d.datname = current_database();
   -- Without the right, the part is left out. A part that one side lacks is not compared.
   begin
@@ -49,11 +49,11 @@ begin
   return identity;
 end
 $$;
-comment on function tributary.database_identity() is 'The database by its oid, the oid of tributary.installation, the system identifier of the server and its timeline.';
+comment on function tributary.database_identity() is 'The database by its oid, the oid of tributary.warehouse, the system identifier of the server and its timeline.';
 
--- Settings of the whole installation. They change rarely, so that one row locks no writer out for long. What is written or
+-- Settings of the whole warehouse. They change rarely, so that one row locks no writer out for long. What is written or
 -- locked often is apart: tributary.change_feed and tributary.evaluations.
-create table tributary.installation (
+create table tributary.warehouse (
   is_this boolean primary key default true check (is_this),
   -- The confirmation of the outbox.
   identity text not null,
@@ -69,18 +69,18 @@ create table tributary.installation (
   password_set_at timestamptz,
   check (num_nulls(password_generation, password_salt, password_hash, password_set_at) in (0, 4))
 );
-comment on table tributary.installation is 'One row: the settings of the installation that its processes share.';
-comment on column tributary.installation.is_this is 'Always true: the table has one row.';
-comment on column tributary.installation.identity is 'tributary.database_identity() when a person, or the migration, last confirmed that the outbox is complete. While it differs, pushes pause.';
-comment on column tributary.installation.pause_reason is 'Why pushes pause although the database is the same; null when they do not.';
-comment on column tributary.installation.confirmed_at is 'When the outbox was last confirmed as complete.';
-comment on column tributary.installation.company_revision is 'Rises with each change of tributary.company_settings.';
-comment on column tributary.installation.session_key is 'A random key that signs sessions and forms of the dashboard; it is not derived from the password. Null before the first start.';
-comment on column tributary.installation.password_generation is 'Another text for each password of the dashboard: a changed password ends all sessions. Null without a password, like the other columns of the password.';
-comment on column tributary.installation.password_salt is 'The random salt.';
-comment on column tributary.installation.password_hash is 'The result of scrypt over the password and the salt.';
-comment on column tributary.installation.password_set_at is 'When the password was set.';
-insert into tributary.installation (identity, confirmed_at) values (tributary.database_identity(), tributary.now());
+comment on table tributary.warehouse is 'One row: the settings that its processes share.';
+comment on column tributary.warehouse.is_this is 'Always true: the table has one row.';
+comment on column tributary.warehouse.identity is 'tributary.database_identity() when a person, or the migration, last confirmed that the outbox is complete. While it differs, pushes pause.';
+comment on column tributary.warehouse.pause_reason is 'Why pushes pause although the database is the same; null when they do not.';
+comment on column tributary.warehouse.confirmed_at is 'When the outbox was last confirmed as complete.';
+comment on column tributary.warehouse.company_revision is 'Rises with each change of tributary.company_settings.';
+comment on column tributary.warehouse.session_key is 'A random key that signs sessions and forms of the dashboard; it is not derived from the password. Null before the first start.';
+comment on column tributary.warehouse.password_generation is 'Another text for each password of the dashboard: a changed password ends all sessions. Null without a password, like the other columns of the password.';
+comment on column tributary.warehouse.password_salt is 'The random salt.';
+comment on column tributary.warehouse.password_hash is 'The result of scrypt over the password and the salt.';
+comment on column tributary.warehouse.password_set_at is 'When the password was set.';
+insert into tributary.warehouse (identity, confirmed_at) values (tributary.database_identity(), tributary.now());
 
 -- Companies that are configured in the warehouse, beside those of the configuration file.
 create table tributary.company_settings (
@@ -123,7 +123,7 @@ comment on column tributary.company_settings.exclude_resources is 'The resources
 -- The rights of the owner: other programs need no right on the table of the number.
 create function tributary.raise_company_revision() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
 begin
-  update tributary.installation set company_revision = company_revision + 1;
+  update tributary.warehouse set company_revision = company_revision + 1;
   return null;
 end $$;
 comment on function tributary.raise_company_revision() is 'Raises the number that processes compare to notice a change of the companies.';

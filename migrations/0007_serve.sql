@@ -86,7 +86,7 @@ comment on column tributary.processes.heartbeat_at is 'The last heartbeat.';
 comment on column tributary.processes.stopped_at is 'When it stopped on purpose; null while it is alive, and after a kill.';
 comment on column tributary.processes.host is 'The machine that it runs on, and pid its number there.';
 comment on column tributary.processes.pid is 'The number of the process on its machine.';
-comment on column tributary.processes.company_revision is 'The company_revision of tributary.installation whose companies the process has applied; null before the first.';
+comment on column tributary.processes.company_revision is 'The company_revision of tributary.warehouse whose companies the process has applied; null before the first.';
 create index processes_by_heartbeat on tributary.processes (heartbeat_at);
 
 create view tributary.processes_alive as
@@ -99,7 +99,7 @@ comment on column tributary.processes_alive.started_at is 'When the process star
 comment on column tributary.processes_alive.heartbeat_at is 'The last heartbeat.';
 comment on column tributary.processes_alive.host is 'The machine that it runs on.';
 comment on column tributary.processes_alive.pid is 'The number of the process on its machine.';
-comment on column tributary.processes_alive.company_revision is 'The company_revision of tributary.installation whose companies it has applied.';
+comment on column tributary.processes_alive.company_revision is 'The company_revision of tributary.warehouse whose companies it has applied.';
 
 -- Ends with the work queue.
 create table tributary.bucket_owners (
@@ -185,7 +185,7 @@ comment on column tributary.freshness.target is 'The configured maximum age; nul
 comment on column tributary.freshness.is_late is 'Whether the age exceeds the target, or no run made the resource fresh. A resource that the token may not read is not late; a paused one is.';
 comment on column tributary.freshness.proven_at is 'Events prove that every change before this is in the warehouse; null while they prove nothing.';
 
--- Interfaces of installations with many companies: the counted state of each company, and the indexes that find it.
+-- Interfaces of warehouses with many companies: the counted state of each company, and the indexes that find it.
 -- Ends with the read model.
 create table tributary.company_states (
   company text primary key,

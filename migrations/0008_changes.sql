@@ -32,7 +32,7 @@ comment on column tributary.change_batches.token is 'A random number, given with
 create unique index change_batches_position on tributary.change_batches (last_position) where last_position is not null;
 create index change_batches_unordered on tributary.change_batches (id) where last_position is null;
 
--- Apart from tributary.installation: every run locks the row to give positions.
+-- Apart from tributary.warehouse: every run locks the row to give positions.
 create table tributary.change_feed (
   is_single boolean primary key default true check (is_single),
   last_position bigint not null default 0,
@@ -230,7 +230,7 @@ comment on column tributary.change_endpoints.fields is 'An update is sent only i
 comment on column tributary.change_endpoints.batch_max is 'Changes of one message at most; 1: a message for each change.';
 comment on column tributary.change_endpoints.allow_private is 'Whether it may have a private address, and plain http.';
 comment on column tributary.change_endpoints.retry_hours is 'How long a failed change, or an endpoint without any success, is tried again.';
-comment on column tributary.change_endpoints.secret is 'The signing secret, sealed with the key of the installation; null where the environment has it.';
+comment on column tributary.change_endpoints.secret is 'The signing secret, sealed with the key of the warehouse; null where the environment has it.';
 comment on column tributary.change_endpoints.previous_secret is 'The earlier signing secret, which signs too until previous_until.';
 comment on column tributary.change_endpoints.previous_until is 'Until when previous_secret signs too.';
 comment on column tributary.change_endpoints.state is 'active: changes are sent. paused: a person stopped it. dead: it failed for too long, or cannot be read on for. Changes wait in the feed.';

@@ -72,7 +72,7 @@ create unique index violations_current on tributary.violations (invariant, compa
 create index violations_unconfirmed on tributary.violations (invariant, company_id) where ended_at is null and opened_at is null;
 create index violations_ended on tributary.violations (ended_at) where ended_at is not null;
 
--- Apart from tributary.installation: an evaluation locks its row until its end.
+-- Apart from tributary.warehouse: an evaluation locks its row until its end.
 create table tributary.evaluations (
   kind text primary key check (kind in ('invariants', 'alerts')),
   "position" bigint,
@@ -105,7 +105,7 @@ create table tributary.alert_conditions (
 comment on table tributary.alert_conditions is 'Conditions that are observed, or were until a moment ago. A row is deleted when its condition ends.';
 comment on column tributary.alert_conditions.id is 'The number of the condition.';
 comment on column tributary.alert_conditions.kind is 'What the condition is about: late, failing, token, quarantine, gap, endpoint, budget, disk or restore.';
-comment on column tributary.alert_conditions.company is 'The company; empty for a condition of the whole installation.';
+comment on column tributary.alert_conditions.company is 'The company; empty for a condition of the whole warehouse.';
 comment on column tributary.alert_conditions.subject is 'The resource or endpoint; empty where the kind and the company say it all.';
 comment on column tributary.alert_conditions.level is 'The size of the condition in classes, from 0. Its kind decides from which level on it is critical.';
 comment on column tributary.alert_conditions.since is 'When it began, as far as it is known; else when it was first observed.';
@@ -148,7 +148,7 @@ comment on column tributary.alert_messages.condition is 'The condition, whose ro
 comment on column tributary.alert_messages.route is 'The name of the route in the configuration.';
 comment on column tributary.alert_messages.event is 'What the message says of the condition: start, worse or end.';
 comment on column tributary.alert_messages.kind is 'The kind of the condition; test for a message of tributary alerts test.';
-comment on column tributary.alert_messages.company is 'The company of the condition; empty for one of the whole installation.';
+comment on column tributary.alert_messages.company is 'The company of the condition; empty for one of the whole warehouse.';
 comment on column tributary.alert_messages.subject is 'The resource or endpoint of the condition; empty where it has none.';
 comment on column tributary.alert_messages.level is 'The level of the condition at the event.';
 comment on column tributary.alert_messages.severity is 'The severity of that level: warning or critical.';

@@ -60,7 +60,7 @@ export const textOf = (messages: ReadonlyArray<AlertMessage>): string => {
 
 const orNull = (text: string): string | null => (text === "" ? null : text)
 
-/** The members of a message for programs. `company` is null for a condition of the whole installation. */
+/** The members of a message for programs. `company` is null for a condition of the whole warehouse. */
 export const jsonOf = (message: AlertMessage) => {
   const { id, event, kind, company, subject, severity, since, at: time, what, remedy } = message
   const { title, consequence } = traitsOf(kind)

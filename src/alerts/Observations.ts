@@ -18,7 +18,7 @@ import type { Kind } from "./Kinds.ts"
 
 export interface ConditionKey {
   readonly kind: Kind
-  /** Empty for the whole installation. */
+  /** Empty for the whole warehouse. */
   readonly company: string
   /** The resource, endpoint or invariant; empty where the kind and the company say it all. */
   readonly subject: string

@@ -18,7 +18,7 @@ export type Receiver =
 
 export interface Route {
   readonly name: string
-  /** Null is every company, and the conditions of the installation. */
+  /** Null is every company, and the conditions of the warehouse. */
   readonly companies: ReadonlyArray<string> | null
   /** Null is every kind. */
   readonly kinds: ReadonlyArray<Kind> | null
@@ -39,7 +39,7 @@ export interface AlertConfiguration {
 
 interface Routed {
   readonly kind: Kind
-  /** Empty for the whole installation, which concerns every company. */
+  /** Empty for the whole warehouse, which concerns every company. */
   readonly company: string
   readonly severity: Severity
 }

@@ -57,7 +57,7 @@ const readKey = (path: string): KeyObject => {
   })
 }
 
-/** The key of the installation; it is made, readable by its owner only, where there is none. Throws {@link CloseFailed}. */
+/** The key of the warehouse; it is made, readable by its owner only, where there is none. Throws {@link CloseFailed}. */
 export const loadKey = (path: string): SigningKey => {
   let isNew = false
   try {

@@ -26,7 +26,7 @@ export const snapshotStatement = Statement.make({
   name: "read the time and the order of the snapshot",
   params: ["int8"],
   columns: { at: "timestamptz", installation: "text", isOrdered: "bool" },
-  text: `select tributary.now() as at, (select identity from tributary.installation) as installation,
+  text: `select tributary.now() as at, (select identity from tributary.warehouse) as installation,
                 not exists (select from tributary.change_batches where last_position is null and company_id = $1) as "isOrdered"`
 })
 

@@ -17,7 +17,7 @@ import * as SecretCipher from "../subscriptions/SecretCipher.ts"
 export const revisionStatement = Statement.make({
   name: "read the revision of the companies",
   columns: { revision: "int8" },
-  text: "select company_revision as revision from tributary.installation"
+  text: "select company_revision as revision from tributary.warehouse"
 })
 
 /** A number that rises with each change of a row. */

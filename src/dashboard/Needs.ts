@@ -71,7 +71,7 @@ export interface Findings {
   readonly violated: ReadonlyArray<Invariants.Violated>
   /** Push requests that no process resolves; empty while all pushes are paused. */
   readonly unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
-  /** Of the whole installation; empty on the page of one company. */
+  /** Of the whole warehouse; empty on the page of one company. */
   readonly failedInvariants: ReadonlyArray<Invariants.Failed>
   readonly endpoints: ReadonlyArray<Attention.TroubledEndpoint>
   /** Why all pushes are paused. */
@@ -299,7 +299,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
   })
 }
 
-/** Of the rules, and of the whole installation. */
+/** Of the rules, and of the whole warehouse. */
 const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
   const { violated, failedInvariants, endpoints, pushPause, lostProcesses } = findings
   const rules = grouped(violated, ({ invariant }) => invariant)

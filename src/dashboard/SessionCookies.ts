@@ -1,7 +1,7 @@
 /**
  * Signed session cookies, form tokens and links.
  *
- * Promise: all are signed with a random key of the installation, and nothing that is sent depends on the password. A
+ * Promise: all are signed with a random key of the warehouse, and nothing that is sent depends on the password. A
  * session ends after twelve hours, at a log-out, or when the password changes. Every process on the same warehouse with
  * the same password accepts it.
  */

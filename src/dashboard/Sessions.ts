@@ -40,7 +40,7 @@ interface Kept {
 
 const readPassword = Query.first<Kept>(
   control
-    .selectFrom("tributary.installation")
+    .selectFrom("tributary.warehouse")
     .where("password_hash", "is not", null)
     .select(["password_generation as generation", "password_salt as salt", "password_hash as hash"])
     .$narrowType<Kept>()
@@ -75,9 +75,9 @@ const idOf = (session: string): Uint8Array => createHash("sha256").update(sessio
 /** The key that all processes share. */
 const key = Effect.gen(function* () {
   const made = yield* (yield* SecureRandom.SecureRandom).randomBytes(32)
-  const installation = control.updateTable("tributary.installation")
+  const installation = control.updateTable("tributary.warehouse")
   yield* Query.run(installation.set({ session_key: made }).where("session_key", "is", null))
-  const row = yield* Query.first(control.selectFrom("tributary.installation").select("session_key"))
+  const row = yield* Query.first(control.selectFrom("tributary.warehouse").select("session_key"))
   return row!.session_key!
 })
 
@@ -85,7 +85,7 @@ const key = Effect.gen(function* () {
 const savePassword = ({ generation, hash, salt }: Kept, before: string | null) =>
   Query.run(
     control
-      .updateTable("tributary.installation")
+      .updateTable("tributary.warehouse")
       .set({
         password_generation: generation,
         password_salt: salt,

@@ -19,7 +19,7 @@ export const generate: Effect.Effect<Redacted.Redacted> = Effect.gen(function* (
   return Redacted.make(`whsec_${Buffer.from(bytes).toString("base64")}`, { label: "a signing secret" })
 }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
 
-/** The secret of an endpoint under the key of the installation. */
+/** The secret of an endpoint under the key of the warehouse. */
 export const seal = (name: string, key: Redacted.Redacted, secret: Redacted.Redacted): Effect.Effect<Uint8Array> =>
   Effect.gen(function* () {
     const random = yield* SecureRandom.SecureRandom
@@ -32,7 +32,7 @@ export const open = (name: string, key: Redacted.Redacted, sealed: Uint8Array): 
 
 /** What a process signs with. */
 export interface Keys {
-  /** The key of the installation; null where it is not set. */
+  /** the key of the warehouse; null where it is not set. */
   readonly key: Redacted.Redacted | null
   /** The secrets of the endpoints of the file, by name. */
   readonly file: ReadonlyMap<string, ReadonlyArray<Redacted.Redacted>>

@@ -13,7 +13,7 @@ import type { Failure } from "../sync/Outcome.ts"
 export const installationStatement = Statement.make({
   name: "look for a pause of",
   columns: { identity: "text", current: "text", because: "text?" },
-  text: "select identity, tributary.database_identity() as current, pause_reason as because from tributary.installation"
+  text: "select identity, tributary.database_identity() as current, pause_reason as because from tributary.warehouse"
 })
 
 const partsOf = (identity: string): ReadonlyMap<string, string> =>
@@ -21,7 +21,7 @@ const partsOf = (identity: string): ReadonlyMap<string, string> =>
 
 /** Why pushes are paused, as one sentence without its full stop; null when they are not. */
 export const reasonOf = (row: Statement.RowOf<typeof installationStatement> | undefined): string | null => {
-  if (row === undefined) return "the row of tributary.installation is missing"
+  if (row === undefined) return "the row of tributary.warehouse is missing"
   if (row.because !== null) return row.because
   const [stored, current] = [partsOf(row.identity), partsOf(row.current)]
   const differs = (part: string) => stored.has(part) && current.has(part) && stored.get(part) !== current.get(part)
@@ -51,7 +51,7 @@ export const read: Sql.Query<string | null> = Effect.map(Statement.run(installat
 
 export const releaseStatement = Statement.make({
   name: "release pushes",
-  text: `insert into tributary.installation (identity, confirmed_at)
+  text: `insert into tributary.warehouse (identity, confirmed_at)
          values (tributary.database_identity(), tributary.now())
          on conflict (is_this) do update set identity = excluded.identity, pause_reason = null,
            confirmed_at = excluded.confirmed_at`

@@ -382,18 +382,6 @@ export interface ControlTables {
     readonly events: bigint | null
     readonly oldest_at: Date | null
   }
-  readonly "tributary.installation": {
-    readonly is_this: Generated<boolean>
-    readonly identity: string
-    readonly pause_reason: string | null
-    readonly confirmed_at: Date
-    readonly company_revision: Generated<bigint>
-    readonly session_key: Uint8Array | null
-    readonly password_generation: string | null
-    readonly password_salt: Uint8Array | null
-    readonly password_hash: Uint8Array | null
-    readonly password_set_at: Date | null
-  }
   readonly "tributary.invariant_states": {
     readonly invariant: string
     readonly company_id: bigint
@@ -718,6 +706,18 @@ export interface ControlTables {
     readonly changed_at: Generated<Date>
     readonly opened_at: Date | null
     readonly ended_at: Date | null
+  }
+  readonly "tributary.warehouse": {
+    readonly is_this: Generated<boolean>
+    readonly identity: string
+    readonly pause_reason: string | null
+    readonly confirmed_at: Date
+    readonly company_revision: Generated<bigint>
+    readonly session_key: Uint8Array | null
+    readonly password_generation: string | null
+    readonly password_salt: Uint8Array | null
+    readonly password_hash: Uint8Array | null
+    readonly password_set_at: Date | null
   }
   readonly "tributary.webhook_secrets": {
     readonly id: Generated<bigint>

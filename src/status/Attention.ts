@@ -1,6 +1,6 @@
 /**
  * What needs a person beside the resources: dead letters, delivery gaps, rejected rows, subscriptions, receivers and pauses
- * of the source, by company; endpoints of the whole installation.
+ * of the source, by company; endpoints of the whole warehouse.
  *
  * Promise: each statement reads only open problems, by an index, whatever the number of events, rows and runs.
  */

@@ -163,7 +163,7 @@ export const save = Effect.fnUntraced(function* (
 export const pauseOutboxStatement = Statement.make({
   name: "pause pushes to a new source",
   params: ["text", "text"],
-  text: `update tributary.installation set pause_reason = $2
+  text: `update tributary.warehouse set pause_reason = $2
               where exists (select 1 from tributary.outbox where company = $1 and state in ('pending', 'in_flight'))`
 })
 

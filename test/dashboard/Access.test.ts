@@ -258,7 +258,7 @@ suite("dashboard access", warehouse, (test) => {
       }
       // The values depend only on the stored key and the generation, not on the password.
       const [kept] = yield* sql<{ key: Uint8Array; generation: string }>`
-          select session_key as key, password_generation as generation from tributary.installation`
+          select session_key as key, password_generation as generation from tributary.warehouse`
       const signed = (text: string) => createHmac("sha256", kept!.key).update(text).digest("base64url")
       assert.deepStrictEqual(shown, [
         signed(`form\n${kept!.generation}\nlog in`),
@@ -266,7 +266,7 @@ suite("dashboard access", warehouse, (test) => {
       ])
       const rows = yield* sql.unsafe<{ text: string }>(
         `select i::text || coalesce((select string_agg(s::text, '') from tributary.dashboard_sessions s), '') as text
-             from tributary.installation i`
+             from tributary.warehouse i`
       )
       for (const secret of [password, session, Buffer.from(password).toString("hex")]) {
         assert.notInclude(rows[0]!.text, secret)

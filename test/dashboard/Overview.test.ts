@@ -171,7 +171,7 @@ describe("the state of the overview", () => {
     assert.match(outbox, /<h2 id="calls">/)
     assert.include(plain(outbox), `continue the push: tributary push retry ${push!.id}`)
 
-    yield* run("update tributary.installation set pause_reason = 'the source is a new one'")
+    yield* run("update tributary.warehouse set pause_reason = 'the source is a new one'")
     for (const path of ["/", "/companies/pushing"]) {
       const [need, ...others] = needsOf((yield* ask(`${url}${path}`)).text)
       assert.match(need!.words, /^pushes paused all pushes : the source is a new one/, path)

@@ -74,8 +74,8 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
       )
     )
   for (const secret of [
-    "select password_hash from tributary.installation",
-    "select session_key from tributary.installation",
+    "select password_hash from tributary.warehouse",
+    "select session_key from tributary.warehouse",
     "select id from tributary.dashboard_sessions",
     "select sealed from tributary.webhook_secrets",
     "select idempotency_key from tributary.push_requests",

@@ -84,7 +84,7 @@ export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)
 const ownInstallation = Layer.effectDiscard(
   Effect.flatMap(
     SqlClient.SqlClient,
-    (sql) => sql`update tributary.installation set identity = tributary.database_identity()`
+    (sql) => sql`update tributary.warehouse set identity = tributary.database_identity()`
   )
 )
 

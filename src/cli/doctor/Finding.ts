@@ -16,7 +16,7 @@ import * as Output from "../Output.ts"
 
 export interface Finding {
   readonly check: string
-  /** A company or an address; null for the whole installation. */
+  /** A company or an address; null for the whole warehouse. */
   readonly subject: string | null
   readonly status: "ok" | "warning" | "failed" | "skipped"
   readonly message: string

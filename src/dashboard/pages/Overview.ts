@@ -58,7 +58,7 @@ const readLastTrouble = Effect.fnUntraced(function* (
   return new Date(Math.min(end, now.getTime()))
 })
 
-/** The page of all companies also has the problems of the whole installation; a pause of all pushes concerns each company. */
+/** The page of all companies also has the problems of the whole warehouse; a pause of all pushes concerns each company. */
 const read = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
   const isAll = company === null

@@ -149,9 +149,9 @@ export const triggers = {
   },
   disk: { begin: diskIs(full), minutes: 1, end: diskIs(null), isFresh: true },
   restore: {
-    begin: run("update tributary.installation set pause_reason = 'the database was restored'"),
+    begin: run("update tributary.warehouse set pause_reason = 'the database was restored'"),
     minutes: 1,
-    end: run("update tributary.installation set pause_reason = null"),
+    end: run("update tributary.warehouse set pause_reason = null"),
     isFresh: true
   },
   invariant: {

@@ -78,7 +78,7 @@ const applied = (world: World) =>
   until(
     "the last revision is applied",
     world.query<{ isApplied: boolean }>(
-      `select company_revision >= (select i.company_revision from tributary.installation i) as "isApplied"
+      `select company_revision >= (select i.company_revision from tributary.warehouse i) as "isApplied"
          from tributary.processes_alive`
     ),
     ([row, ...others]) => others.length === 0 && row?.isApplied === true

@@ -23,10 +23,10 @@ liveTest(
     assert.strictEqual((yield* run(from, ["company", "move", "south"])).code, 1)
     assert.strictEqual(yield* from.count("tributary.company_settings where move_state is not null"), 0)
 
-    yield* from.query("update tributary.installation set pause_reason = 'a test'")
+    yield* from.query("update tributary.warehouse set pause_reason = 'a test'")
     yield* from.query("insert into tributary.outbox (company, resource) values ('south', 'customers')")
     yield* refused("Pushes are paused: a test")
-    yield* from.query("update tributary.installation set pause_reason = null")
+    yield* from.query("update tributary.warehouse set pause_reason = null")
     yield* from.query("delete from tributary.outbox")
 
     yield* to.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', '')")

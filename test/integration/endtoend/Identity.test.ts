@@ -52,7 +52,7 @@ const test = testWith(layerWarehouse)
 
 describe("a company whose source is another one", () => {
   test("is refused by its number and by its address, until a person accepts it", function* () {
-    const reason = execute<{ reason: string | null }>("select pause_reason as reason from tributary.installation").pipe(
+    const reason = execute<{ reason: string | null }>("select pause_reason as reason from tributary.warehouse").pipe(
       Effect.map(([row]) => row!.reason)
     )
     const ofOne = { sourceNumber: 1n, address: one }

@@ -23,8 +23,8 @@ const refusedSql: ReadonlyArray<string> = [
   // Secrets of the control plane and of the server.
   "select * from tributary.webhook_secrets",
   "select sealed_token, token from tributary.company_settings",
-  "select password_hash from tributary.installation",
-  "select session_key from tributary.installation",
+  "select password_hash from tributary.warehouse",
+  "select session_key from tributary.warehouse",
   "select id from tributary.dashboard_sessions",
   "select secret from tributary.change_endpoints",
   "select passwd from pg_shadow",

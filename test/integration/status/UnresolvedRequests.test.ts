@@ -99,7 +99,7 @@ describe("a push request without an outcome", () => {
     const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
     assertCount(many, (line) => line.includes(continued), 20)
     assert.include(many, "  such requests of 2 more resources; --json shows all")
-    yield* execute("update tributary.installation set pause_reason = 'the database was restored'")
+    yield* execute("update tributary.warehouse set pause_reason = 'the database was restored'")
     assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
   })
 

@@ -81,7 +81,7 @@ export const openBench = async (url: string, name: string): Promise<Bench> => {
   const sessions = await Sessions.make(databaseAt(url, name))
   const { monitor } = sessions
   // A copy of a database blocks its pushes until a person has confirmed it.
-  await monitor.query("update tributary.installation set identity = tributary.database_identity()")
+  await monitor.query("update tributary.warehouse set identity = tributary.database_identity()")
   const { rows } = await monitor.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where c.relkind = 'r' and n.nspname in ('tributary', 'erp', 'erp_history') order by 1`
