@@ -74,7 +74,7 @@ comment on column tributary.warehouse.is_this is 'Always true: the table has one
 comment on column tributary.warehouse.identity is 'tributary.database_identity() when a person, or the migration, last confirmed that the outbox is complete. While it differs, pushes pause.';
 comment on column tributary.warehouse.pause_reason is 'Why pushes pause although the database is the same; null when they do not.';
 comment on column tributary.warehouse.confirmed_at is 'When the outbox was last confirmed as complete.';
-comment on column tributary.warehouse.company_revision is 'Rises with each change of tributary.company_settings.';
+comment on column tributary.warehouse.company_revision is 'Rises with each change of tributary.company_settings and tributary.installation_settings.';
 comment on column tributary.warehouse.session_key is 'A random key that signs sessions and forms of the dashboard; it is not derived from the password. Null before the first start.';
 comment on column tributary.warehouse.password_generation is 'Another text for each password of the dashboard: a changed password ends all sessions. Null without a password, like the other columns of the password.';
 comment on column tributary.warehouse.password_salt is 'The random salt.';
@@ -82,9 +82,23 @@ comment on column tributary.warehouse.password_hash is 'The result of scrypt ove
 comment on column tributary.warehouse.password_set_at is 'When the password was set.';
 insert into tributary.warehouse (identity, confirmed_at) values (tributary.database_identity(), tributary.now());
 
+-- Installations of the source that are configured in the warehouse, beside those of the configuration file.
+create table tributary.installation_settings (
+  installation text primary key check (installation ~ '^[A-Za-z0-9_-]{1,64}$'),
+  settings json not null default '{}',
+  created_at timestamptz not null default tributary.now(),
+  updated_at timestamptz not null default tributary.now()
+);
+comment on table tributary.installation_settings is 'Installations of the source that tributary installation adds. Running processes apply a change within seconds.';
+comment on column tributary.installation_settings.installation is 'The name of the installation. No installation of the configuration file has this name.';
+comment on column tributary.installation_settings.settings is 'What differs from the top level of the configuration file, by the names of installations there. No credential.';
+comment on column tributary.installation_settings.created_at is 'When the installation was added.';
+comment on column tributary.installation_settings.updated_at is 'When the row last changed.';
+
 -- Companies that are configured in the warehouse, beside those of the configuration file.
 create table tributary.company_settings (
   company text primary key check (company ~ '^[A-Za-z0-9_-]{1,64}$'),
+  installation text,
   url text not null check (url <> ''),
   company_id bigint,
   warehouse_number bigint,
@@ -105,6 +119,7 @@ create table tributary.company_settings (
 );
 comment on table tributary.company_settings is 'Companies that tributary company adds. Other programs may insert rows (company, url, token), with company_id, resources and webhook_events where the defaults do not fit; they may also set paused_at and paused_by, and delete rows. Running processes apply a change within seconds.';
 comment on column tributary.company_settings.company is 'The name of the company. No company of the configuration file has this name.';
+comment on column tributary.company_settings.installation is 'The installation that the company belongs to, of the configuration file or of tributary.installation_settings; null: the top level of the file describes it.';
 comment on column tributary.company_settings.url is 'The base address. The sealed token is bound to it: after a change of the address, set the token again.';
 comment on column tributary.company_settings.company_id is 'The company''s number at the source, needed only where the service does not answer /me.';
 comment on column tributary.company_settings.warehouse_number is 'The company''s number in this warehouse, needed only where another company has its number.';
@@ -128,6 +143,8 @@ begin
 end $$;
 comment on function tributary.raise_company_revision() is 'Raises the number that processes compare to notice a change of the companies.';
 create trigger raise_company_revision after insert or update or delete or truncate on tributary.company_settings
+  for each statement execute function tributary.raise_company_revision();
+create trigger raise_company_revision after insert or update or delete or truncate on tributary.installation_settings
   for each statement execute function tributary.raise_company_revision();
 
 -- What a person removed. The values are not in it.

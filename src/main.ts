@@ -25,6 +25,7 @@ const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.me
 
 /** What every client of a company needs: its budget, its catalogue and its sockets. */
 const partsOf = Effect.fnUntraced(function* (company: CompanyConfiguration, configuration: Configuration) {
+  const { budgetScope, requestsPerMinute, retryAfterMax } = company.installation
   const [{ Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] = yield* Effect.promise(() =>
     Promise.all([
       import("../connectors/service-v2/client/index.ts"),
@@ -38,9 +39,9 @@ const partsOf = Effect.fnUntraced(function* (company: CompanyConfiguration, conf
   const budget = yield* budgets.of({
     baseUrl: company.url,
     token: company.token,
-    scope: configuration.budgetScope,
-    requestsPerMinute: configuration.requestsPerMinute,
-    pauseWaitMax: configuration.retryAfterMax
+    scope: budgetScope,
+    requestsPerMinute,
+    pauseWaitMax: retryAfterMax
   })
   const http = yield* Transport.makeUndici()
   const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
@@ -60,6 +61,7 @@ const source = Layer.succeed(Source, {
   connect: Effect.fnUntraced(function* (company, configuration) {
     const { ServiceClient } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
     const { catalogue, context } = yield* partsOf(company, configuration)
+    const its = company.installation
     const { protect } = yield* Effect.promise(() => import("./connector/ProtectedConnector.ts"))
     const { select } = yield* Effect.promise(() => import("./connector/SelectedConnector.ts"))
     const client = yield* ServiceClient.make({
@@ -67,16 +69,16 @@ const source = Layer.succeed(Source, {
       token: company.token,
       catalogue,
       companyId: company.companyId,
-      pageSize: configuration.pageSize ?? "discover",
-      paging: { mode: configuration.pagingMode },
-      itemsKey: configuration.itemsKey,
-      includeCustomFields: configuration.customFields,
-      requestTimeout: configuration.requestTimeout,
-      retry: { attemptsMax: configuration.attemptsMax },
-      retryAfterMax: configuration.retryAfterMax,
-      rateLimitedWaitMax: configuration.retryAfterMax,
-      allowHttp: configuration.allowHttp,
-      requestIdHeader: configuration.requestIdHeader,
+      pageSize: its.pageSize ?? "discover",
+      paging: { mode: its.pagingMode },
+      itemsKey: its.itemsKey,
+      includeCustomFields: its.customFields,
+      requestTimeout: its.requestTimeout,
+      retry: { attemptsMax: its.attemptsMax },
+      retryAfterMax: its.retryAfterMax,
+      rateLimitedWaitMax: its.retryAfterMax,
+      allowHttp: its.allowHttp,
+      requestIdHeader: its.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
     }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
     return protect(select(client))
@@ -97,9 +99,9 @@ const source = Layer.succeed(Source, {
       baseUrl: company.url,
       token: company.token,
       catalogue: { ...catalogue, resources: new Map(read) },
-      allowHttp: configuration.allowHttp,
-      requestTimeout: configuration.requestTimeout,
-      retryAfterMax: configuration.retryAfterMax
+      allowHttp: company.installation.allowHttp,
+      requestTimeout: company.installation.requestTimeout,
+      retryAfterMax: company.installation.retryAfterMax
     }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
   }),
   deliveries: Effect.map(

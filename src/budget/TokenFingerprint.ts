@@ -9,3 +9,14 @@ export const fingerprintOf = (baseUrl: string, token: Redacted.Redacted, scope: 
     .update("\n")
     .update(scope === "token" ? Redacted.value(token) : "")
     .digest("hex")
+
+/** The name of the token of a company, as its installation counts. */
+export const companyFingerprint = ({
+  installation,
+  token,
+  url
+}: {
+  readonly url: string
+  readonly token: Redacted.Redacted
+  readonly installation: { readonly budgetScope: "token" | "install" }
+}): string => fingerprintOf(url, token, installation.budgetScope)

@@ -21,8 +21,8 @@ export const make = Effect.fnUntraced(function* (
   backfill: NonNullable<PlanOptions["backfill"]>,
   targets: ReadonlyArray<SyncCompany>
 ) {
-  const { concurrency, datasets, engine, freshnessOf, pageSize } = settings
-  const options = { backfill, concurrency, datasets, engine, freshnessOf, full: false, pageSize }
+  const { concurrency, datasets, freshnessOf } = settings
+  const options = { backfill, concurrency, datasets, freshnessOf, full: false }
   const identified = yield* Effect.forEach(
     targets,
     (target) =>

@@ -96,6 +96,7 @@ const makeWorld = Effect.fnUntraced(function* <E>({ reference: starting, setting
   const companies = yield* demo.companies(reference)
   const configured = companies.map(({ name, token }): CompanyConfiguration => ({
     name,
+    installation: settings.installation,
     url: reference.baseUrl,
     token,
     companyId: null,

@@ -11,6 +11,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Identity } from "../connector/Connector.ts"
 import { retryTransient } from "../postgres/Transaction.ts"
+import { engineDefault } from "../sync/EngineSettings.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import { childrenOf, tableOf } from "../warehouse/Table.ts"
@@ -137,9 +138,9 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
   const before = "push" in rows ? PushProgress.resolvedCount((yield* pushOf(rows.push)).counts) : 0
   const { calls, counts, durationMs, failure, status } = yield* Effect.gen(function* () {
     const onProgress = yield* PushProgress.make(Progress.styleOf(context), before)
-    const { connector, name } = company
+    const { connector, engine = engineDefault, name } = company
     return yield* OutboxWorker.push({
-      company: { name, connector, engine: settings.engine, batchRecordsMax: settings.batchRecordsMax },
+      company: { name, connector, engine, batchRecordsMax: settings.batchRecordsMax },
       companyId: identity.companyId,
       table,
       children: childrenOf(tables, resource.path),

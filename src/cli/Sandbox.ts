@@ -123,6 +123,7 @@ export const connect = Effect.fnUntraced(function* (
   const token = yield* Effect.flatMap(source.sandbox, ({ issueToken }) => issueToken(reference, companyId))
   const company = {
     name,
+    installation: { ...settings.installation, requestsPerMinute: null, pageSize: null },
     url: reference.baseUrl,
     token,
     companyId,
@@ -134,7 +135,7 @@ export const connect = Effect.fnUntraced(function* (
     paused: null
   }
   return yield* source
-    .connect(company, { ...settings, requestsPerMinute: null, pageSize: null })
+    .connect(company, settings)
     .pipe(Effect.provideService(Budgets, { of: ({ pauseWaitMax }) => makeOwn(null, { pauseWaitMax }) }))
 })
 

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import { fingerprintOf } from "../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../budget/TokenFingerprint.ts"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as CompanyStore from "../companies/CompanyStore.ts"
@@ -101,13 +101,13 @@ const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
         name,
         connector,
         tables: tablesOf(resources),
-        engine: settings.engine,
+        engine: configuration.installation.engine,
         batchRecordsMax: settings.batchRecordsMax,
-        requestsPerMinute: settings.requestsPerMinute,
+        requestsPerMinute: configuration.installation.requestsPerMinute,
         events: eventsOf(configuration, settings, reader)
       },
       secrets: secretsOf(configuration),
-      fingerprint: fingerprintOf(configuration.url, configuration.token, settings.budgetScope),
+      fingerprint: companyFingerprint(configuration),
       isPaused: configuration.paused !== null,
       excluded: configuration.excluded,
       close
@@ -115,8 +115,24 @@ const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
   })
 })
 
-const settingsKey = ({ name, url, companyId, resources, excluded, webhookEvents }: CompanyConfiguration): string =>
-  JSON.stringify([name, url, companyId === null ? null : String(companyId), resources, excluded, webhookEvents])
+const settingsKey = ({
+  name,
+  installation,
+  url,
+  companyId,
+  resources,
+  excluded,
+  webhookEvents
+}: CompanyConfiguration): string =>
+  JSON.stringify([
+    name,
+    installation,
+    url,
+    companyId === null ? null : String(companyId),
+    resources,
+    excluded,
+    webhookEvents
+  ])
 
 /** Whether a connection made for one is right for the other. */
 const isSameConnection = (one: CompanyConfiguration, other: CompanyConfiguration): boolean =>
@@ -151,7 +167,7 @@ export const make = Effect.fnUntraced(function* (
   return {
     revision: isStored ? CompanyStore.readRevision : Effect.succeed(0n),
     read: Effect.fnUntraced(function* (before) {
-      const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
+      const none: StoredCompanies.StoredCompanies = { ...settings, companies: [], unusable: [] }
       const stored = isStored ? yield* readStored : none
       const all = { ...settings, companies: [...settings.companies, ...stored.companies], unusable: stored.unusable }
       if (before.size === 0) yield* chooseCompanies(all, names)

@@ -139,7 +139,14 @@ const connectTarget = Effect.fnUntraced(function* (
     connector,
     acceptNewSource
   )
-  return { name: company.name, connector: guarded, resources, named } satisfies SyncCompany
+  return {
+    name: company.name,
+    connector: guarded,
+    resources,
+    named,
+    engine: company.installation.engine,
+    pageSize: company.installation.pageSize
+  } satisfies SyncCompany
 })
 
 /** The chosen companies, connected within the warehouse, where all processes share the rate budget. Sends no request. */

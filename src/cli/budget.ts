@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import { describePause } from "../budget/Pause.ts"
-import { fingerprintOf } from "../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../budget/TokenFingerprint.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -19,8 +19,8 @@ const eachCompany = <A>(
     flags,
     Effect.fnUntraced(function* (settings) {
       const wanted = yield* chooseCompanies(settings, flags.company)
-      return yield* Effect.forEach(wanted, ({ name, token, url }) =>
-        Effect.map(ask(fingerprintOf(url, token, settings.budgetScope)), (answer) => ({ name, answer }))
+      return yield* Effect.forEach(wanted, (one) =>
+        Effect.map(ask(companyFingerprint(one)), (answer) => ({ name: one.name, answer }))
       )
     })
   )

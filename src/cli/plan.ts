@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import { readBudgets } from "../budget/BudgetState.ts"
-import { fingerprintOf } from "../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../budget/TokenFingerprint.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
@@ -21,6 +21,8 @@ import { type Range, rangeOf, since, until } from "./TimeRange.ts"
 
 /** The rate budget of a token, and its present use. */
 interface BudgetNow {
+  /** Companies with the same name share the budget. */
+  readonly fingerprint: string
   /** The configured limit; null without one. */
   readonly requestsPerMinute: number | null
   /** The limit at present: lower for a while after a 429. */
@@ -51,11 +53,12 @@ interface PlanCommandReport {
 /** Reads the budget of a token without taking part in it. */
 const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: string) {
   const company = settings.companies.find((one) => one.name === name)!
-  const fingerprint = fingerprintOf(company.url, company.token, settings.budgetScope)
+  const fingerprint = companyFingerprint(company)
   const [budget] = yield* readBudgets([fingerprint])
-  const { requestsPerMinute } = settings
+  const { requestsPerMinute } = company.installation
   const allowed = budget?.allowed ?? requestsPerMinute
   return {
+    fingerprint,
     requestsPerMinute,
     effectivePerMinute:
       requestsPerMinute === null || allowed === null ? requestsPerMinute : Math.min(requestsPerMinute, allowed),
@@ -88,9 +91,7 @@ export const run = Effect.fn("plan.run")(function* (
     })),
     datasets: settings.datasets,
     full: options.full,
-    engine: settings.engine,
     freshnessOf: settings.freshnessOf,
-    pageSize: settings.pageSize,
     probe: options.probe,
     concurrency: settings.concurrency,
     ...(backfill === null ? {} : { backfill })
@@ -103,19 +104,18 @@ export const run = Effect.fn("plan.run")(function* (
       effectivePerMinute === null ? null : tenths(totals.requests / effectivePerMinute + budget.pausedMs / 60_000)
     return { ...company, totals, budget, minutes }
   })
-  const minutes = plans.map((one) => one.minutes).filter((one) => one !== null)
+  const timed = plans.flatMap(({ budget, minutes }) => (minutes === null ? [] : [{ ...budget, minutes }]))
+  // Companies of one budget wait for each other.
+  const shared = [...Map.groupBy(timed, ({ fingerprint }) => fingerprint).values()].map((all) =>
+    all.reduce((sum, { minutes }) => sum + minutes, 0)
+  )
   const certainties = plans.map(({ totals }) => totals.certainty)
   return {
     backfill,
     companies: plans,
     requests: plans.reduce((sum, { totals }) => sum + totals.requests, 0),
     certainty: (["atLeast", "about", "atMost"] as const).find((one) => certainties.includes(one)) ?? ("exact" as const),
-    minutes:
-      minutes.length === 0
-        ? null
-        : settings.budgetScope === "install"
-          ? tenths(minutes.reduce((sum, one) => sum + one, 0))
-          : Math.max(...minutes)
+    minutes: shared.length === 0 ? null : tenths(Math.max(...shared))
   } satisfies PlanCommandReport
 })
 

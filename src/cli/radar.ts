@@ -63,9 +63,10 @@ const tokenOf = Effect.fnUntraced(function* ({ tokenEnv }: Flags) {
 const companyOf = (
   url: string,
   token: Redacted.Redacted,
-  { excluded }: Configuration.Configuration
+  { excluded, installation }: Configuration.Configuration
 ): CompanyConfiguration => ({
   name: "radar",
+  installation,
   url,
   token,
   companyId: null,
@@ -108,7 +109,7 @@ const compare = Effect.fnUntraced(function* (
   company: CompanyConfiguration
 ) {
   const source = yield* Source
-  const perMinute = Option.getOrElse(given.rate, () => settings.requestsPerMinute ?? requestsMax)
+  const perMinute = Option.getOrElse(given.rate, () => company.installation.requestsPerMinute ?? requestsMax)
   const { report, recording } = yield* source
     .radar(company, settings, { requestsMax: given.requests, requestsPerMinute: perMinute })
     .pipe(Effect.scoped)

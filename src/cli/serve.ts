@@ -60,7 +60,7 @@ const scheduleLine = (
 
 /** The companies of the warehouse with these names (none: all), for people. */
 const storedLines = Effect.fnUntraced(function* (settings: Configuration.Configuration, names: ReadonlyArray<string>) {
-  const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
+  const none: StoredCompanies.StoredCompanies = { installations: settings.installations, companies: [], unusable: [] }
   // Companies are served without these lines.
   const { companies, unusable } = yield* Effect.orElseSucceed(StoredCompanies.readOnly(settings), () => none)
   const isServed = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)

@@ -38,7 +38,6 @@ export const run = Effect.fnUntraced(function* (
     mode: { ...mode, acceptsOlderCatalogue: mode.full === true && mode.backfill === undefined },
     concurrency: settings.concurrency,
     batchRecordsMax: settings.batchRecordsMax,
-    engine: settings.engine,
     freshnessOf: settings.freshnessOf
   })
 })

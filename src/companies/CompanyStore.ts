@@ -30,6 +30,7 @@ export const readStatement = Statement.make({
   name: "read the companies",
   columns: {
     company: "text",
+    installation: "text?",
     url: "text",
     companyId: "int8?",
     warehouseNumber: "int8?",
@@ -50,7 +51,7 @@ export const readStatement = Statement.make({
     /** Differs after each change of the row. */
     version: "text"
   },
-  text: `select company, url, company_id as "companyId", warehouse_number as "warehouseNumber", resources, exclude_resources as "excludeResources",
+  text: `select company, installation, url, company_id as "companyId", warehouse_number as "warehouseNumber", resources, exclude_resources as "excludeResources",
                 webhook_events as events, token,
                 encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
                 created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState",
@@ -106,6 +107,7 @@ export const sealTokens = Effect.fnUntraced(function* (key: Redacted.Redacted, r
 })
 
 export interface NewCompany extends TokenOwner {
+  readonly installation: string | null
   readonly companyId: bigint | null
   readonly warehouseNumber: bigint | null
   readonly resources: ReadonlyArray<string> | null
@@ -116,6 +118,7 @@ export interface NewCompany extends TokenOwner {
 /** A row of the settings, with its sealed token in base64. */
 export const rowOf = (company: NewCompany, sealed: string) => ({
   company: company.company,
+  installation: company.installation,
   url: company.url,
   company_id: company.companyId,
   warehouse_number: company.warehouseNumber,

@@ -156,6 +156,19 @@ export const insertBudgetStatement = Statement.make({
   text: "insert into tributary.budgets select * from json_populate_record(null::tributary.budgets, $1::json) on conflict do nothing"
 })
 
+export const installationStatement = Statement.make({
+  name: "read the installation of a company",
+  params: ["text?"],
+  columns: { settings: "text" },
+  text: "select settings::text as settings from tributary.installation_settings where installation = $1"
+})
+
+export const insertInstallationStatement = Statement.make({
+  name: "store the installation of a company",
+  params: ["text?", "json"],
+  text: "insert into tributary.installation_settings (installation, settings) values ($1, $2::json) on conflict do nothing"
+})
+
 export const activateStatement = Statement.make({
   name: "activate a company that arrived",
   params: ["text", "text"],
@@ -229,6 +242,9 @@ const copyAll = Effect.fnUntraced(function* (
     if (rows > 0n) copied.set(shape.name, rows)
   }
   yield* queryNamed(target, bindStatement, [companyId, datasets.current, datasets.history])
+  const [installation] = yield* queryNamed(source, installationStatement, [row.installation])
+  if (installation !== undefined)
+    yield* queryNamed(target, insertInstallationStatement, [row.installation, installation.settings])
   const [budget] = yield* queryNamed(source, budgetStatement, [fingerprint])
   if (budget !== undefined) yield* queryNamed(target, insertBudgetStatement, [budget.budget])
   const arrived = yield* queryBuilt(

@@ -16,10 +16,12 @@ import {
   type UnusableCompany
 } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import { findInstallation, foreignTo, type Installation } from "../configuration/Installations.ts"
 import { Company } from "../configuration/Settings.ts"
 import { everyEvent } from "../configuration/SettingValues.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as CompanyStore from "./CompanyStore.ts"
+import * as InstallationStore from "./InstallationStore.ts"
 
 const decodeSettings = Schema.decodeUnknownResult(Company, { errors: "all", onExcessProperty: "error" })
 
@@ -50,10 +52,13 @@ const twice = (name: string) =>
 export const settingsOf = (
   row: Pick<
     CompanyStore.CompanyRow,
-    "company" | "url" | "companyId" | "warehouseNumber" | "resources" | "excludeResources" | "events"
+    "company" | "installation" | "url" | "companyId" | "warehouseNumber" | "resources" | "excludeResources" | "events"
   >,
-  file: Pick<Configuration, "excluded">
+  file: Pick<Configuration, "excluded" | "installation" | "installations" | "installationResources">
 ): Result.Result<Omit<CompanyConfiguration, "token" | "paused">, string> => {
+  const installation =
+    row.installation === null ? file.installation : findInstallation(file.installations, row.installation)
+  if ("problem" in installation) return Result.fail(installation.problem)
   const { company, url, companyId, warehouseNumber, resources, excludeResources, events } = row
   const decoded = decodeSettings({
     name: company,
@@ -67,9 +72,14 @@ export const settingsOf = (
   if (decoded._tag === "Success") {
     const { companyId: number, name, resources: paths, excludeResources: own, webhookEvents } = decoded.success
     const place = `exclude_resources of company ${name} in tributary.company_settings`
-    const excluded = [...file.excluded, ...own.map((pattern) => ({ pattern, place }))]
+    const excluded = [
+      ...file.excluded,
+      ...own.map((pattern) => ({ pattern, place })),
+      ...foreignTo(file.installationResources, installation.name)
+    ]
     const settings = {
       name,
+      installation,
       url,
       companyId: number,
       warehouseNumber: decoded.success.warehouseNumber,
@@ -84,7 +94,7 @@ export const settingsOf = (
 }
 
 const companyOf = (
-  file: Pick<FileSettings, "companiesKey" | "excluded">,
+  file: FileSettings,
   isInFile: (name: string) => boolean,
   row: CompanyStore.CompanyRow
 ): Result.Result<CompanyConfiguration, UnusableCompany> => {
@@ -108,12 +118,17 @@ const companyOf = (
 
 /** The companies of the warehouse. */
 export interface StoredCompanies {
+  /** The installations of the file and of the warehouse. */
+  readonly installations: ReadonlyArray<Installation>
   readonly companies: ReadonlyArray<CompanyConfiguration>
   readonly unusable: ReadonlyArray<UnusableCompany>
 }
 
 /** The settings of the file. */
-type FileSettings = Pick<Configuration, "companies" | "companiesKey" | "excluded">
+type FileSettings = Pick<
+  Configuration,
+  "companies" | "companiesKey" | "excluded" | "installation" | "installations" | "installationResources" | "written"
+>
 
 /** A row and what it means. */
 interface DecodedRow {
@@ -121,49 +136,76 @@ interface DecodedRow {
   readonly result: Result.Result<CompanyConfiguration, UnusableCompany>
 }
 
+/** The installations of the rows, and what is wrong with the other ones. */
+const decodeInstallations = (rows: ReadonlyArray<InstallationStore.InstallationRow>, { written }: FileSettings) => {
+  const decoded = rows.map((row) => [row.name, InstallationStore.installationOfRow(row, written)] as const)
+  return {
+    installations: decoded.flatMap(([, result]) => (result._tag === "Success" ? [result.success] : [])),
+    problems: new Map(decoded.flatMap(([name, result]) => (result._tag === "Failure" ? [[name, result.failure]] : [])))
+  }
+}
+
+interface Rows {
+  readonly installations: ReadonlyArray<InstallationStore.InstallationRow>
+  readonly companies: ReadonlyArray<CompanyStore.CompanyRow>
+}
+
 /** Decodes rows; a row that did not change since the last call is not decoded again, and its company is the same object. */
 const makeDecoder = (file: FileSettings) => {
   const names = new Set(file.companies.map(({ name }) => name))
   const isInFile = (name: string) => names.has(name)
   let decoded: ReadonlyMap<string, DecodedRow> = new Map()
-  return (rows: ReadonlyArray<CompanyStore.CompanyRow>): StoredCompanies => {
-    const results = rows.map((row): DecodedRow => {
+  let before: Rows["installations"] = []
+  return ({ companies, installations: rows }: Rows): StoredCompanies => {
+    if (!isDeepStrictEqual(before, rows)) decoded = new Map()
+    before = rows
+    const { problems, installations: own } = decodeInstallations(rows, file)
+    const all = { ...file, installations: [...file.installations, ...own] }
+    const decode = (row: CompanyStore.CompanyRow) => {
+      const problem = problems.get(row.installation ?? "")
+      if (problem === undefined) return companyOf(all, isInFile, row)
+      const text = `company ${row.company}: the installation ${row.installation} in tributary.installation_settings is invalid: ${problem}; correct it: tributary installation set`
+      return Result.fail({ name: row.company, problem: text, paused: pauseOf(row) })
+    }
+    const results = companies.map((row): DecodedRow => {
       const last = decoded.get(row.company)
-      return last !== undefined && isDeepStrictEqual(last.row, row)
-        ? last
-        : { row, result: companyOf(file, isInFile, row) }
+      return last !== undefined && isDeepStrictEqual(last.row, row) ? last : { row, result: decode(row) }
     })
     decoded = new Map(results.map((one) => [one.row.company, one]))
     return {
+      installations: all.installations,
       companies: results.flatMap(({ result }) => (result._tag === "Success" ? [result.success] : [])),
       unusable: results.flatMap(({ result }) => (result._tag === "Failure" ? [result.failure] : []))
     }
   }
 }
 
+const readRows: Sql.Query<Rows> = Effect.all({ installations: InstallationStore.read, companies: CompanyStore.read })
+
 /** Reads the companies of the warehouse, and changes nothing. */
 export const readOnly = (settings: FileSettings): Sql.Query<StoredCompanies> =>
-  Effect.map(CompanyStore.read, makeDecoder(settings))
+  Effect.map(readRows, makeDecoder(settings))
 
 /**
  * Reads the companies of the warehouse, and seals the tokens that other programs inserted. A company that did not change
  * since the last read is the same object.
  */
 export const read = (settings: FileSettings): Sql.Query<StoredCompanies> =>
-  CompanyStore.read.pipe(
-    Effect.tap((rows) =>
-      settings.companiesKey === null ? Effect.void : CompanyStore.sealTokens(settings.companiesKey, rows)
+  readRows.pipe(
+    Effect.tap(({ companies }) =>
+      settings.companiesKey === null ? Effect.void : CompanyStore.sealTokens(settings.companiesKey, companies)
     ),
     Effect.map(makeDecoder(settings))
   )
 
-/** The configuration with the companies of the warehouse after those of the file. */
+/** The configuration with the installations and the companies of the warehouse after those of the file. */
 export const extend = (
   settings: Configuration,
   stored: Sql.Query<StoredCompanies> = read(settings)
 ): Sql.Query<Configuration> =>
-  Effect.map(stored, ({ companies, unusable }) => ({
+  Effect.map(stored, ({ companies, installations, unusable }) => ({
     ...settings,
+    installations,
     companies: [...settings.companies, ...companies],
     unusable
   }))

@@ -5,6 +5,7 @@
 import * as Redacted from "effect/Redacted"
 import { matches } from "../catalogue/Protection.ts"
 import { controlCharacterProblem, hasControlCharacter } from "../delivery/Endpoint.ts"
+import { findInstallation, foreignTo, type Installation, type InstallationResource } from "./Installations.ts"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import type { CompanySettings } from "./Settings.ts"
 import type { everyEvent } from "./SettingValues.ts"
@@ -31,6 +32,7 @@ export const exclusionOf = (
 
 export interface CompanyConfiguration {
   readonly name: string
+  readonly installation: Installation
   readonly url: string
   readonly token: Redacted.Redacted
   /** The company's number at the source, where the service does not answer it. */
@@ -39,7 +41,7 @@ export interface CompanyConfiguration {
   readonly warehouseNumber: bigint | null
   /** Null is every resource of the catalogue. */
   readonly resources: ReadonlyArray<string> | null
-  /** What is left out of them: the top level's list and the company's own. */
+  /** What is left out of them: the top level's list, the company's own, and resources of other installations. */
   readonly excluded: ReadonlyArray<Exclusion>
   /** Signing secrets of subscriptions made elsewhere, accepted beside those that the warehouse keeps. */
   readonly webhookSecrets: ReadonlyArray<Redacted.Redacted>
@@ -77,13 +79,36 @@ export const companiesKeyOf = ({ problems, variable }: Inputs): Redacted.Redacte
 export const exclusionsOf = ({ place, settings }: Inputs): ReadonlyArray<Exclusion> =>
   settings.excludeResources.map((one, index) => ({ pattern: one, place: place("exclude_resources", index) }))
 
+/** What the companies of the file share. */
+interface Shared {
+  /** What the top level describes. */
+  readonly installation: Installation
+  readonly installations: ReadonlyArray<Installation>
+  readonly installationResources: ReadonlyArray<InstallationResource>
+}
+
 const companyOf = (
   inputs: Inputs,
-  { name, token: written, tokenVariable, secretVariables, excludeResources, ...rest }: CompanySettings,
+  shared: Shared,
+  {
+    name,
+    installation: installationName,
+    token: written,
+    tokenVariable,
+    secretVariables,
+    excludeResources,
+    ...rest
+  }: CompanySettings,
   index: number
 ): CompanyConfiguration | undefined => {
   const { flags, place, problems, variable } = inputs
-  const url = rest.url ?? flags.url ?? variable("SERVICE_API_URL")
+  const installation =
+    installationName === null ? shared.installation : findInstallation(shared.installations, installationName)
+  if ("problem" in installation) {
+    problems.push(`${place("companies", index, "installation")}: ${installation.problem}`)
+    return undefined
+  }
+  const url = rest.url ?? installation.url ?? flags.url ?? variable("SERVICE_API_URL")
   const token = tokenVariable === null ? (written ?? variable("SERVICE_API_TOKEN")) : variable(tokenVariable)
   if (url === undefined) problems.push(`company ${name}: set its url, or SERVICE_API_URL`)
   else if (hasControlCharacter(url))
@@ -107,6 +132,7 @@ const companyOf = (
   return {
     ...rest,
     name,
+    installation,
     url,
     token: Redacted.make(token, { label: `token of ${name}` }),
     excluded: [
@@ -114,7 +140,8 @@ const companyOf = (
       ...excludeResources.map((pattern, position) => ({
         pattern,
         place: place("companies", index, "exclude_resources", position)
-      }))
+      })),
+      ...foreignTo(shared.installationResources, installation.name)
     ],
     webhookSecrets,
     paused: null
@@ -124,6 +151,7 @@ const companyOf = (
 /** The company of SERVICE_API_URL and SERVICE_API_TOKEN. */
 const impliedCompany: CompanySettings = {
   name: "main",
+  installation: null,
   url: null,
   token: null,
   tokenVariable: null,
@@ -139,7 +167,7 @@ const impliedCompany: CompanySettings = {
  * The companies of the settings, else the one of SERVICE_API_URL and SERVICE_API_TOKEN, called main. With a key for
  * companies of the warehouse, an address alone is only the default of `tributary company add`.
  */
-export const companiesOf = (inputs: Inputs): ReadonlyArray<CompanyConfiguration> => {
+export const companiesOf = (inputs: Inputs, shared: Shared): ReadonlyArray<CompanyConfiguration> => {
   const { flags, problems, settings, variable } = inputs
   const named = settings.companies
   const isImplied =
@@ -147,7 +175,9 @@ export const companiesOf = (inputs: Inputs): ReadonlyArray<CompanyConfiguration>
     (variable("SERVICE_API_TOKEN") !== undefined ||
       (variable(companiesKeyVariable) === undefined &&
         [flags.url, variable("SERVICE_API_URL")].some((value) => value !== undefined)))
-  const companies = (isImplied ? [impliedCompany] : named).flatMap((one, index) => companyOf(inputs, one, index) ?? [])
+  const companies = (isImplied ? [impliedCompany] : named).flatMap(
+    (one, index) => companyOf(inputs, shared, one, index) ?? []
+  )
   const names = companies.map((one) => one.name)
   for (const twice of new Set(names.filter((one, index) => names.indexOf(one) !== index))) {
     problems.push(`two companies are called ${twice}`)

@@ -12,7 +12,6 @@ import { didYouMean } from "../catalogue/Nearest.ts"
 import { privacyOf } from "./Privacy.ts"
 import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import type { Datasets } from "../warehouse/Table.ts"
-import type { EngineSettings } from "../sync/EngineSettings.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
 import type { AlertConfiguration } from "../alerts/Route.ts"
 import { alertsOf } from "./Alerts.ts"
@@ -40,15 +39,30 @@ import {
   webhooksOf
 } from "./Listeners.ts"
 import { freshnessOf, schedulesOf } from "./Schedules.ts"
-import type { List, Paging, Push, Requests, Retention, Settings, SyncSettings } from "./Settings.ts"
+import type { Written } from "./InstallationSettings.ts"
+import {
+  type Installation,
+  installationOf,
+  type InstallationResource,
+  installationResourcesOf,
+  installationsOf
+} from "./Installations.ts"
+import type { Push, Retention } from "./Settings.ts"
 
 /** The settings of the file, and what the environment and the other sources add. */
-export interface Configuration
-  extends
-    Readonly<typeof Requests.Type>,
-    Readonly<typeof Paging.Type>,
-    Readonly<typeof List.Type>,
-    Readonly<Omit<SyncSettings, keyof EngineSettings>> {
+export interface Configuration {
+  /** What the top level describes. */
+  readonly installation: Installation
+  /** The others: those of the file, and once the warehouse is read its own. */
+  readonly installations: ReadonlyArray<Installation>
+  /** Resources that only some of them have; they are in `resources` too. */
+  readonly installationResources: ReadonlyArray<InstallationResource>
+  /** The settings as the file has them: the default of the installations of the warehouse. */
+  readonly written: Written
+  /** Resources of one company that are read at the same time. */
+  readonly concurrency: number
+  /** Records landed in one transaction, about. */
+  readonly batchRecordsMax: number
   /** Null is the embedded Postgres. */
   readonly databaseUrl: Redacted.Redacted | null
   /** DATABASE_READER_URL: the login for SQL that a person writes; null where it is not set. */
@@ -69,16 +83,10 @@ export interface Configuration
   /** What no company reads; each company has it too. */
   readonly excluded: ReadonlyArray<Exclusion>
   readonly datasets: Datasets
-  /** The budget without its reserve; null is no limit beside the source's own. */
-  readonly requestsPerMinute: number | null
-  /** The unit that the source's limit counts by. */
-  readonly budgetScope: "token" | "install"
-  readonly engine: EngineSettings
   /** The freshness target. */
   readonly freshnessOf: (resource: string) => Duration.Duration
   /** The time between two polls of a resource while events prove its freshness; zero for as often as any other. */
   readonly provenPollInterval: Duration.Duration
-  readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
   /** The endpoints that get the changes of the warehouse. */
   readonly changeEndpoints: ReadonlyArray<FileEndpoint>
@@ -95,10 +103,6 @@ export interface Configuration
   /** Rules about the records beside those of the connector. */
   readonly invariants: ReadonlyArray<Invariant>
 }
-
-/** The limit of the budget with the reserve subtracted; null is unlimited. */
-const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: Settings): number | null =>
-  requestsPerMinute === "unlimited" ? null : Math.max(1, Math.floor((requestsPerMinute * (100 - reservePercent)) / 100))
 
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
@@ -151,10 +155,19 @@ export const load = Effect.fn("Configuration.load")(function* (
 ): Effect.fn.Return<Configuration, ConfigurationError> {
   const inputs = yield* readInputs(flags, environment)
   const { settings, variable, problems } = inputs
+  const shared = {
+    installation: installationOf(inputs.written),
+    installations: installationsOf(inputs),
+    installationResources: installationResourcesOf(inputs)
+  }
   const checked = {
-    companies: companiesOf(inputs),
+    ...shared,
+    companies: companiesOf(inputs, shared),
     companiesKey: companiesKeyOf(inputs),
-    resources: resourcesOf(inputs),
+    resources: [
+      ...resourcesOf(inputs),
+      ...new Map(shared.installationResources.map(({ resource }) => [resource.path, resource])).values()
+    ],
     excluded: exclusionsOf(inputs),
     webhooks: webhooksOf(inputs),
     changeEndpoints: endpointsOf(inputs),
@@ -168,29 +181,22 @@ export const load = Effect.fn("Configuration.load")(function* (
 
   const databaseUrl = variable("DATABASE_URL")
   const { connectionsMax, current, embeddedPort, history, asOf } = settings.warehouse
-  const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
+  const { concurrency, batchRecordsMax } = settings.sync
   return {
     ...checked,
     timeZone: settings.schedule.timeZone,
     unusable: [],
-    ...settings.requests,
-    ...settings.paging,
-    ...settings.list,
+    written: inputs.written,
     concurrency,
     batchRecordsMax,
-    customFields,
-    engine,
     databaseUrl: redacted(databaseUrl, "DATABASE_URL"),
     readerUrl: databaseUrl === undefined ? null : redacted(variable("DATABASE_READER_URL"), "DATABASE_READER_URL"),
     connectionsMax,
     embeddedPort,
     datasets: { current, history, asOf: asOf ?? `${current}_asof` },
     dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? environmentVariables.TRIBUTARY_HOME.default),
-    requestsPerMinute: requestsPerMinuteOf(settings),
-    budgetScope: settings.budget.scope,
     freshnessOf: freshnessOf(inputs),
     provenPollInterval: settings.freshness.provenPollInterval,
-    allowHttp: settings.allowHttp,
     push: settings.push,
     retention: settings.retention
   }

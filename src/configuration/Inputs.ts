@@ -22,6 +22,8 @@ interface SettingsFile {
   /** The file; null without one. */
   readonly path: string | null
   readonly settings: Settings
+  /** The valid settings as the file has them. */
+  readonly written: Readonly<Record<string, unknown>>
   /** `file:line:column` of the nearest node that exists, and the name of the setting; for messages. */
   readonly place: (...keys: ReadonlyArray<string | number>) => string
 }
@@ -100,7 +102,17 @@ const mistakesOfUnion = (issue: SchemaIssue.AnyOf, path: Mistake["path"]): Reado
   return isClear || typeof message !== "string" ? (best?.mistakes ?? []) : [{ path, message }]
 }
 
-/** The mistakes of a file by their places. */
+/** The mistakes of a file, or of a part at `path`, by their places. */
+export const mistakesIn = (issue: SchemaIssue.Issue, path: Mistake["path"] = []): ReadonlyArray<Mistake> =>
+  mistakesOf(issue, path).map(({ path, message }) => ({
+    path,
+    message:
+      message === excessProperty
+        ? // A file of YAML has no symbols as keys.
+          `there is no such setting; allowed: ${allowedNames(path.slice(0, -1) as ReadonlyArray<string | number>)}`
+        : message.replace(/^Expected/, "expected")
+  }))
+
 const mistakesOf = (issue: SchemaIssue.Issue, path: Mistake["path"] = []): ReadonlyArray<Mistake> => {
   switch (issue._tag) {
     case "Pointer":
@@ -133,7 +145,8 @@ const decodeFile = (file: string, text: string): Effect.Effect<SettingsFile, Con
         problems: document.errors.map((error) => problem(error.pos[0], error.message))
       })
     }
-    const decoded = decodeSettings(document.toJS() ?? {})
+    const written = (document.toJS() ?? {}) as SettingsFile["written"]
+    const decoded = decodeSettings(written)
     const at = (keys: ReadonlyArray<unknown>): number => {
       // A missing key has no node of its own.
       for (let length = keys.length; length >= 0; length -= 1) {
@@ -143,17 +156,11 @@ const decodeFile = (file: string, text: string): Effect.Effect<SettingsFile, Con
       return 0
     }
     if (decoded._tag === "Success") {
-      return { path: file, settings: decoded.success, place: (...keys) => problem(at(keys), keys.join(".")) }
+      return { path: file, settings: decoded.success, written, place: (...keys) => problem(at(keys), keys.join(".")) }
     }
-    const problems = mistakesOf(decoded.failure.issue).map(({ path, message }) => {
-      // A file of YAML has no symbols as keys.
-      const keys = path as ReadonlyArray<string | number>
-      const mistake =
-        message === excessProperty
-          ? `there is no such setting; allowed: ${allowedNames(keys.slice(0, -1))}`
-          : message.replace(/^Expected/, "expected")
-      return problem(at(keys), `${keys.join(".")}: ${mistake}`)
-    })
+    const problems = mistakesIn(decoded.failure.issue).map(({ path, message }) =>
+      problem(at(path), `${path.join(".")}: ${message}`)
+    )
     return yield* new ConfigurationError({ problems })
   })
 
@@ -170,7 +177,12 @@ export const readInputs = Effect.fn("Inputs.readInputs")(function* (
   }
   const settingsFile: SettingsFile =
     text === null
-      ? { path: null, settings: Schema.decodeUnknownSync(Settings)({}), place: (...keys) => keys.join(".") }
+      ? {
+          path: null,
+          settings: Schema.decodeUnknownSync(Settings)({}),
+          written: {},
+          place: (...keys) => keys.join(".")
+        }
       : yield* decodeFile(file, text)
   return { ...settingsFile, flags, variable, problems: [] }
 })

@@ -27,7 +27,7 @@ const Mask = section({
   )
 })
 
-export const ResourceSettings = section({
+const custom = {
   area: setting(
     "area",
     pattern(/^[a-z0-9_]{1,64}$/u, "Expected lower-case letters, digits and _ (at most 64)"),
@@ -45,7 +45,14 @@ export const ResourceSettings = section({
     "whether its records carry the flag cancel and its list takes cancel=any",
     false
   ),
-  key: setting("key", Schema.String, "the text field by which people know a record"),
+  key: setting("key", Schema.String, "the text field by which people know a record")
+}
+
+/** A resource that the catalogue does not have. */
+export const CustomResource = section(custom)
+
+export const ResourceSettings = section({
+  ...custom,
   ignoreFields: setting(
     "ignore_fields",
     Schema.Array(filled("Expected the name of a field")),

@@ -4,11 +4,12 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { connectionsMin } from "../postgres/ConnectionBudget.ts"
-import { batchRecordsMaxDefault, engineDefault, freshnessDefault } from "../sync/EngineSettings.ts"
+import { freshnessDefault } from "../sync/EngineSettings.ts"
 import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Alerts } from "./AlertSettings.ts"
 import { ChangeEndpoint } from "./EndpointSettings.ts"
+import { InstallationSettings, name, topLevel } from "./InstallationSettings.ts"
 import { InvariantRule } from "./InvariantSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { resourcePath, ResourceSettings } from "./ResourceSettings.ts"
@@ -16,14 +17,11 @@ import { Schedules } from "./ScheduleSettings.ts"
 import {
   address,
   between,
-  choice,
   days,
   hours,
   minutes,
-  seconds,
   eventNames,
   meaning,
-  natural,
   pattern,
   positive,
   required,
@@ -32,13 +30,21 @@ import {
   variableName
 } from "./SettingValues.ts"
 
-const name = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
 const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name of letters, digits and _")
 
 /** A company of the file, and of `tributary.company_settings` in the warehouse. */
 export const Company = section({
   name: required("name", name, "the name of the company in output"),
-  url: setting("url", address, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
+  installation: setting(
+    "installation",
+    name,
+    "the installation of the company, of installations; default: the top level's settings"
+  ),
+  url: setting(
+    "url",
+    address,
+    "base address, ending in /!/api/v2; default: that of its installation, else SERVICE_API_URL"
+  ),
   tokenVariable: setting("token_env", variableName, "the environment variable (or .env entry) that holds the token"),
   token: setting("token", Schema.String, "the token itself; prefer token_env, so that this file holds no secret"),
   companyId: setting(
@@ -93,93 +99,6 @@ const Warehouse = section({
     "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 30"
   )
 })
-
-const Budget = section({
-  requestsPerMinute: setting(
-    "requests_per_minute",
-    choice([positive, Schema.Literal("unlimited")], "Expected unlimited, or a whole number from 1"),
-    "requests per minute for one token; the default leaves some of the service's 600 to other programs",
-    500
-  ),
-  reservePercent: setting(
-    "reserve_percent",
-    between(0, 90),
-    "the share of requests_per_minute that is left to other programs",
-    0
-  ),
-  scope: setting(
-    "scope",
-    Schema.Literals(["token", "install"]),
-    "the unit that the service's limit counts by; install: all tokens of one address share one budget",
-    "token"
-  )
-})
-
-export const Requests = section({
-  requestTimeout: setting("timeout_seconds", seconds(positive), "the timeout of one whole answer", 60),
-  attemptsMax: setting("attempts_max", positive, "attempts at one request before the run gives up", 8),
-  retryAfterMax: setting("retry_after_max_seconds", seconds(positive), "longest Retry-After that is waited for", 900),
-  requestIdHeader: setting(
-    "request_id_header",
-    pattern(/^[A-Za-z0-9-]{1,60}$/u, "Expected the name of a header (letters, digits and -, at most 60)"),
-    "the header that has the id of a request; default: the first one whose name has request-id in it"
-  )
-})
-
-export const Paging = section({
-  pagingMode: setting(
-    "mode",
-    Schema.Literals(["auto", "cursor", "page", "offset", "link", "none"]),
-    "how this installation pages",
-    "auto"
-  ),
-  pageSize: setting(
-    "page_size",
-    positive,
-    "records per page; default: as many as the service accepts, which the program finds out"
-  )
-})
-
-export const List = section({
-  itemsKey: setting("items_key", Schema.String, "the key of the records in a list answer; default auto")
-})
-
-const Sync = section({
-  concurrency: setting("concurrency", positive, "resources of one company that are read at the same time", 4),
-  batchRecordsMax: setting(
-    "batch_records",
-    positive,
-    "records landed in one transaction, about",
-    batchRecordsMaxDefault
-  ),
-  customFields: setting("custom_fields", Schema.Boolean, "whether the install's own fields are read too", false),
-  overlap: setting(
-    "overlap_seconds",
-    seconds(natural),
-    "how far before the stored cursor a scan begins at least, for rows that become visible late",
-    Duration.toSeconds(engineDefault.overlap)
-  ),
-  fullScanInterval: setting(
-    "full_scan_every_days",
-    meaning(natural, Schema.Duration, (days) => (days === 0 ? Duration.infinity : Duration.days(days))),
-    "a resource with modifiedsince is read in full again after this time, so that removals are seen; 0 never",
-    Duration.toDays(engineDefault.fullScanInterval)
-  ),
-  cursorlessScanInterval: setting(
-    "sweep_every_minutes",
-    minutes(natural),
-    "a resource without modifiedsince is read in full again after this time; in between only children of records " +
-      "that changed are read; 0 reads it by every sync",
-    Duration.toMinutes(engineDefault.cursorlessScanInterval)
-  ),
-  deletionsShareMax: setting(
-    "deletions_max_percent",
-    meaning(between(0, 100), Schema.Finite, (percent) => percent / 100),
-    "a full scan in which more of a resource's rows are missing stops at the mass-delete guard; --accept-deletions passes it",
-    engineDefault.deletionsShareMax * 100
-  )
-})
-export type SyncSettings = typeof Sync.Type
 
 const Freshness = section({
   default: setting(
@@ -251,6 +170,12 @@ export const Retention = section({
 })
 
 export const Settings = section({
+  installations: setting(
+    "installations",
+    Schema.Array(InstallationSettings),
+    "the installations of the service, where they differ; a company belongs to one by its name",
+    []
+  ),
   companies: setting("companies", Schema.Array(Company), "the companies to sync, a token each", []),
   resources: setting(
     "resources",
@@ -266,12 +191,8 @@ export const Settings = section({
       "pushed. The warehouse keeps the rows that it has",
     []
   ),
+  ...topLevel,
   warehouse: setting("warehouse", Warehouse, "the datasets and the connections of the warehouse", {}),
-  budget: setting("budget", Budget, "how much of the service's request limit may be used", {}),
-  requests: setting("requests", Requests, "timeouts and retries of a request", {}),
-  paging: setting("paging", Paging, "how lists are paged", {}),
-  list: setting("list", List, "the shape of list answers", {}),
-  sync: setting("sync", Sync, "how a sync works", {}),
   freshness: setting("freshness", Freshness, "the freshness targets", {}),
   webhooks: setting(
     "webhooks",
@@ -296,14 +217,7 @@ export const Settings = section({
     "rules about the records beside the built-in ones, evaluated after their tables changed",
     []
   ),
-  alerts: setting("alerts", Alerts, "which conditions tributary serve reports to whom", {}),
-  allowHttp: setting(
-    "allow_http",
-    Schema.Boolean,
-    "whether plain http is accepted everywhere, to the service too; webhooks.allow_http and dashboard.allow_http accept " +
-      "it for one listener",
-    false
-  )
+  alerts: setting("alerts", Alerts, "which conditions tributary serve reports to whom", {})
 })
 export type Settings = typeof Settings.Type
 

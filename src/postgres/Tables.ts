@@ -240,6 +240,7 @@ export interface ControlTables {
   }
   readonly "tributary.company_settings": {
     readonly company: string
+    readonly installation: string | null
     readonly url: string
     readonly company_id: bigint | null
     readonly warehouse_number: bigint | null
@@ -381,6 +382,12 @@ export interface ControlTables {
     readonly state: string | null
     readonly events: bigint | null
     readonly oldest_at: Date | null
+  }
+  readonly "tributary.installation_settings": {
+    readonly installation: string
+    readonly settings: Generated<unknown>
+    readonly created_at: Generated<Date>
+    readonly updated_at: Generated<Date>
   }
   readonly "tributary.invariant_states": {
     readonly invariant: string

@@ -19,7 +19,7 @@ import { type Certainty, estimateReads, type ReadEstimate } from "./ReadEstimate
 import { noCheckpoint, noHistory, readHistory, type SyncHistory } from "./SyncHistory.ts"
 import { freshnessDefault } from "./EngineSettings.ts"
 import { accessBlockOf, isAccessBlock, type SyncCompany } from "./Sync.ts"
-import { engineDefault, type EngineSettings } from "./EngineSettings.ts"
+import { engineDefault } from "./EngineSettings.ts"
 import { parentsMax } from "./SyncResource.ts"
 
 /** The forecast of the next run of one resource. */
@@ -64,12 +64,9 @@ export interface PlanOptions {
   readonly companies: ReadonlyArray<PlanCompany>
   readonly datasets: Datasets
   readonly full: boolean
-  readonly engine?: EngineSettings
   readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Plans a backfill of this range instead of a sync. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
-  /** Records per page as configured; null takes it from the history. */
-  readonly pageSize: number | null
   /** Whether requests to the source are allowed. */
   readonly probe: boolean
   /** Resources of one company that are planned at the same time. */
@@ -87,7 +84,7 @@ const planResource = Effect.fnUntraced(function* (
   history: SyncHistory
 ) {
   const { path } = resource
-  const engine = options.engine ?? engineDefault
+  const { engine = engineDefault } = company
   const readAt = history.readAt.get(path)
   const base = {
     resource: path,
@@ -140,7 +137,9 @@ const planResource = Effect.fnUntraced(function* (
     because: because.length === 0 ? null : because.join("; "),
     resumesAt: plan.resume === null ? null : plan.resume.pages + 1
   }
-  const numbers = yield* Effect.result(estimateReads(company.connector, resource, plan, options, history))
+  const numbers = yield* Effect.result(
+    estimateReads(company.connector, resource, plan, { ...options, pageSize: company.pageSize ?? null }, history)
+  )
   if (numbers._tag === "Success") return { ...scanned, ...numbers.success } satisfies PlannedResource
   const failure = failureOf(numbers.failure)
   const asked = { requests: 1, asked: 1, certainty: "unknown", basis: "probed: refused" } as const

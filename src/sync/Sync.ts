@@ -41,6 +41,9 @@ export interface SyncCompany {
   readonly resources: ReadonlyArray<Resource>
   /** Whether a person named the resources. If so, a resource without access is a failure; otherwise it is skipped. */
   readonly named?: boolean
+  readonly engine?: EngineSettings
+  /** Records per page as configured; null or absent is what the history shows. */
+  readonly pageSize?: number | null
 }
 
 export interface SyncOptions {
@@ -50,7 +53,6 @@ export interface SyncOptions {
   /** Resources of one company that are read at the same time. */
   readonly concurrency: number
   readonly batchRecordsMax: number
-  readonly engine?: EngineSettings
   /** The freshness target of a resource. */
   readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Views for people, kept up to date beside the tables. */
@@ -177,7 +179,8 @@ const syncCompany = Effect.fn("syncCompany")(function* (
       table: tables.get(resource.path)!,
       children: childrenOf(tables, resource.path)
     }
-    const { batchRecordsMax, engine = engineDefault } = options
+    const { batchRecordsMax } = options
+    const { engine = engineDefault } = company
     const outcome = yield* syncResource(target, { mode, batchRecordsMax, engine }).pipe(
       Effect.provideService(Priority, { class: lane, dueAt: dueAt(resource) })
     )

@@ -46,6 +46,7 @@ describe("a list of excluded resources", () => {
     const stored = settingsOf(
       {
         company: "b",
+        installation: null,
         url: "https://b.example",
         companyId: null,
         warehouseNumber: null,

@@ -8,14 +8,14 @@ import { valuesOf } from "../support/rows.ts"
 
 describe("the configuration", () => {
   test("reads one company from the environment", function* () {
-    const { companies, requestsPerMinute, databaseUrl } = yield* load(
+    const { companies, installation, databaseUrl } = yield* load(
       {},
       { SERVICE_API_URL: "https://erp.example/!/api/v2", SERVICE_API_TOKEN: "s3cret", DATABASE_URL: " " }
     )
     assertEach(companies, ({ name, url, token }) => [name, url, Redacted.value(token)], [
       ["main", "https://erp.example/!/api/v2", "s3cret"]
     ])
-    assert.strictEqual(requestsPerMinute, 500)
+    assert.strictEqual(installation.requestsPerMinute, 500)
     assert.isNull(databaseUrl)
     assert.notInclude(
       JSON.stringify(companies, (_, value: unknown) => (typeof value === "bigint" ? 0 : value)),
@@ -195,7 +195,7 @@ webhooks:
       ["budget: { requests_per_minute: 1, reserve_percent: 90 }", 1, "token"],
       ["budget: { requests_per_minute: unlimited, reserve_percent: 20 }", null, "token"]
     ] as const) {
-      const { requestsPerMinute, budgetScope } = yield* loadText(yaml)
+      const { requestsPerMinute, budgetScope } = (yield* loadText(yaml)).installation
       assert.deepStrictEqual([requestsPerMinute, budgetScope], [perMinute, scope])
     }
     assert.lengthOf(yield* problemsOf("budget: { reserve_percent: 91 }"), 1)

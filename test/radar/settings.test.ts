@@ -29,7 +29,7 @@ describe("the recommended settings", () => {
       change(one, "PUT", "/dialect", dialect)
       const { report } = yield* compare(one)
       assert.isNotEmpty(report.differences)
-      const settings = yield* loadText(settingsLines(report.settings).join("\n"), {
+      const { installation: settings } = yield* loadText(settingsLines(report.settings).join("\n"), {
         SERVICE_API_URL: "http://127.0.0.1/x",
         SERVICE_API_TOKEN: "token"
       })

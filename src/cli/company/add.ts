@@ -8,7 +8,7 @@ import { variables } from "../../configuration/Inputs.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { transaction } from "../../postgres/Transaction.ts"
 import * as SourceGuard from "../../sync/SourceGuard.ts"
-import { onWarehouseOrNew, repeatedFlag, url, withExamples } from "../Command.ts"
+import { onWarehouseOrNew, repeatedFlag, textFlag, url, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
@@ -23,9 +23,14 @@ import {
   tokenFlags
 } from "./Editing.ts"
 
-/** The address: given, that of the environment, or the only one of the other companies. */
-const addressOf = Effect.fnUntraced(function* ({ companies }: Configuration, given: Option.Option<string>) {
-  const chosen = Option.getOrUndefined(given) ?? (yield* variables(process.env))("SERVICE_API_URL")
+/** The address: given, that of the installation or of the environment, or the only one of the other companies. */
+const addressOf = Effect.fnUntraced(function* (
+  { companies, installations }: Configuration,
+  given: Option.Option<string>,
+  installation: string | null
+) {
+  const own = installations.find(({ name }) => name === installation)?.url ?? undefined
+  const chosen = Option.getOrUndefined(given) ?? own ?? (yield* variables(process.env))("SERVICE_API_URL")
   if (chosen !== undefined) return chosen
   const [only, ...others] = new Set(companies.map((one) => one.url))
   if (only !== undefined && others.length === 0) return only
@@ -40,6 +45,11 @@ export const addCommand = Command.make(
     name: nameArgument,
     ...tokenFlags,
     url,
+    installation: textFlag(
+      "installation",
+      "NAME",
+      "The installation that the company belongs to; its address is the default"
+    ),
     companyNumber: Flag.Int("company-number").pipe(
       Flag.withDescription("The company's number at the source; needed only where the service does not answer /me"),
       Flag.withMetavar("NUMBER"),
@@ -80,9 +90,11 @@ export const addCommand = Command.make(
         }
         const token = yield* readToken(name, flags)
         const companyId = Option.getOrNull(Option.map(flags.companyNumber, BigInt))
+        const installation = Option.getOrNull(flags.installation)
         const row = {
           company: name,
-          url: yield* addressOf(settings, flags.url),
+          installation,
+          url: yield* addressOf(settings, flags.url, installation),
           companyId,
           warehouseNumber: Option.getOrNull(Option.map(flags.warehouseNumber, BigInt)),
           resources: orNull(flags.resource),
@@ -111,6 +123,7 @@ export const addCommand = Command.make(
   Command.withDescription("Add a company to the warehouse, after the source has accepted its token"),
   withExamples({
     "tributary company add north --token-env NORTH_TOKEN": "The token of a variable",
+    "tributary company add south --installation hosted --token-env SOUTH_TOKEN": "A company of an installation",
     "tributary company add north --token-stdin --resource RESOURCE < token.txt": "One resource only"
   })
 )

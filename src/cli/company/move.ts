@@ -4,11 +4,12 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Command from "effect/cli/Command"
-import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../../budget/TokenFingerprint.ts"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
 import * as Move from "../../companies/Move.ts"
 import * as Removal from "../../companies/Removal.ts"
 import { companiesKeyVariable, keyLengthMin } from "../../configuration/Companies.ts"
+import { findInstallation } from "../../configuration/Installations.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { variables } from "../../configuration/Inputs.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
@@ -95,7 +96,10 @@ const give = Effect.fnUntraced(function* (
   yield* awaitProcesses(name, companyId, again)
   yield* Output.note(`No process works for company ${name} any more: copying its rows`)
   const token = yield* tokenOf(row)
-  const fingerprint = fingerprintOf(row.url, token, settings.budgetScope)
+  const installation =
+    row.installation === null ? settings.installation : findInstallation(settings.installations, row.installation)
+  if ("problem" in installation) return yield* refuse(installation.problem)
+  const fingerprint = companyFingerprint({ url: row.url, token, installation })
   const by = yield* operator
   yield* Move.give({ row, companyId, token, targetKey, fingerprint, datasets, by }, target)
 })

@@ -57,11 +57,11 @@ const checkAddress = Effect.fnUntraced(function* (
 })
 
 /** Checks each address of the companies once. */
-export const checkAddresses = ({ companies, allowHttp }: Configuration) => {
-  const urls = [...new Set(companies.map(({ url }) => url.replace(/\/+$/, "")))].filter((url) => URL.canParse(url))
+export const checkAddresses = ({ companies }: Configuration) => {
+  const addresses = new Map(companies.map(({ installation, url }) => [url.replace(/\/+$/, ""), installation]))
   return Effect.forEach(
-    urls,
-    (url) => {
+    [...addresses].filter(([url]) => URL.canParse(url)),
+    ([url, { allowHttp }]) => {
       const its = about("address", url)
       return Effect.map(within(its, checkAddress(its, url, allowHttp)), (checked): CheckedAddress => ({
         url,

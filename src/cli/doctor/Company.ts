@@ -42,7 +42,7 @@ const readChecks = (
   identity: Identity | null
 ): ReadonlyArray<Check> => {
   const { name } = company
-  const budget = check("budget", name, (its) => CompanyChecks.budget(its, company, settings))
+  const budget = check("budget", name, (its) => CompanyChecks.budget(its, company))
   if (identity === null) {
     return [skipped("scopes", company, notIdentified), budget, skipped("freshness", company, notIdentified)]
   }
@@ -108,7 +108,8 @@ export const checkCompany = Effect.fnUntraced(function* (
   options: CompanyOptions
 ): Effect.fn.Return<Checked<Identity>, never, Source | Tables | Scope.Scope> {
   const token = about("token", company.name)
-  const connected = yield* Effect.result((yield* Source).connect(company, { ...options.settings, ...requestLimits }))
+  const limited = { ...company, installation: { ...company.installation, ...requestLimits } }
+  const connected = yield* Effect.result((yield* Source).connect(limited, options.settings))
   if (connected._tag === "Failure") {
     const findings = connected.failure.problems.map((problem) =>
       token.failed("configuration", problem, "correct it in the configuration")

@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
-import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../../budget/TokenFingerprint.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import { type CompanyConfiguration, exclusionOf } from "../../configuration/Companies.ts"
@@ -138,12 +138,8 @@ const scopeFindings = (
 }
 
 /** The configured rate limit, and whether the source enforces a lower one or a pause. */
-export const budget = Effect.fnUntraced(function* (
-  { ok, warning }: About,
-  company: CompanyConfiguration,
-  settings: Configuration
-) {
-  const { requestsPerMinute: allowed, budgetScope } = settings
+export const budget = Effect.fnUntraced(function* ({ ok, warning }: About, company: CompanyConfiguration) {
+  const allowed = company.installation.requestsPerMinute
   const limit = allowed === null ? "no limit is configured" : `${Output.plural(allowed, "request")} a minute`
   const findings: Array<Finding> = []
   if (allowed === null || allowed > documentedPerMinute) {
@@ -156,7 +152,7 @@ export const budget = Effect.fnUntraced(function* (
   }
   const { context } = yield* Tables
   if (context !== null) {
-    const fingerprint = fingerprintOf(company.url, company.token, budgetScope)
+    const fingerprint = companyFingerprint(company)
     const [state] = yield* BudgetState.readBudgets([fingerprint]).pipe(Effect.provideContext(context))
     const pausedBy = state?.pausedBy ?? null
     if (state !== undefined && state.pausedMs > 0) {

@@ -141,7 +141,11 @@ const readToken = Effect.fnUntraced(function* (
 /** The company behind the token, as the source states it. */
 const identify = Effect.fnUntraced(function* (context: InitContext, company: CompanyDraft) {
   const settings = yield* loadDraft(context, makeDraft([company]))
-  const connector = yield* (yield* Source).connect(settings.companies[0]!, { ...settings, ...requestLimits })
+  const first = settings.companies[0]!
+  const connector = yield* (yield* Source).connect(
+    { ...first, installation: { ...first.installation, ...requestLimits } },
+    settings
+  )
   return yield* connector.identify
 }, Effect.scoped)
 

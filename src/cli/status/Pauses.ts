@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { PauseReport } from "../../budget/PermitRule.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
-import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
+import { companyFingerprint } from "../../budget/TokenFingerprint.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 
 export interface CompanyPause {
@@ -16,10 +16,7 @@ export interface CompanyPause {
 export const readPauses = (settings: Configuration, names: ReadonlyArray<string> | null) => {
   const companies = settings.companies
     .filter(({ name }) => names === null || names.includes(name))
-    .map(({ name, token, url }) => ({
-      name,
-      fingerprint: fingerprintOf(url, token, settings.budgetScope)
-    }))
+    .map((one) => ({ name: one.name, fingerprint: companyFingerprint(one) }))
   return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) => {
     const byFingerprint = new Map(states.map((state) => [state.fingerprint, state]))
     return companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {

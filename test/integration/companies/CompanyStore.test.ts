@@ -3,6 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
 import * as Removal from "../../../src/companies/Removal.ts"
+import { installationOf } from "../../../src/configuration/Installations.ts"
 import * as StoredCompanies from "../../../src/companies/StoredCompanies.ts"
 import { execute, layerWarehouse, sql } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
@@ -11,9 +12,18 @@ const test = testWith(layerWarehouse)
 
 const key = Redacted.make("a key of the test, with more than thirty-two characters")
 const otherKey = Redacted.make("another key, with more than thirty-two characters too")
-const settings = { companies: [], companiesKey: key, excluded: [] }
+const settings = {
+  companies: [],
+  companiesKey: key,
+  excluded: [],
+  installation: installationOf({}),
+  installations: [],
+  installationResources: [],
+  written: {}
+}
 const south = {
   company: "south",
+  installation: null,
   url: "https://south.example/!/api/v2",
   companyId: null,
   warehouseNumber: null,

@@ -38,6 +38,7 @@ const otherKey = Redacted.make("another key of the test, with more than thirty-t
 const token = Redacted.make("token-of-south")
 const south = {
   company: "south",
+  installation: null,
   url: "https://south.example",
   companyId: null,
   warehouseNumber: null,

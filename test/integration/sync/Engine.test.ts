@@ -358,12 +358,12 @@ suite("the sync engine", warehouse, (test, it) => {
       next: null,
       ...(path === "bills" ? page(9 * 60, ...changed) : partsOf(where?.[0]?.value))
     }))
+    const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
     const options: SyncOptions = {
-      companies: [{ name: `one-${companyId}`, connector: source.connector, resources: [parts, bills] }],
+      companies: [{ name: `one-${companyId}`, connector: source.connector, resources: [parts, bills], engine }],
       datasets: datasetsDefault,
       concurrency: 2,
-      batchRecordsMax: 100,
-      engine: { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
+      batchRecordsMax: 100
     }
     /** The kinds of the runs, the number of their requests and of written rows. */
     const kinds = Effect.map(sync(options), ({ companies: [one] }) =>

@@ -6,7 +6,7 @@ import { exact, type Resource } from "../../../connectors/service-v2/catalogue/r
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { Forbidden } from "../../../src/connector/SourceError.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
-import { plan, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/sync/Estimate.ts"
+import { plan, type PlanCompany, type PlannedResource, type PlanOptions, totalsOf } from "../../../src/sync/Estimate.ts"
 import { exponentialSearch } from "../../../src/sync/IdSearch.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { execute } from "../../support/postgres.ts"
@@ -51,7 +51,7 @@ const warehouse = warehouseWith([things, plain, kids].map((one) => tableOf(one))
 
 const numbered = (one: number) => thing(one, `n${one}`, one % 60)
 
-type Options = Partial<PlanOptions> & { readonly companyId?: bigint; readonly named?: boolean }
+type Options = Partial<PlanOptions> & Partial<Pick<PlanCompany, "companyId" | "named" | "engine" | "pageSize">>
 
 const planOf = (source: { readonly connector: ConnectorShape }, resource: Resource, options: Options = {}) =>
   Effect.map(
@@ -61,13 +61,12 @@ const planOf = (source: { readonly connector: ConnectorShape }, resource: Resour
           name: "c",
           connector: source.connector,
           resources: [resource],
-          companyId: options.companyId ?? null,
-          named: options.named ?? false
+          companyId: null,
+          ...options
         }
       ],
       datasets: datasetsDefault,
       full: false,
-      pageSize: null,
       probe: true,
       concurrency: 2,
       ...options

@@ -134,7 +134,6 @@ suite("a resource that is read since a day", layerSource([tableOf(serviceV2.reso
             companies: [{ name: "a", connector, resources: [resource], companyId }],
             datasets: datasetsDefault,
             full: false,
-            pageSize: null,
             probe: true,
             concurrency: 1,
             ...(backfill === undefined ? {} : { backfill })

@@ -80,6 +80,17 @@ export const own = <R>(
     }).layer(keeper)
   )
 
+/** Settings that every process of the plan shares. */
+export const engineOf = ({ drawn }: Pick<Machine, "drawn">): EngineSettings => ({
+  ...engineDefault,
+  // No full scans except those that the engine requests: a repair would hide a loss.
+  fullScanInterval: Duration.infinity,
+  overlap: Duration.millis(drawn.overlap / 1000),
+  cursorlessScanInterval: drawn.resources.includes(family[1]!)
+    ? Duration.millis(drawn.sweepEvery / 1000)
+    : Duration.zero
+})
+
 /** The companies of the plan, each with its connector. */
 export const companiesOf = (
   { drawn, source, network }: Machine,
@@ -107,20 +118,15 @@ export const companiesOf = (
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
-      return { name: companyName(company), token: secret, connector: protect(select(connector)), resources }
+      return {
+        name: companyName(company),
+        token: secret,
+        connector: protect(select(connector)),
+        resources,
+        engine: engineOf({ drawn })
+      }
     })
   )
-
-/** Settings that every process of the plan shares. */
-export const engineOf = ({ drawn }: Machine): EngineSettings => ({
-  ...engineDefault,
-  // No full scans except those that the engine requests: a repair would hide a loss.
-  fullScanInterval: Duration.infinity,
-  overlap: Duration.millis(drawn.overlap / 1000),
-  cursorlessScanInterval: drawn.resources.includes(family[1]!)
-    ? Duration.millis(drawn.sweepEvery / 1000)
-    : Duration.zero
-})
 
 /** One `tributary sync` of every company of the plan. */
 export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, options: CycleOptions) {
@@ -141,8 +147,7 @@ export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner
       backfill: options.backfill === true ? { since: null, until: null } : undefined
     },
     concurrency: drawn.concurrency,
-    batchRecordsMax: drawn.batchRecordsMax,
-    engine: engineOf(machine)
+    batchRecordsMax: drawn.batchRecordsMax
   })
 })
 
