@@ -95,6 +95,22 @@ comment on column tributary.installation_settings.settings is 'What differs from
 comment on column tributary.installation_settings.created_at is 'When the installation was added.';
 comment on column tributary.installation_settings.updated_at is 'When the row last changed.';
 
+create table tributary.comparisons (
+  installation text primary key,
+  company text not null,
+  compared_at timestamptz not null default tributary.now(),
+  differences text[] not null,
+  "before" text[],
+  recommended json not null
+);
+comment on table tributary.comparisons is 'The last comparison of each installation with the documentation (tributary radar).';
+comment on column tributary.comparisons.installation is 'The name of the installation; empty for the one that the top level of the configuration file describes.';
+comment on column tributary.comparisons.company is 'The company whose token was used.';
+comment on column tributary.comparisons.compared_at is 'When the installation was compared.';
+comment on column tributary.comparisons.differences is 'What differs from the documentation: the check, and where it is of one the resource or field.';
+comment on column tributary.comparisons."before" is 'What differed in the comparison before; null for the first one.';
+comment on column tributary.comparisons.recommended is 'The recommended settings, as [{"path", "value"}].';
+
 -- Companies that are configured in the warehouse, beside those of the configuration file.
 create table tributary.company_settings (
   company text primary key check (company ~ '^[A-Za-z0-9_-]{1,64}$'),

@@ -26,6 +26,7 @@ const commandNames = [
   "export",
   "forget",
   "init",
+  "installation",
   "mcp",
   "plan",
   "postgres",

@@ -67,6 +67,10 @@ const commands = {
     "Add, list, pause, resume, move and remove companies of the warehouse; running processes apply it within seconds",
     () => import("./company.ts")
   ),
+  installation: lazy(
+    "Add, list, show, change and remove installations of the service, each with its own readings, limits and way there",
+    () => import("./installation.ts")
+  ),
   processes: lazy("Show the live processes of serve, and the companies that each owns", () => import("./processes.ts")),
   query: lazy(
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",

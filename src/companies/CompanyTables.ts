@@ -20,6 +20,7 @@ export const companyTables: Readonly<Record<string, Treatment | readonly [Treatm
   "tributary.change_retries": ["deleted", "endpoints do not move, and neither do the changes that wait for them"],
   "tributary.checkpoints": "moves",
   "tributary.companies": "moves",
+  "tributary.comparisons": ["stays", "about the installation"],
   "tributary.company_settings": ["stays", "stored and deleted by statements of their own, with the token sealed anew"],
   "tributary.company_states": ["deleted", "counted anew"],
   "tributary.delivery_gaps": "moves",

@@ -279,6 +279,14 @@ export interface ControlTables {
     readonly error: string | null
     readonly remedy: string | null
   }
+  readonly "tributary.comparisons": {
+    readonly installation: string
+    readonly company: string
+    readonly compared_at: Generated<Date>
+    readonly differences: ReadonlyArray<string>
+    readonly before: ReadonlyArray<string> | null
+    readonly recommended: unknown
+  }
   readonly "tributary.dashboard_sessions": {
     readonly id: Uint8Array
     readonly generation: string

@@ -29,8 +29,9 @@ export const listCommand = Command.make(
       Effect.fnUntraced(function* ({ companies, unusable }) {
         const stored = new Map((yield* CompanyStore.read).map((row) => [row.company, row]))
         return [
-          ...companies.map(({ name, url, companyId, resources, paused }) => ({
+          ...companies.map(({ name, installation, url, companyId, resources, paused }) => ({
             company: name,
+            installation: installation.name,
             origin: stored.has(name) ? "warehouse" : "file",
             url,
             companyId,
@@ -40,6 +41,7 @@ export const listCommand = Command.make(
           })),
           ...unusable.map(({ name, problem, paused }) => ({
             company: name,
+            installation: stored.get(name)?.installation ?? null,
             origin: "warehouse",
             url: stored.get(name)?.url ?? null,
             companyId: stored.get(name)?.companyId ?? null,

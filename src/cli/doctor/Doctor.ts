@@ -20,6 +20,7 @@ import * as Certificate from "./Certificate.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
 import { checkCompany } from "./Company.ts"
 import { agreement, historyOf } from "./Agreement.ts"
+import { checkInstallations } from "./Installations.ts"
 import { about, all, check, checkTables, type Findings, groupAlike, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
 import { privacy } from "./Privacy.ts"
@@ -179,7 +180,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
     const tables = yield* all([
       checkTables("tables", null, (its) => agreement(its, settings), "omitted"),
       checkTables("history", null, (its) => historyOf(its, settings), "omitted"),
-      checkTables("privacy", null, (its) => privacy(its, settings), "omitted")
+      checkTables("privacy", null, (its) => privacy(its, settings), "omitted"),
+      checkTables("radar", null, () => checkInstallations(settings), "omitted")
     ]).pipe(Effect.provideService(Tables, warehouse.tables))
     const addresses = yield* checkAddresses(settings)
     const [{ findings: choice, found: companyFindings }, serveFindings] = yield* Effect.all([
