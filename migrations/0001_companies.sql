@@ -89,7 +89,7 @@ create table tributary.installation_settings (
   created_at timestamptz not null default tributary.now(),
   updated_at timestamptz not null default tributary.now()
 );
-comment on table tributary.installation_settings is 'Installations of the source that tributary installation adds. Running processes apply a change within seconds.';
+comment on table tributary.installation_settings is 'Installations of the source that `tributary installation add` stores. Running processes apply a change within seconds.';
 comment on column tributary.installation_settings.installation is 'The name of the installation. No installation of the configuration file has this name.';
 comment on column tributary.installation_settings.settings is 'What differs from the top level of the configuration file, by the names of installations there. No credential.';
 comment on column tributary.installation_settings.created_at is 'When the installation was added.';

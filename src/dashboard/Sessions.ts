@@ -1,7 +1,7 @@
 /**
  * The sessions, the signing key and the password hash of the dashboard, in the warehouse.
  *
- * Promise: the key is 32 random bytes that all processes of an installation share. The password is kept as an scrypt
+ * Promise: the key is 32 random bytes that all processes of a warehouse share. The password is kept as an scrypt
  * hash with a random salt. A session is open while its row exists: a log-out ends it in every process, and a changed
  * password ends all of them. A crash leaves sessions as they were; expired rows are removed at the next log-in.
  */
@@ -75,8 +75,8 @@ const idOf = (session: string): Uint8Array => createHash("sha256").update(sessio
 /** The key that all processes share. */
 const key = Effect.gen(function* () {
   const made = yield* (yield* SecureRandom.SecureRandom).randomBytes(32)
-  const installation = control.updateTable("tributary.warehouse")
-  yield* Query.run(installation.set({ session_key: made }).where("session_key", "is", null))
+  const settings = control.updateTable("tributary.warehouse")
+  yield* Query.run(settings.set({ session_key: made }).where("session_key", "is", null))
   const row = yield* Query.first(control.selectFrom("tributary.warehouse").select("session_key"))
   return row!.session_key!
 })

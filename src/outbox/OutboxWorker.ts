@@ -146,8 +146,8 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
   runState.runId = writeSession.runId
   runState.began = { companyId, resource, kind: "push", resumed: false }
   yield* (yield* Progress).began(runState.began)
-  const [installation] = yield* writeSession.transaction((run) => rowsOf(run, PushPause.installationStatement, []))
-  const pauseReason = PushPause.reasonOf(installation)
+  const [warehouse] = yield* writeSession.transaction((run) => rowsOf(run, PushPause.warehouseStatement, []))
+  const pauseReason = PushPause.reasonOf(warehouse)
   if (pauseReason !== null) {
     progress.failure ??= PushPause.failureOf(pauseReason)
     return

@@ -38,7 +38,7 @@ export const controlDataset = "tributary"
 export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
   webhook_secrets: [],
   company_settings:
-    "company url company_id resources exclude_resources webhook_events paused_at paused_by created_at updated_at".split(
+    "company installation url company_id resources exclude_resources webhook_events paused_at paused_by created_at updated_at".split(
       " "
     ),
   push_requests: "id company resource operation record_count state created_at failed_attempts status reason".split(" "),
@@ -47,7 +47,7 @@ export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
     "last_position process_id leased_until fence failing_since failures next_attempt_at succeeded_at attempts delivered created_at"
   ).split(" "),
   access_tokens: "name created_at created_by used_at".split(" "),
-  installation: "is_this identity pause_reason confirmed_at company_revision password_set_at".split(" "),
+  warehouse: "is_this identity pause_reason confirmed_at company_revision password_set_at".split(" "),
   dashboard_sessions: []
 }
 

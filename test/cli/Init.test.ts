@@ -268,6 +268,7 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
       { ...company, token: Redacted.value(company!.token) },
       {
         name: "north-x",
+        installation: settings.installation,
         url: reference.baseUrl,
         token,
         companyId: null,

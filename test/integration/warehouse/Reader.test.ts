@@ -227,15 +227,15 @@ suite("on a server with a superuser role", superuser, (test) => {
       {
         name: "company_settings",
         columns:
-          "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at,exclude_resources"
-      },
-      {
-        name: "installation",
-        columns: "is_this,identity,pause_reason,confirmed_at,company_revision,password_set_at"
+          "company,installation,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at,exclude_resources"
       },
       {
         name: "push_requests",
         columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
+      },
+      {
+        name: "warehouse",
+        columns: "is_this,identity,pause_reason,confirmed_at,company_revision,password_set_at"
       }
     ])
   })
