@@ -54,11 +54,11 @@ export const save = (
       .insertInto("tributary.comparisons")
       .values({ installation: installation ?? "", company, differences, recommended })
       .onConflict((conflict) =>
-        conflict.column("installation").doUpdateSet(({ ref }) => ({
+        conflict.column("installation").doUpdateSet((is) => ({
           company,
           compared_at: Query.now,
           differences,
-          before: ref("tributary.comparisons.differences"),
+          before: is.ref("tributary.comparisons.differences"),
           recommended
         }))
       )

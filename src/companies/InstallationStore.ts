@@ -89,8 +89,10 @@ export const remove = (name: string) =>
       control
         .deleteFrom("tributary.installation_settings")
         .where("installation", "=", name)
-        .where(({ exists, not, selectFrom }) =>
-          not(exists(selectFrom("tributary.company_settings").select("company").where("installation", "=", name)))
+        .where((is) =>
+          is.not(
+            is.exists(is.selectFrom("tributary.company_settings").select("company").where("installation", "=", name))
+          )
         )
         .returning("installation")
     ),

@@ -45,8 +45,11 @@ export const installationOf = (
   name: string | null = null,
   own: Partial<typeof Stored.Type> = {}
 ): Installation => {
-  const { url = null, allowHttp = null, ...sections } = own
-  const of = (key: keyof typeof sections) => ({ ...(isObject(topLevel[key]) ? topLevel[key] : {}), ...sections[key] })
+  const { url = null, allowHttp = null } = own
+  const of = (key: "budget" | "requests" | "paging" | "list" | "sync") => ({
+    ...(isObject(topLevel[key]) ? topLevel[key] : {}),
+    ...own[key]
+  })
   const allowed = allowHttp ?? topLevel["allow_http"]
   const written = {
     budget: of("budget"),
@@ -85,7 +88,7 @@ export const installationsOf = ({ problems, settings, written }: Inputs): Readon
   const names = settings.installations.map(({ name }) => name)
   for (const twice of new Set(names.filter((one, index) => names.indexOf(one) !== index)))
     problems.push(`two installations are called ${twice}`)
-  return settings.installations.map(({ name, resources: _, ...own }) => installationOf(written, name, own))
+  return settings.installations.map((one) => installationOf(written, one.name, one))
 }
 
 /** The installation of this name; else what is wrong. */

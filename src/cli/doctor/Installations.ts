@@ -25,7 +25,7 @@ const findingOf = (installation: Installation, comparison: Comparisons.Compariso
   const command = `tributary radar${name === null ? "" : ` --installation ${name}`}`
   if (comparison === undefined) return its.skipped(`it was never compared with the documentation: ${command}`)
   const { comparedAt, differences, recommended } = comparison
-  const other = recommended.filter(({ path, value }) => String(writtenAt(installation, path) ?? "") !== String(value))
+  const other = recommended.filter(({ path, value }) => writtenAt(installation, path) !== value)
   const compared =
     `compared ${comparedAt.toISOString().slice(0, 10)}: ` +
     `${Output.plural(differences.length, "difference")}${changesOf(comparison)}`
