@@ -30,6 +30,12 @@ export const kindTraits = {
     criticalFrom: 1,
     startAfter: Duration.minutes(5)
   },
+  installation: {
+    title: "Installation does not answer",
+    consequence: "nothing of its companies is synced or pushed until it answers",
+    criticalFrom: 1,
+    startAfter: Duration.minutes(5)
+  },
   token: {
     title: "Token is refused",
     consequence: "nothing of the company is synced or pushed",

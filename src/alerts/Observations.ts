@@ -20,7 +20,7 @@ export interface ConditionKey {
   readonly kind: Kind
   /** Empty for the whole warehouse. */
   readonly company: string
-  /** The resource, endpoint or invariant; empty where the kind and the company say it all. */
+  /** The resource, endpoint, installation or invariant; empty where the kind and the company say it all. */
   readonly subject: string
 }
 
@@ -41,6 +41,8 @@ export const keyOf = ({ kind, company, subject }: ConditionKey): string => JSON.
 /** A company of `serve`. */
 export interface ObservedCompany {
   readonly name: string
+  /** The name of its installation, or the host of its address. */
+  readonly installation: string
   /** The key of its rate budget. */
   readonly fingerprint: string
 }
@@ -120,18 +122,64 @@ const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>
 /** The number of failures in a row that is critical. */
 const failuresCritical = 10
 
+/** The kinds of failures that are not of a company, its token or a resource. */
+const isOfInstallation = (kind: string | null): boolean =>
+  ["Unreachable", "TimedOut", "ServerFault", "Malformed"].includes(kind ?? "")
+
+type States = ReadonlyArray<Resources.ResourceState>
+
+/** Whether the company fails since its installation does not answer: nothing has succeeded since the last such failure. */
+const isDown = (states: States): boolean => {
+  const failures = states.filter(({ health }) => health.isFailing).map(failureOf)
+  const lastMs = Math.max(...failures.map(({ at }) => timeOf(at)))
+  return (
+    failures.length > 0 &&
+    failures.every(({ kind }) => isOfInstallation(kind)) &&
+    states.every((state) => succeededMs(state) <= lastMs)
+  )
+}
+
+/** The installations that do not answer to several companies, which are at least half of theirs, with these companies. */
+const findDown = (companies: ReadonlyArray<ObservedCompany>, byCompany: ReadonlyMap<string, States>) =>
+  [...Map.groupBy(companies, ({ installation }) => installation)].flatMap(([installation, own]) => {
+    const down = own.flatMap(({ name }) => {
+      const states = byCompany.get(name) ?? []
+      return isDown(states) ? [{ name, states }] : []
+    })
+    return down.length >= 2 && down.length * 2 >= Math.min(own.length, companiesMax) ? [{ installation, down }] : []
+  })
+
+const installationObservation = ({ installation, down }: ReturnType<typeof findDown>[number]): Observation => {
+  const failing = down.flatMap(({ states }) => states.filter(({ health }) => health.isFailing))
+  const failures = failing.map(failureOf)
+  const first = failures.toSorted((a, b) => timeOf(b.at) - timeOf(a.at))[0]
+  return {
+    kind: "installation",
+    company: "",
+    subject: installation,
+    level: failing.some(({ task }) => (task?.failures ?? 0) >= failuresCritical) ? 1 : 0,
+    since: null,
+    what: `${installation} does not answer to its companies: ${sentenceOf(first?.error)}`,
+    remedy: `${first?.remedy ?? "read the reason"}; the state of its companies: tributary status`
+  }
+}
+
 const minutesOf = (ms: number): string => `${Math.round(ms / 6_000) / 10} min`
 
 const resourceObservations = (
   state: Resources.ResourceState,
-  { isRefused, isRunning }: { readonly isRefused: boolean; readonly isRunning: boolean }
+  {
+    isRefused,
+    isRunning,
+    isDown
+  }: { readonly isRefused: boolean; readonly isRunning: boolean; readonly isDown: boolean }
 ): ReadonlyArray<Observation> => {
   const { company, resource: subject, freshAt, health, quarantined } = state
   const failure = failureOf(state)
   const { ageMs, targetMs } = health
   const status = `tributary status --company ${company}`
   return [
-    ...(health.isFailing && !(isRefused && isRefusal(failure.kind))
+    ...(health.isFailing && !isDown && !(isRefused && isRefusal(failure.kind))
       ? [
           {
             kind: "failing",
@@ -158,7 +206,7 @@ const resourceObservations = (
                 : `${subject} is as of ${freshAt.toISOString()}, its freshness target is ${minutesOf(targetMs)}`,
             remedy: `find the reason: ${status}; read it now: tributary sync ${subject} --company ${company}`,
             // The first sync of a company reads one resource after another.
-            isConsequence: health.isFailing || (freshAt === null && isRunning)
+            isConsequence: health.isFailing || isDown || (freshAt === null && isRunning)
           } as const
         ]
       : []),
@@ -178,19 +226,26 @@ const resourceObservations = (
   ]
 }
 
-const readResources = Effect.fnUntraced(function* (names: ReadonlyArray<string>, now: Date) {
-  const troubled = yield* Statement.run(troubledStatement, [names, companiesMax])
+const readResources = Effect.fnUntraced(function* (companies: ReadonlyArray<ObservedCompany>, now: Date) {
+  const troubled = yield* Statement.run(troubledStatement, [companies.map(({ name }) => name), companiesMax])
   if (troubled.length === 0) return []
   const states = yield* Resources.read(
     troubled.map(({ company }) => ({ name: company })),
     now
   )
   const byCompany = Map.groupBy(states, ({ company }) => company)
-  return [...byCompany].flatMap(([company, own]) => {
+  const down = findDown(companies, byCompany)
+  const downNames = new Set(down.flatMap((one) => one.down.map(({ name }) => name)))
+  const ofCompanies = [...byCompany].flatMap(([company, own]) => {
     const token = tokenOf(company, own)
-    const about = { isRefused: token.length > 0, isRunning: own.some(({ health }) => health.isRunning) }
+    const about = {
+      isRefused: token.length > 0,
+      isRunning: own.some(({ health }) => health.isRunning),
+      isDown: downNames.has(company)
+    }
     return [...token, ...own.flatMap((state) => resourceObservations(state, about))]
   })
+  return [...down.map(installationObservation), ...ofCompanies]
 })
 
 const readGaps = (names: ReadonlyArray<string>) =>
@@ -306,7 +361,7 @@ export const read = Effect.fnUntraced(function* <E, R>(
   const names = companies.map(({ name }) => name)
   const full = yield* disk
   return [
-    ...(yield* readResources(names, now)),
+    ...(yield* readResources(companies, now)),
     ...(yield* readGaps(names)),
     ...(yield* readBudgets(companies, now)),
     ...(yield* readEndpoints),

@@ -79,7 +79,9 @@ const alertServices = Effect.fnUntraced(function* (
     Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts")])
   )
   const observed = () =>
-    companies().flatMap(({ company: { name }, fingerprint, isPaused }) => (isPaused ? [] : [{ name, fingerprint }]))
+    companies().flatMap(({ company: { name }, fingerprint, installation, isPaused }) =>
+      isPaused ? [] : [{ name, fingerprint, installation }]
+    )
   const evaluation = {
     what: "evaluating alerts",
     run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })

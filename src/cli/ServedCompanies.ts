@@ -10,6 +10,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import * as CompanyStore from "../companies/CompanyStore.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { type CompanyConfiguration, exclusionOf } from "../configuration/Companies.ts"
+import { installationLabel } from "../configuration/Installations.ts"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { everyEvent } from "../configuration/SettingValues.ts"
@@ -107,6 +108,7 @@ const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
         events: eventsOf(configuration, settings, reader)
       },
       secrets: secretsOf(configuration),
+      installation: installationLabel(configuration),
       fingerprint: companyFingerprint(configuration),
       isPaused: configuration.paused !== null,
       excluded: configuration.excluded,

@@ -76,6 +76,15 @@ export const installationOf = (
   }
 }
 
+/** The name of a company's installation for people and metrics; without one, the host of its address. */
+export const installationLabel = ({
+  installation,
+  url
+}: {
+  readonly url: string
+  readonly installation: Pick<Installation, "name">
+}): string => installation.name ?? URL.parse(url)?.host ?? url
+
 /** What is written for a setting, by its section and name (`paging.mode`); undefined where it has its default. */
 export const writtenAt = ({ written }: Pick<Installation, "written">, path: string): unknown => {
   const [section = "", key] = path.split(".")

@@ -47,6 +47,7 @@ export interface ControlTables {
     readonly kind:
       | "late"
       | "failing"
+      | "installation"
       | "token"
       | "quarantine"
       | "gap"

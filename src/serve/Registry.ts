@@ -21,6 +21,8 @@ export interface ServedCompany {
   readonly company: Company
   /** The token that opens its signing secrets, and the configured ones. */
   readonly secrets: SecretsCompany
+  /** The name of its installation, or the host of its address. */
+  readonly installation: string
   /** The key of its rate budget. */
   readonly fingerprint: string
   /** Its deliveries are stored, and nothing else runs. */
@@ -48,7 +50,12 @@ export const fixed = (
   revision: Effect.succeed(0n),
   read: () =>
     Effect.succeed(
-      new Map(companies.map((one) => [one.company.name, { ...one, isPaused: false, excluded: [], close: Effect.void }]))
+      new Map(
+        companies.map((one) => [
+          one.company.name,
+          { ...one, installation: "", isPaused: false, excluded: [], close: Effect.void }
+        ])
+      )
     )
 })
 

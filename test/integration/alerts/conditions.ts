@@ -10,7 +10,7 @@ import { testWith } from "../../support/suite.ts"
 
 export const run = <Row extends object>(text: string) => sql.unsafe<Row>(text).pipe(Effect.orDie)
 
-export const north = { name: "north", fingerprint: "f".repeat(64) }
+export const north = { name: "north", installation: "one", fingerprint: "f".repeat(64) }
 
 /** A warehouse with the company north, whose resource `things` is fresh, and a clock that only {@link pass} moves. */
 export const prepare = Effect.gen(function* () {
@@ -84,7 +84,15 @@ export const eventsOf = (requests: ReadonlyArray<{ readonly body: string }>) =>
 const several =
   (owners: ReadonlyArray<string>) => (routes: ReadonlyArray<Route>, disk?: Effect.Effect<DiskProblem | null>) =>
     Effect.flatMap(databaseUrl, (url) =>
-      Effect.forEach(owners, (owner) => alertingProcess(owner, url, alertsTo(routes), [north], disk))
+      Effect.forEach(owners, (owner) =>
+        alertingProcess(
+          owner,
+          url,
+          alertsTo(routes),
+          [north, { ...north, name: "south", fingerprint: "e".repeat(64) }],
+          disk
+        )
+      )
     )
 export const two = several(["one", "two"])
 export const three = several(["one", "two", "three"])
@@ -113,6 +121,21 @@ const diskIs = (problem: DiskProblem | null) =>
 export const triggers = {
   late: { begin: Effect.void, minutes: 25, end: succeed, isFresh: false },
   failing: { begin: fail("ServerFault"), minutes: 7, end: succeed, isFresh: false },
+  installation: {
+    begin: Effect.andThen(
+      run(`with south as (insert into tributary.companies (company, company_id) values ('south', 8))
+           insert into tributary.tasks (company, resource, kind) values ('south', 'things', 'sync')`),
+      fail("Unreachable")
+    ),
+    minutes: 7,
+    end: Effect.andThen(
+      run(
+        "with south as (delete from tributary.companies where company_id = 8) delete from tributary.tasks where company = 'south'"
+      ),
+      succeed
+    ),
+    isFresh: false
+  },
   token: { begin: fail("Unauthorized"), minutes: 1, end: succeed, isFresh: false },
   quarantine: {
     begin: quarantine(1, 3),

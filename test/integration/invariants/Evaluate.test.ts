@@ -22,7 +22,11 @@ const scan = (sql: string | null = null) =>
   })
 
 const observe = Effect.map(
-  Observations.read([{ name: "north", fingerprint: "f" }], Effect.succeed(null), new Date("2026-11-20T12:00:00Z")),
+  Observations.read(
+    [{ name: "north", installation: "one", fingerprint: "f" }],
+    Effect.succeed(null),
+    new Date("2026-11-20T12:00:00Z")
+  ),
   (all) => all.filter(({ kind }) => kind === "invariant")
 )
 
