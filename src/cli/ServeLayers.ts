@@ -109,8 +109,9 @@ export const backgroundWork = Effect.fnUntraced(function* (
   const invariants = yield* Invariants.of(settings)
   const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
   const shown = (companies: CurrentCompanies) =>
-    companies().map(({ company, excluded, fingerprint }) => ({
+    companies().map(({ company, excluded, fingerprint, installation }) => ({
       ...company,
+      installation,
       excluded,
       fingerprint,
       receivesAt: hookUrl(settings.webhooks.publicUrl, company.name),
@@ -178,8 +179,9 @@ export const backgroundWork = Effect.fnUntraced(function* (
     }),
     metrics: Effect.fnUntraced(function* (companies) {
       const syncs = yield* SyncMetrics.make(() =>
-        companies().map(({ company: { name, connector }, fingerprint }) => ({
+        companies().map(({ company: { name, connector }, fingerprint, installation }) => ({
           name,
+          installation,
           fingerprint,
           usage: connector.usage
         }))

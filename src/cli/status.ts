@@ -11,7 +11,8 @@ import { chooseCompanies, type Configuration } from "../configuration/Configurat
 import * as EmbeddedPostgres from "../postgres/EmbeddedPostgres.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import * as Activity from "../status/Activity.ts"
-import { detailedMax } from "../status/CompanyStates.ts"
+import { installationLabel } from "../configuration/Installations.ts"
+import * as CompanyStates from "../status/CompanyStates.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
@@ -43,6 +44,9 @@ const readOf = Effect.fnUntraced(function* (settings: Configuration, ids: Readon
   return yield* readResources(settings.datasets, ids, settings.companies, (path) => resources.get(path))
 })
 
+const membersOf = ({ companies }: Configuration) =>
+  companies.map((one) => ({ name: one.name, installation: installationLabel(one) }))
+
 /** Everything about these companies; null is all. */
 const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
   Effect.all({
@@ -55,7 +59,10 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     invariants: Invariants.summary(ids),
     pushPause: PushPause.read,
     activity: Activity.readDay(names),
-    damaged: readDamage(settings)
+    damaged: readDamage(settings),
+    installations: CompanyStates.readInstallations(
+      membersOf(settings).filter(({ name }) => names === null || names.includes(name))
+    )
   })
 
 /** Prints the address alone, so that another program can take it. */
@@ -84,7 +91,7 @@ export const command = Command.make(
     company,
     all: switchFlag(
       "all",
-      `Every resource, also of more than ${detailedMax} companies; --json prints a line for each ${reportMax}`
+      `Every resource, also of more than ${CompanyStates.detailedMax} companies; --json prints a line for each ${reportMax}`
     ),
     state: Flag.Literals("state", companyStates).pipe(
       Flag.withDescription("The worst companies in this state, as tributary serve counts them"),
@@ -113,12 +120,12 @@ export const command = Command.make(
           return yield* report(flags.company, idsOf(flags.company))
         }
         const state = Option.getOrNull(flags.state)
-        if (state === null && known.size <= detailedMax) return yield* report(null, null)
+        if (state === null && known.size <= CompanyStates.detailedMax) return yield* report(null, null)
         const names = [...known.keys()].sort()
         if (!flags.all || state !== null) {
           return yield* Output.printResult(
             flags.json,
-            yield* readFleet(names, state, yield* readDamage(settings)),
+            yield* readFleet(names, membersOf(settings), state, yield* readDamage(settings)),
             fleetLines
           )
         }

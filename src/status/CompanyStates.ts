@@ -56,7 +56,7 @@ export const totalsStatement = Statement.make({
 type Totals = Statement.RowOf<typeof totalsStatement>
 export type Amount = (typeof counts)[number] | (typeof signs)[number]
 
-/** All companies of an installation. */
+/** All companies of a warehouse. */
 export interface Summary {
   readonly companies: number
   /** Companies whose state was not counted yet. */
@@ -91,6 +91,55 @@ export const readSummary = (names: ReadonlyArray<string>): Sql.Query<Summary> =>
       outdatedMs: outdated.length === 0 ? null : Math.max(...outdated)
     }
   })
+
+/** A company and its installation, by name. */
+export interface InstallationMember {
+  readonly name: string
+  readonly installation: string
+}
+
+export const installationsStatement = Statement.make({
+  name: "count companies by installation",
+  params: ["text[]", "text[]"],
+  columns: {
+    installation: "text",
+    companies: "float8",
+    /** Companies in each state, in the order of `companyStates`. */
+    inState: "float8[]"
+  },
+  text: `select m.installation, count(*)::float8 as companies,
+         array[${companyStates.map((state) => `count(*) filter (where s.state = '${state}')`).join(", ")}]::float8[] as "inState"
+    from unnest($1::text[], $2::text[]) as m(company, installation) left join tributary.company_states s using (company)
+   group by 1 order by max(s.severity) desc nulls last, 1`
+})
+
+/** The companies of an installation by state, as last counted; those in no state were not counted yet. */
+export interface InstallationState {
+  readonly installation: string
+  readonly companies: number
+  readonly byState: Readonly<Record<State, number>>
+}
+
+/** The installations of these companies, the worst first; none where all are of one. */
+export const readInstallations = (
+  members: ReadonlyArray<InstallationMember>
+): Sql.Query<ReadonlyArray<InstallationState>> =>
+  new Set(members.map(({ installation }) => installation)).size < 2
+    ? Effect.succeed([])
+    : Effect.map(
+        Statement.run(installationsStatement, [
+          members.map(({ name }) => name),
+          members.map(({ installation }) => installation)
+        ]),
+        (rows) =>
+          rows.map(({ companies, inState, installation }) => ({
+            installation,
+            companies,
+            byState: Object.fromEntries(
+              companyStates.map((state, index) => [state, inState[index] ?? 0])
+            ) as InstallationState["byState"]
+          }))
+      )
 
 const undelivered = "dead_letters + gaps + subscriptions_down"
 const keyOf: Readonly<Record<Order, string>> = {

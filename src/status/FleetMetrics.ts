@@ -29,8 +29,7 @@ export const labelled = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyAr
 const resourceStates = ["failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
 const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
 
-/** The metrics of all these companies together. */
-export const readFleetMetrics = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
+const readTotals = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
   Effect.map(CompanyStates.readSummary(companies), ({ amounts, byState, outdatedMs, uncounted }) => [
     Metrics.gauge("tributary_companies", "Companies by state, as last counted; uncounted: not counted yet.", [
       ...companyStates.map((state) => ({ labels: { state }, value: byState[state] })),
@@ -50,3 +49,29 @@ export const readFleetMetrics = (companies: ReadonlyArray<string>): Sql.Query<Re
       { value: (outdatedMs ?? 0) / 1000 }
     ])
   ])
+
+/** The metrics of the installations, where there are several: of many those with the worst companies. */
+const readInstallations = (
+  companies: ReadonlyArray<CompanyStates.InstallationMember>
+): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
+  Effect.map(CompanyStates.readInstallations(companies), (all) =>
+    all.length === 0
+      ? []
+      : [
+          Metrics.gauge(
+            "tributary_installation_companies",
+            "Companies of an installation by state, as last counted.",
+            all
+              .slice(0, isBounded(all.length) ? worstMax : labelledMax)
+              .flatMap(({ byState, installation }) =>
+                companyStates.map((state) => ({ labels: { installation, state }, value: byState[state] }))
+              )
+          )
+        ]
+  )
+
+/** The metrics of all these companies together, and of their installations. */
+export const readFleetMetrics = (companies: ReadonlyArray<CompanyStates.InstallationMember>) =>
+  Effect.map(Effect.all([readTotals(companies.map(({ name }) => name)), readInstallations(companies)]), (metrics) =>
+    metrics.flat()
+  )

@@ -46,6 +46,8 @@ export interface ResourceState {
 
 /** A company on the dashboard. */
 export interface ShownCompany extends Company {
+  /** The name of its installation, or the host of its address. */
+  readonly installation: string
   /** The key of its rate budget in `tributary.budgets`. */
   readonly fingerprint: string
   /** The address that the source delivers events to; null where `webhooks.public_url` is not set. */

@@ -17,6 +17,8 @@ import { readResourceMetrics } from "./ResourceMetrics.ts"
 import * as RunCounters from "./RunCounters.ts"
 
 export interface MetricsCompany extends BudgetOwner {
+  /** The name of its installation, or the host of its address. */
+  readonly installation: string
   /** Requests of its connector so far. */
   readonly usage: Effect.Effect<ConnectorUsage>
 }
@@ -112,7 +114,7 @@ export const make = Effect.fnUntraced(function* (
         readTaskMetrics([...labelled]),
         readBudgetMetrics(current.filter(({ name }) => labelled.has(name))),
         runCounters,
-        FleetMetrics.readFleetMetrics(names)
+        FleetMetrics.readFleetMetrics(current)
       ])
       return metrics.flat()
     })

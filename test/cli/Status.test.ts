@@ -178,10 +178,11 @@ describe("tributary status", () => {
   })
 
   suite("of many companies", fleet, (test) => {
+    const members = names.map((name, index) => ({ name, installation: index < 60 ? "one" : "two" }))
     test("prints totals and the 20 worst companies, or those in a state", function* () {
-      assert.include(fleetLines(yield* readFleet(names, null))[0]!, "120 companies: 120 not counted yet")
+      assert.include(fleetLines(yield* readFleet(names, members, null))[0]!, "120 companies: 120 not counted yet")
       yield* CountCompanies.countDue()
-      const report = yield* readFleet(names, null)
+      const report = yield* readFleet(names, members, null)
       const text = fleetLines(report).join("\n")
       assert.include(text, "  120 companies: 1 failing, 1 late, 4 attention, 1 paused, 113 fresh\n")
       assert.include(text, "  720 resources: 1 failing, 1 late, 1 paused, 717 fresh\n")
@@ -193,8 +194,10 @@ describe("tributary status", () => {
       assert.strictEqual(text.match(/^ {2}c\d{5} /gm)?.length, 20)
       assert.include(text, "20 of 120 companies, the worst first")
       assert.lengthOf(report.worst, 100, "the documented limit of --json")
+      assert.include(text, "  installation two: 60 companies: 1 failing, 1 attention, 58 fresh\n")
+      assert.include(text, "  installation one: 60 companies: 1 late, 3 attention, 1 paused, 55 fresh\n")
 
-      const late = fleetLines(yield* readFleet(names, "late")).join("\n")
+      const late = fleetLines(yield* readFleet(names, members, "late")).join("\n")
       assert.deepStrictEqual(late.match(/^ {2}c\d{5}/gm), ["  c00050"])
       assert.include(late, "1 of 1 company late")
     })

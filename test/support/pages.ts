@@ -19,6 +19,7 @@ export const shownCompany = (name: string, number: bigint): ShownCompany => ({
   engine: engineDefault,
   batchRecordsMax: 100,
   events: [],
+  installation: "one",
   fingerprint: "0".repeat(64),
   receivesAt: null,
   push: { batchRecordsMax: 200, useBatch: true, keyAgeMax: Duration.hours(20), concurrency: 2 }

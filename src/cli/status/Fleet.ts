@@ -9,7 +9,7 @@ import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import * as Schedule from "../../status/Schedule.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
-import { activityLines, damageLines, invariantLines, unresolvedLines } from "./Format.ts"
+import { activityLines, damageLines, installationLines, invariantLines, unresolvedLines } from "./Format.ts"
 
 /** Companies that are listed for people. */
 const listedMax = 20
@@ -20,6 +20,7 @@ const errorMax = 100
 /** The state of all companies, and the worst of them, or the worst in a state. */
 export const readFleet = Effect.fn("status.readFleet")(function* (
   names: ReadonlyArray<string>,
+  members: ReadonlyArray<CompanyStates.InstallationMember>,
   state: State | null,
   damaged: ReadonlyArray<string> = []
 ) {
@@ -27,6 +28,7 @@ export const readFleet = Effect.fn("status.readFleet")(function* (
   const schedule = yield* Schedule.readProcesses
   return {
     ...summary,
+    installations: yield* CompanyStates.readInstallations(members),
     processes: schedule!.processes,
     pushPause: yield* PushPause.read,
     outbox: yield* Outbox.total,
@@ -87,6 +89,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     companies,
     uncounted,
     byState,
+    installations,
     amounts,
     outdatedMs,
     processes,
@@ -123,6 +126,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
+    ...installationLines(installations),
     "",
     ...(shown.length === 0 ? [] : [companyTable(shown), ""]),
     `  ${Output.count(shown.length)} of ${Output.plural(matching, "company", "companies")}${state === null ? "" : ` ${state}`}, the worst first; ` +

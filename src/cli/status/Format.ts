@@ -2,7 +2,9 @@
 import { describePause } from "../../budget/Pause.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import type * as Activity from "../../status/Activity.ts"
+import type { InstallationState } from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
+import { companyStates } from "../../tasks/CountCompanies.ts"
 import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
@@ -13,6 +15,21 @@ import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
 import type { CompanyPause } from "./Pauses.ts"
 import type { ResourceStatus } from "./Resources.ts"
+
+/** Installations that are listed for people. */
+const installationsMax = 20
+
+/** The companies of each installation by state, as serve last counted them. */
+export const installationLines = (installations: ReadonlyArray<InstallationState>): ReadonlyArray<string> => [
+  ...installations.slice(0, installationsMax).map(({ byState, companies, installation }) => {
+    const counted = companyStates.map((state) => Output.counted(byState[state], state))
+    const left = companies - companyStates.reduce((sum, state) => sum + byState[state], 0)
+    return `  installation ${installation}: ${Output.plural(companies, "company", "companies")}: ${Output.list([...counted, Output.counted(left, "not counted yet")])}`
+  }),
+  ...(installations.length > installationsMax
+    ? [`  and ${Output.count(installations.length - installationsMax)} more installations; --json shows all`]
+    : [])
+]
 
 const age = (milliseconds: number | null): string =>
   milliseconds === null ? "never" : `${Output.elapsed(milliseconds)} ago`
@@ -230,6 +247,8 @@ const pauseLines = (pauses: ReadonlyArray<CompanyPause>): ReadonlyArray<string> 
 
 /** Everything that `status` reads. */
 export interface StatusReport {
+  /** Empty where all companies are of one. */
+  readonly installations: ReadonlyArray<InstallationState>
   readonly resources: ReadonlyArray<ResourceStatus>
   readonly paused: ReadonlyArray<CompanyPause>
   readonly schedule: Schedule.ScheduleStatus
@@ -305,6 +324,7 @@ export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
   const { resources, paused, schedule, webhooks, outbox, unresolved, invariants, pushPause, activity } = report
   const others = [
     ...damageLines(report.damaged),
+    ...installationLines(report.installations),
     ...pauseLines(paused),
     ...scheduleLines(schedule),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),

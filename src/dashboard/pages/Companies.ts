@@ -4,8 +4,19 @@ import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
-import { html, page, PageError, type Html, type PageRequest } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone } from "../../web/Components.ts"
+import { html, page, PageError, type Html, type PageRequest, type ShownCompany } from "../Page.ts"
+import {
+  ago,
+  badge,
+  count,
+  duration,
+  filterLinks,
+  none,
+  pager,
+  section,
+  table,
+  type Tone
+} from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
@@ -214,7 +225,33 @@ const controls = (
   </div>`
 }
 
-/** The first page of an installation with many companies. */
+/** Installations that the page lists. */
+const installationsMax = 20
+
+/** The companies of each installation by state; nothing where all are of one. */
+export const installationsPart = (companies: ReadonlyArray<ShownCompany>) =>
+  Effect.map(CompanyStates.readInstallations(companies), (all) =>
+    all.length === 0
+      ? html``
+      : section(
+          "installations",
+          "Installations",
+          html`${table(
+            "The companies of each installation by state, the worst first",
+            `Installation, #Companies, ${companyStates.map((state) => `#${stateWords[state][1]}`).join(", ")}`,
+            all
+              .slice(0, installationsMax)
+              .map(({ byState, companies, installation }) => [
+                visible(installation),
+                count(companies),
+                ...companyStates.map((state) => count(byState[state]))
+              ])
+          )}
+          ${all.length > installationsMax ? html`<p class="hint">${plural(all.length - installationsMax, "further installation")}.</p>` : ""}`
+        )
+  )
+
+/** The first page of a warehouse with many companies. */
 export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) {
   const state = yield* choiceOf(request, "state", companyStates)
   const sign = yield* choiceOf(request, "sign", signChoices)
@@ -244,6 +281,7 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
           : html`${companyNeeds(of, first, unresolved)} ${lastDay(hours, request.now)}
             ${Activity.hasTotalsOnly(names.length) ? totalsHint(null) : ""}`
       }
+      ${yield* installationsPart(request.companies)}
       <section aria-labelledby="companies">
         <h2 id="companies">Companies</h2>
         ${controls(of, query)} ${part}

@@ -24,7 +24,7 @@ import { healthTiles } from "../HealthPicture.ts"
 import { beganAt, kinds, needsOf, toneOf, type Findings, type Need } from "../Needs.ts"
 import { needsPart, shownMax } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
-import { companiesPage } from "./Companies.ts"
+import { companiesPage, installationsPart } from "./Companies.ts"
 import { unreplacedOf } from "../ProcessChart.ts"
 
 const minuteMs = 60_000
@@ -281,7 +281,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       ${stateSentence(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
-      ${healthTiles(companies, states)}
+      ${company === null ? yield* installationsPart(companies) : ""} ${healthTiles(companies, states)}
       ${hours === null ? totalsHint("/") : lastDay(hours, now, states, company?.name ?? null)}
       ${company === null ? "" : excludedPart(company)}`
   })

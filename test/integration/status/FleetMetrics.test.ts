@@ -13,6 +13,7 @@ import { suite } from "../../support/suite.ts"
 const many = 120
 const companies = Array.from({ length: many }, (_, index) => ({
   name: companyName(index + 1),
+  installation: index < 60 ? "one" : "two",
   fingerprint: fingerprintOf(index + 1),
   usage: Effect.succeed({ requests: 5, retries: 2, rateLimited: 1, bytes: 900 })
 }))
@@ -42,6 +43,7 @@ suite("the metrics of many companies", layerWarehouse, (test) => {
         .samples.find((sample) => JSON.stringify(sample.labels ?? {}) === JSON.stringify(labels))?.value
     assert.strictEqual(valueOf("tributary_companies", { state: "failing" }), 1)
     assert.strictEqual(valueOf("tributary_companies", { state: "fresh" }), 113)
+    assert.strictEqual(valueOf("tributary_installation_companies", { installation: "two", state: "failing" }), 1)
     assert.strictEqual(valueOf("tributary_resources", { state: "fresh" }), 717)
     assert.strictEqual(valueOf("tributary_problems_open", { kind: "rejected" }), 3)
     assert.strictEqual(valueOf("tributary_source_requests_total"), 600)

@@ -48,6 +48,7 @@ suite("a freshness that events prove", layerWarehouse, (test) => {
     assertEach(resources, ({ resource, isProven }) => `${resource} ${isProven}`, ["a true", "b false"])
     const schedule = yield* Schedule.readOf(["north"])
     const lines = reportLines({
+      installations: [],
       resources,
       paused: [],
       schedule,

@@ -69,7 +69,7 @@ describe("SyncMetrics", () => {
            values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
       ].join(";")
     )
-    const figures = yield* yield* SyncMetrics.make(() => [{ name: "north", fingerprint, usage }])
+    const figures = yield* yield* SyncMetrics.make(() => [{ name: "north", installation: "one", fingerprint, usage }])
     assert.deepStrictEqual(samplesOf(figures, "freshness_late"), {
       barred: 0,
       busy: 0,
@@ -109,7 +109,7 @@ describe("SyncMetrics", () => {
       )
     yield* tell("insert into tributary.companies (company, company_id) values ('north', 7)")
     yield* clock("2026-05-01T00:00:10Z")
-    const ask = yield* SyncMetrics.make(() => [{ name: "north", fingerprint, usage }])
+    const ask = yield* SyncMetrics.make(() => [{ name: "north", installation: "one", fingerprint, usage }])
     const runs = Effect.map(ask, (figures) => samplesOf(figures, "runs_ended_total"))
     const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
     assert.deepStrictEqual(yield* runs, nothing, "earlier ended runs are not counted")

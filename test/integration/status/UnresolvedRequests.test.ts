@@ -92,7 +92,7 @@ describe("a push request without an outcome", () => {
       "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
       `    what to do: ${continued}`
     ])
-    const fleet = yield* readFleet(["north"], null)
+    const fleet = yield* readFleet(["north"], [], null)
     const text = fleetLines(fleet).join("\n")
     assert.include(text, `    what to do: ${continued}`)
     assert.notInclude(text, " more;")
