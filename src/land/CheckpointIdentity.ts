@@ -146,7 +146,10 @@ export const lacksKey = (identity: string): boolean => pairsOf(identity).has("ke
 export interface TableDifference {
   /** For people. */
   readonly text: string
-  /** Whether rows or versions may be lost. */
+  /**
+   * Whether rows or versions may be lost. Another control plane is a loss too: rows that a person deleted and inserted
+   * leave the files of the tables, and the triggers note a deletion in the control plane.
+   */
   readonly isLoss: boolean
   /** Whether the control plane is still the one that the rows were landed with. */
   readonly isSameControl: boolean
@@ -174,7 +177,7 @@ export const tableDifference = (
   ]
   return {
     text: texts.find((text) => text !== null) ?? before.get("altered") ?? `${table} was altered`,
-    isLoss: ["database", "table", "file", "history", "historyfile"].some(differs),
+    isLoss: isOtherControl || ["table", "file", "history", "historyfile"].some(differs),
     isSameControl: !isOtherControl
   }
 }

@@ -93,6 +93,20 @@ const anew = (table: string) => {
 const refilled = (table: string, remove: "truncate" | "delete from") =>
   script(`${remove} ${table}`, `insert into ${table} select * from copies.${table.split(".")[1]!}`)
 
+const controlTables = ["checkpoints", "change_batches", "change_feed", "runs"].map((name) => `tributary.${name}`)
+
+const emptiedAndFilled = (table: string) =>
+  script(
+    `truncate ${table} cascade`,
+    `insert into ${table} overriding system value select * from copies.${table.split(".")[1]!}`
+  )
+
+/** Both tables of the rows, in one transaction. */
+const deletedAndFilled = script(
+  ...[currentTable, historyTable].map((table) => `delete from ${table}`),
+  ...[currentTable, historyTable].map((table) => `insert into ${table} select * from copies.${table.split(".")[1]!}`)
+)
+
 suite("the past", layerWarehouse, (test, it) => {
   it.effect.each([
     ["dropped", currentTable, `drop table ${currentTable} cascade`],
@@ -196,7 +210,7 @@ suite("the past", layerWarehouse, (test, it) => {
     yield* assertAnswers(yield* moment)
   })
 
-  test("stays answered after a restore of the control plane alone, whose rows were not touched", function* () {
+  test("stays answered up to the last run after a restore of the control plane alone", function* () {
     const { company, first, second } = yield* versioned
     yield* execute("create table copies.checkpoints as table tributary.checkpoints")
     company.put(1, "third")
@@ -207,27 +221,56 @@ suite("the past", layerWarehouse, (test, it) => {
       "insert into tributary.checkpoints select * from copies.checkpoints"
     )
     yield* company.sync()
-    for (const { time, rows } of [first, second, third]) assert.deepStrictEqual(yield* asOf(time), rows)
+    for (const { time, rows } of [first, second]) assert.deepStrictEqual(yield* asOf(time), rows)
+    assert.match(yield* refusal(third.time), /is not complete before .* truncated/)
+    yield* assertAnswers(yield* moment)
+    yield* assertSingle
+  })
+
+  test("is refused once rows were deleted and filled, and a later control plane without that mark restored", function* () {
+    const { company, first, second } = yield* versioned
+    for (const table of [currentTable, historyTable]) yield* copy(table)
+    company.put(1, "third")
+    company.put(3, "new")
+    yield* company.sync()
+    const third = yield* moment
+    for (const table of controlTables) yield* copy(table)
+    yield* deletedAndFilled
+    for (const table of controlTables) yield* emptiedAndFilled(table)
+    for (const one of [first, second, third]) yield* assertRefuses(one, /Run "tributary sync/)
+    yield* company.sync()
+    for (const one of [first, second, third]) yield* assertRefuses(one, /is not complete before/)
+    const repaired = yield* moment
+    assert.deepStrictEqual(repaired.rows, ["1 third", "2 other", "3 new"])
+    yield* assertAnswers(repaired)
+    yield* assertSingle
+  })
+
+  test("of a control plane and deleted and filled rows of one moment is complete before that moment", function* () {
+    const { company, first, second } = yield* versioned
+    yield* company.sync()
+    for (const table of [currentTable, historyTable, ...controlTables]) yield* copy(table)
+    company.put(1, "third")
+    yield* company.sync()
+    const third = yield* moment
+    yield* deletedAndFilled
+    for (const table of controlTables) yield* emptiedAndFilled(table)
+    yield* company.sync()
+    for (const { time, rows } of [first, second]) assert.deepStrictEqual(yield* asOf(time), rows)
+    assert.match(yield* refusal(third.time), /is not complete before/)
+    yield* assertAnswers(yield* moment)
     yield* assertSingle
   })
 
   test("of all datasets restored to one moment is complete before that moment and after the next sync", function* () {
     const { company, first, second } = yield* versioned
-    const all = [
-      currentTable,
-      historyTable,
-      ...["checkpoints", "change_batches", "change_feed", "runs"].map((name) => `tributary.${name}`)
-    ]
+    const all = [currentTable, historyTable, ...controlTables]
     yield* company.sync()
     for (const table of all) yield* copy(table)
     company.put(1, "third")
     yield* company.sync()
     const third = yield* moment
-    for (const table of all)
-      yield* script(
-        `truncate ${table} cascade`,
-        `insert into ${table} overriding system value select * from copies.${table.split(".")[1]!}`
-      )
+    for (const table of all) yield* emptiedAndFilled(table)
     yield* company.sync()
     assert.deepStrictEqual(yield* asOf(first.time), first.rows)
     assert.deepStrictEqual(yield* asOf(second.time), second.rows)
