@@ -92,6 +92,7 @@ export const failureKindOf = ({ reason }: SourceError): FailureKind => {
     case "NotImplemented":
     case "Malformed":
     case "Redirected":
+    case "SourceChanged":
     case "Refused":
       return "configuration"
     default:
