@@ -43,7 +43,13 @@ const partsOf = Effect.fnUntraced(function* (company: CompanyConfiguration, conf
     requestsPerMinute,
     pauseWaitMax: retryAfterMax
   })
-  const http = yield* Transport.makeUndici()
+  const { mistakes, proxies, secureContext } = configuration.networkOf(company.installation)
+  if (mistakes.length > 0) {
+    return yield* new ConfigurationError({
+      problems: mistakes.map(([key, mistake]) => `company ${company.name}: requests.${key}: ${mistake}`)
+    })
+  }
+  const http = yield* Transport.makeUndici({ proxies, ...(secureContext === null ? {} : { secureContext }) })
   const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
     Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
   )

@@ -17,6 +17,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Redacted from "effect/Redacted"
 import { Webhook } from "standardwebhooks"
+import { ProxyFailed } from "../http/Proxies.ts"
 import * as RetryAfter from "../time/RetryAfter.ts"
 import { type Answer, requestTimeout } from "./Answer.ts"
 import * as Email from "./Email.ts"
@@ -33,18 +34,19 @@ export const keyOf = ([first]: ReadonlyArray<AlertMessage>): string =>
 
 /** Errors before the first byte of a request was sent. */
 const notSent =
-  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|.*_CERT(?:_.*)?|.*_SIGNATURE|ERR_SSL_.*)$/
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|ERR_PROXY_.*|CERT_.*|.*_CERT(?:_.*)?|.*_SIGNATURE|ERR_SSL_.*)$/
 
-/** The code of a network error; no message, which may contain the address. */
-const codeOf = (error: unknown): string | null => {
+/** The code of a network error, and the proxy that it is of; no message, which may contain the address. */
+const failureOf = (error: unknown): { readonly code: string | null; readonly proxy: string | null } => {
   let cause: unknown = error
   for (let depth = 0; depth < 6 && typeof cause === "object" && cause !== null; depth += 1) {
-    if ("code" in cause && typeof cause.code === "string") return cause.code
+    if ("code" in cause && typeof cause.code === "string")
+      return { code: cause.code, proxy: cause instanceof ProxyFailed ? cause.proxy : null }
     if ("reason" in cause) cause = cause.reason
     else if ("errors" in cause && Array.isArray(cause.errors)) cause = cause.errors[0]
     else cause = "cause" in cause ? cause.cause : null
   }
-  return null
+  return { code: null, proxy: null }
 }
 
 /** A Retry-After in seconds or as a date. */
@@ -83,8 +85,8 @@ const post = Effect.fnUntraced(function* (
     ),
     Effect.scoped,
     Effect.catch((failure) => {
-      const code = codeOf(failure)
-      const error = `the request failed (${code ?? "no answer"})`
+      const { code, proxy } = failureOf(failure)
+      const error = `the request ${proxy === null ? "" : `through the proxy ${proxy} `}failed (${code ?? "no answer"})`
       return Effect.succeed<Answer>(
         code !== null && notSent.test(code) ? { type: "refused", error, retryAfter: null } : { type: "unknown", error }
       )

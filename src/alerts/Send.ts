@@ -9,10 +9,11 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as HttpClient from "effect/http/HttpClient"
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type * as HttpClient from "effect/http/HttpClient"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
+import * as Client from "../http/Client.ts"
+import type { Proxies } from "../http/Proxies.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import { retryTransient } from "../postgres/Transaction.ts"
@@ -94,18 +95,12 @@ export const sendForever = Effect.fnUntraced(function* (
 })
 
 /**
- * The HTTP client of alerts: certificates are verified whatever the environment says, and redirects are not followed. A
- * request never waits for a connection: routes often share an origin, and each has one request at a time.
+ * The HTTP client of alerts. A request never waits for a connection: routes often share an origin, and each has one
+ * request at a time.
  */
-export const httpClient: Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =
-  NodeHttpClient.makeDispatcherOptions({
-    pipelining: 1,
+export const makeHttpClient = (proxies: Proxies | null): Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =>
+  Client.make({
+    proxies,
     maxResponseSize: 1024 * 1024,
-    connect: { timeout: Duration.toMillis(requestTimeout) / 2, rejectUnauthorized: true }
-  }).pipe(
-    Effect.flatMap((dispatcher) =>
-      Effect.provideService(NodeHttpClient.makeUndici, NodeHttpClient.Dispatcher, dispatcher)
-    ),
-    // The path of an address may be a secret.
-    Effect.map(HttpClient.transformResponse(Effect.provideService(HttpClient.TracerDisabledWhen, () => true)))
-  )
+    connectTimeout: Duration.millis(Duration.toMillis(requestTimeout) / 2)
+  })

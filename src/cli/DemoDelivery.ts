@@ -98,7 +98,7 @@ export const begin = Effect.fn("DemoDelivery.begin")(function* (): Effect.fn.Ret
   ])
   yield* Effect.addFinalizer(() => Effect.ignore(EndpointStore.remove(endpoint)))
   yield* Effect.forkScoped(
-    Sender.run({ processId: "demo", keys: { key: null, file: new Map([[endpoint, [secret]]]) } })
+    Sender.run({ processId: "demo", keys: { key: null, file: new Map([[endpoint, [secret]]]) }, proxies: null })
   )
   const message = `no change arrived at ${url} within ${deliveryMaxMs / 1000} s`
   return {

@@ -88,7 +88,7 @@ const alertServices = Effect.fnUntraced(function* (
   }
   if (settings.alerts.routes.length === 0) return [evaluation]
   const Send = yield* Effect.promise(() => import("../alerts/Send.ts"))
-  const client = yield* Send.httpClient
+  const client = yield* Send.makeHttpClient(settings.proxies)
   return [
     evaluation,
     {
@@ -140,7 +140,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
             what: "sending changes",
             run: Effect.andThen(
               EndpointStore.apply(settings.changeEndpoints),
-              Sender.run({ processId, keys: EndpointSecrets.keysOf(settings) })
+              Sender.run({ processId, keys: EndpointSecrets.keysOf(settings), proxies: settings.proxies })
             ),
             beforeTables: true
           },

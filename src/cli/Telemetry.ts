@@ -8,6 +8,8 @@
  * An unreachable collector delays no work and logs nothing; at its end a command waits for it for at most a second. No
  * token, secret or query parameter is exported.
  */
+import type { RequestInit } from "undici"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -15,7 +17,9 @@ import type * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as References from "effect/References"
 import * as Tracer from "effect/Tracer"
+import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { variableEntries } from "../configuration/EnvironmentVariables.ts"
+import type { Proxies } from "../http/Proxies.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 
@@ -106,15 +110,34 @@ const quiet: Layer.Layer<never> = Layer.effect(
 /** The time limit of one export with its whole answer, as the specification of the exporter has it. */
 const exportTimeoutMs = 10_000
 
-const fetchInTime: typeof globalThis.fetch = (input, init) => {
-  const limit = AbortSignal.timeout(exportTimeoutMs)
-  return fetch(input, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit })
-}
+/** The fetch of the exporter, until the end of the scope. */
+const makeFetch = Effect.fnUntraced(function* (proxies: Proxies | null) {
+  const [Client, { fetch }] = yield* Effect.promise(() => Promise.all([import("../http/Client.ts"), import("undici")]))
+  const dispatcher = yield* Client.makeDispatcher({ proxies, connectTimeout: Duration.millis(exportTimeoutMs) })
+  const fetchInTime = (input: string | URL, init: RequestInit = {}) => {
+    const limit = AbortSignal.timeout(exportTimeoutMs)
+    const signal = init.signal ? AbortSignal.any([init.signal, limit]) : limit
+    return fetch(input, { ...init, dispatcher, signal })
+  }
+  // undici's types of an answer are not those of Node, whose fetch is undici's.
+  return fetchInTime as unknown as typeof globalThis.fetch
+})
+
+/** The proxies of the environment and `.env`. */
+const readProxies = Effect.fnUntraced(function* (environment: Environment) {
+  const [{ variables }, { proxiesOfVariables }] = yield* Effect.promise(() =>
+    Promise.all([import("../configuration/Inputs.ts"), import("../http/Proxies.ts")])
+  )
+  const problems: Array<string> = []
+  const proxies = proxiesOfVariables(yield* variables(environment), problems)
+  return problems.length > 0 ? yield* new ConfigurationError({ problems }) : proxies
+})
 
 /** The exporter. Its modules are loaded only here. */
 const exporting = Effect.fnUntraced(function* (
   environment: Environment,
-  protocol: NonNullable<TelemetryOptions["otlp"]>
+  protocol: NonNullable<TelemetryOptions["otlp"]>,
+  proxies: Proxies | null
 ) {
   const [provider, http, logs, traces, serialization] = yield* Effect.promise(() =>
     Promise.all([
@@ -130,7 +153,7 @@ const exporting = Effect.fnUntraced(function* (
   return Layer.mergeAll(logs.layerFromConfig(), quiet.pipe(Layer.provideMerge(traces.layerFromConfig()))).pipe(
     Layer.provide(protocol === "http/json" ? serialization.layerJson : serialization.layerProtobuf),
     Layer.provide(http.layer),
-    Layer.provide(Layer.succeed(http.Fetch, fetchInTime)),
+    Layer.provide(Layer.effect(http.Fetch)(makeFetch(proxies))),
     Layer.provide(provider.layer(provider.fromEnvRecord(env)))
   )
 })
@@ -153,7 +176,8 @@ export const layer = (environment: Environment): Layer.Layer<never, CommandFaile
         Layer.succeed(References.MinimumLogLevel, level)
       )
       if (otlp === null) return log
-      const exported = (yield* exporting(environment, otlp)).pipe(
+      const proxies = yield* readProxies(environment).pipe(Effect.catch(({ problems }) => failed(problems)))
+      const exported = (yield* exporting(environment, otlp, proxies)).pipe(
         // The cause is not printed: it may contain the headers, and these may contain a key.
         Layer.catchCause(() =>
           Layer.effectDiscard(

@@ -207,7 +207,7 @@ const test = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const { alerts } = yield* reported(configuration(flags.config))
+    const { alerts, proxies } = yield* reported(configuration(flags.config))
     const name = Option.getOrNull(flags.route)
     const routes = alerts.routes.filter((route) => name === null || route.name === name)
     if (routes.length === 0) {
@@ -220,7 +220,7 @@ const test = Command.make(
       Promise.all([import("../alerts/Receivers.ts"), import("../alerts/Send.ts")])
     )
     const results = yield* Effect.scoped(
-      Effect.flatMap(Send.httpClient, (client) =>
+      Effect.flatMap(Send.makeHttpClient(proxies), (client) =>
         Effect.forEach(
           routes,
           (route) =>

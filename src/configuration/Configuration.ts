@@ -27,6 +27,7 @@ import { ConfigurationError } from "./ConfigurationError.ts"
 import type { FileEndpoint } from "../delivery/Endpoint.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
 import { environmentVariables } from "./EnvironmentVariables.ts"
+import { type Proxies, proxiesOfVariables } from "../http/Proxies.ts"
 import { endpointsOf } from "./ChangeEndpoints.ts"
 import { invariantsOf } from "./Invariants.ts"
 import { type ConfigurationFlags, type Inputs, readInputs } from "./Inputs.ts"
@@ -38,6 +39,7 @@ import {
   type WebhookConfiguration,
   webhooksOf
 } from "./Listeners.ts"
+import { checkNetworks, type Network, networksOf } from "./Network.ts"
 import { freshnessOf, schedulesOf } from "./Schedules.ts"
 import type { Written } from "./InstallationSettings.ts"
 import {
@@ -87,6 +89,10 @@ export interface Configuration {
   readonly freshnessOf: (resource: string) => Duration.Duration
   /** The time between two polls of a resource while events prove its freshness; zero for as often as any other. */
   readonly provenPollInterval: Duration.Duration
+  /** How requests to an installation leave this machine. */
+  readonly networkOf: (installation: Installation) => Network
+  /** The proxies of all other requests; null reaches every address directly. */
+  readonly proxies: Proxies | null
   readonly webhooks: WebhookConfiguration
   /** The endpoints that get the changes of the warehouse. */
   readonly changeEndpoints: ReadonlyArray<FileEndpoint>
@@ -160,7 +166,12 @@ export const load = Effect.fn("Configuration.load")(function* (
     installations: installationsOf(inputs),
     installationResources: installationResourcesOf(inputs)
   }
+  const proxies = proxiesOfVariables(variable, problems)
+  const networkOf = networksOf(variable, proxies)
+  checkNetworks(inputs, networkOf, [shared.installation, shared.installations])
   const checked = {
+    proxies,
+    networkOf,
     ...shared,
     companies: companiesOf(inputs, shared),
     companiesKey: companiesKeyOf(inputs),

@@ -96,6 +96,24 @@ export const environmentVariables = {
     default: "1000",
     meaning: "milliseconds that a command waits at its end for the export of its logs"
   },
+  HTTPS_PROXY: {
+    meaning:
+      "HTTP proxy of requests to https addresses, http://user:password@host:port, also as https_proxy; localhost, 127.0.0.1 " +
+      "and ::1 are reached directly; default: HTTP_PROXY",
+    isSecret: true,
+    inDotEnv: true
+  },
+  HTTP_PROXY: {
+    meaning: "HTTP proxy of requests to http addresses, also as http_proxy",
+    isSecret: true,
+    inDotEnv: true
+  },
+  NO_PROXY: {
+    meaning:
+      "hosts that are reached directly, separated by commas, also as no_proxy: a name with all names below it, " +
+      "*.name for those below it, an address, either with a port, or * for all",
+    inDotEnv: true
+  },
   NODE_EXTRA_CA_CERTS: { meaning: "file of certificates (PEM) that Node trusts beside its own" },
   NO_COLOR: { meaning: "any value: the help has no colors" },
   FORCE_COLOR: { meaning: "1: the help has colors without a terminal too" },

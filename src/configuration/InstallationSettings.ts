@@ -5,11 +5,13 @@
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { batchRecordsMaxDefault, engineDefault } from "../sync/EngineSettings.ts"
+import { addressOf } from "../http/Proxies.ts"
 import { CustomResource, resourcePath } from "./ResourceSettings.ts"
 import {
   address,
   between,
   choice,
+  filled,
   type Form,
   meaning,
   minutes,
@@ -17,9 +19,11 @@ import {
   pattern,
   positive,
   required,
+  ruled,
   seconds,
   section,
-  setting
+  setting,
+  variableName
 } from "./SettingValues.ts"
 
 /** The name of a company or an installation. */
@@ -46,6 +50,19 @@ const Budget = section({
   )
 })
 
+/** The value of `proxy` for none. */
+export const noProxy = "off"
+
+const proxyAddress = ruled("off, or the address of an HTTP proxy", (text) => {
+  const url = addressOf(text)
+  if (text === noProxy) return true
+  if (url === null) return `Expected ${noProxy}, or the address of a proxy, such as http://proxy.example.com:3128`
+  return (
+    `${url.username}${url.password}` === "" ||
+    "Expected an address without user and password: put one that has them into a variable, and name that in proxy_env"
+  )
+})
+
 export const Requests = section({
   requestTimeout: setting("timeout_seconds", seconds(positive), "the timeout of one whole answer", 60),
   attemptsMax: setting("attempts_max", positive, "attempts at one request before the run gives up", 8),
@@ -54,6 +71,22 @@ export const Requests = section({
     "request_id_header",
     pattern(/^[A-Za-z0-9-]{1,60}$/u, "Expected the name of a header (letters, digits and -, at most 60)"),
     "the header that has the id of a request; default: the first one whose name has request-id in it"
+  ),
+  proxy: setting(
+    "proxy",
+    proxyAddress,
+    "the HTTP proxy of requests to the service, such as http://proxy.example.com:3128; off: none; default: that of " +
+      "HTTPS_PROXY and HTTP_PROXY, with the exceptions of NO_PROXY"
+  ),
+  proxyVariable: setting(
+    "proxy_env",
+    variableName,
+    "the environment variable (or .env entry) that holds that address, with user and password: http://user:password@host:port"
+  ),
+  caFile: setting(
+    "ca_file",
+    filled("Expected the path of a file"),
+    "file of certificates (PEM) of authorities that are trusted for requests to the service, beside the usual ones"
   )
 })
 

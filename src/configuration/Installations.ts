@@ -39,6 +39,9 @@ const perMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: typeof C
 
 const isObject = (value: unknown): value is Written => typeof value === "object" && value !== null
 
+/** Two names of one thing: an installation that has one of them has neither of the top level. */
+const proxySettings = ["proxy", "proxy_env"]
+
 /** An installation with what is written for it, over what the top level has; both are valid. */
 export const installationOf = (
   topLevel: Written,
@@ -46,10 +49,12 @@ export const installationOf = (
   own: Partial<typeof Stored.Type> = {}
 ): Installation => {
   const { url = null, allowHttp = null } = own
-  const of = (key: "budget" | "requests" | "paging" | "list" | "sync") => ({
-    ...(isObject(topLevel[key]) ? topLevel[key] : {}),
-    ...own[key]
-  })
+  const of = (key: "budget" | "requests" | "paging" | "list" | "sync") => {
+    const its = own[key] ?? {}
+    const isReplaced = (name: string) => proxySettings.includes(name) && proxySettings.some((one) => one in its)
+    const above = Object.entries(isObject(topLevel[key]) ? topLevel[key] : {})
+    return { ...Object.fromEntries(above.filter(([name]) => !isReplaced(name))), ...its }
+  }
   const allowed = allowHttp ?? topLevel["allow_http"]
   const written = {
     budget: of("budget"),

@@ -101,11 +101,11 @@ const rightRemedies: Readonly<Record<Forbidden["kind"], (scope: string | null) =
   other: () => "see the message of the service; the token may lack a right that the documents do not name"
 }
 
-/** The connection failed, or ended before the answer was whole. */
-export class Unreachable extends Data.TaggedClass("Unreachable")<{ readonly detail: string }> {
+/** The connection failed, or ended before the answer was whole. It has a remedy where the cause is not the service. */
+export class Unreachable extends Data.TaggedClass("Unreachable")<Readonly<{ detail: string; remedy?: string }>> {
   readonly handling = retryable(
     `the connection failed (${this.detail})`,
-    "check that the address is right and the service is up; the next run goes on where this one stopped"
+    `${this.remedy ?? "check that the address is right and the service is up"}; the next run goes on where this one stopped`
   )
 }
 

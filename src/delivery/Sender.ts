@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
+import type { Proxies } from "../http/Proxies.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
 import type { Keys } from "./EndpointSecrets.ts"
@@ -22,6 +23,7 @@ import * as Transport from "./Transport.ts"
 export interface SenderOptions {
   readonly processId: string
   readonly keys: Keys
+  readonly proxies: Proxies | null
 }
 
 /** The interval at which the end of the feed is read while an endpoint is active. */
@@ -46,8 +48,12 @@ const awaitWork = Effect.fnUntraced(function* ({ position, canRead, dueMs }: Rou
 })
 
 /** Sends to one endpoint until it is lost. */
-const sendForever = Effect.fnUntraced(function* ({ keys }: SenderOptions, lease: SenderStore.Lease, pulse: Pulse) {
-  const transport = yield* Transport.make()
+const sendForever = Effect.fnUntraced(function* (
+  { keys, proxies }: SenderOptions,
+  lease: SenderStore.Lease,
+  pulse: Pulse
+) {
+  const transport = yield* Transport.make(proxies)
   const sender: Round.Sender = { ...lease, keys, transport }
   const row = yield* SenderStore.load(lease)
   yield* ChangeFeed.confirm({ number: row.lastPosition, token: row.lastToken })

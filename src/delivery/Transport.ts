@@ -4,8 +4,8 @@
  * Promise: a message is sent at once. It never waits for a connection, since the sender bounds the messages in flight. The
  * status decides about a message. Its body is discarded: a connection whose body does not end in time, or is too long, is
  * closed. Without `allowPrivate`, no connection is opened to a private address. The check is of the addresses to which
- * the socket connects, so that a name that changes its address does not pass it. Redirects are not followed, and
- * certificates are verified.
+ * the socket connects, so that a name that changes its address does not pass it. A proxy gets such a checked address, too,
+ * and resolves no name. The rest is promised by `src/http/Client.ts`.
  */
 import { type LookupAddress, lookup } from "node:dns"
 import { isIP, type LookupFunction } from "node:net"
@@ -14,7 +14,9 @@ import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { Agent, buildConnector, request } from "undici"
+import { buildConnector, type Dispatcher, request } from "undici"
+import * as Client from "../http/Client.ts"
+import { type Proxies, ProxyFailed } from "../http/Proxies.ts"
 import * as RetryAfter from "../time/RetryAfter.ts"
 import { isPrivate } from "./PrivateAddress.ts"
 
@@ -55,39 +57,39 @@ const refusal = (host: string, address: string) =>
   )
 
 type OnResolved = (error: NodeJS.ErrnoException | null, addresses: Array<LookupAddress>) => void
+type Resolve = (host: string, onResolved: OnResolved) => void
 
 /**
- * Looks up names: public addresses only, or any. Connections that wait for the same name share one lookup: the process
- * has few threads for lookups, and a name server that does not answer must not occupy them all.
+ * Resolves names: to public addresses only, or to any. Connections that wait for the same name share one lookup: the
+ * process has few threads for lookups, and a name server that does not answer must not occupy them all.
  */
-const makeLookup = (allowPrivate: boolean): LookupFunction => {
+const makeResolve = (allowPrivate: boolean): Resolve => {
   const pending = new Map<string, Array<OnResolved>>()
-  const resolve = (host: string, onResolved: OnResolved) => {
+  return (host, onResolved) => {
     const waiting = pending.get(host)
     if (waiting !== undefined) return void waiting.push(onResolved)
     pending.set(host, [onResolved])
     lookup(host, { all: true }, (error, addresses) => {
+      const found = allowPrivate ? undefined : addresses?.find(({ address }) => isPrivate(address))
       const all = pending.get(host) ?? []
       pending.delete(host)
-      for (const one of all) one(error, addresses)
-    })
-  }
-  return (host, options, done) => {
-    resolve(host, (error, addresses) => {
-      const found = allowPrivate ? undefined : addresses?.find(({ address }) => isPrivate(address))
-      if (error !== null) done(error, "")
-      else if (found !== undefined) done(refusal(host, found.address), "")
-      else if (options.all === true) done(null, addresses)
-      else done(null, addresses[0]!.address, addresses[0]!.family)
+      for (const one of all) one(found === undefined ? error : refusal(host, found.address), addresses)
     })
   }
 }
 
-const connector = (allowPrivate: boolean, timeout: Duration.Duration): buildConnector.connector => {
+const connector = (resolve: Resolve, allowPrivate: boolean, timeout: Duration.Duration): buildConnector.connector => {
+  const find: LookupFunction = (host, options, done) =>
+    resolve(host, (error, addresses) => {
+      if (error !== null) done(error, "")
+      else if (options.all === true) done(null, addresses)
+      else done(null, addresses[0]!.address, addresses[0]!.family)
+    })
   const connect = buildConnector({
-    timeout: Duration.toMillis(Duration.min(timeout, connectTimeoutMax)),
+    timeout: Duration.toMillis(timeout),
     rejectUnauthorized: true,
-    lookup: makeLookup(allowPrivate)
+    allowH2: false,
+    lookup: find
   })
   if (allowPrivate) return connect
   return (options, done) => {
@@ -98,24 +100,53 @@ const connector = (allowPrivate: boolean, timeout: Duration.Duration): buildConn
   }
 }
 
-const makeAgent = (allowPrivate: boolean, timeout: Duration.Duration): Effect.Effect<Agent, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => new Agent({ pipelining: 1, allowH2: false, connect: connector(allowPrivate, timeout) })),
-    (agent) => Effect.promise(() => agent.destroy())
-  )
+const cannotBeChecked = "has no address that can be checked: this machine cannot resolve the name"
+const letProxyResolve = "allow_private for this endpoint leaves that to the proxy"
+
+/** The public address that a proxy gets. Many proxies reach IPv4 only. */
+const publicAddress =
+  (resolve: Resolve) =>
+  (host: string): Promise<string> =>
+    new Promise((done, fail) =>
+      resolve(host, (error, addresses) => {
+        if (error === null) done((addresses.find(({ family }) => family === 4) ?? addresses[0]!).address)
+        else if (error.code === undefined) fail(error)
+        else fail(new Error(`${host} ${cannotBeChecked} (${error.code}); ${letProxyResolve}`))
+      })
+    )
+
+const makeDispatcher = (
+  allowPrivate: boolean,
+  limit: Duration.Duration,
+  proxies: Proxies | null
+): Effect.Effect<Dispatcher, never, Scope.Scope> => {
+  const connectTimeout = Duration.min(limit, connectTimeoutMax)
+  const resolve = makeResolve(allowPrivate)
+  return Client.makeDispatcher({
+    proxies,
+    connectTimeout,
+    connect: connector(resolve, allowPrivate, connectTimeout),
+    ...(allowPrivate ? {} : { resolve: publicAddress(resolve) })
+  })
+}
 
 /** The innermost message, and the code of a system error. */
 const describe = (error: unknown): string => {
   if (error instanceof AggregateError && error.errors.length > 0) return describe(error.errors[0])
   if (!(error instanceof Error)) return String(error)
+  if (error instanceof ProxyFailed) return `${error.message}; ${error.remedy}`
   return error.cause instanceof Error && error.message === "fetch failed" ? describe(error.cause) : error.message
 }
 
 /** A client until the end of the scope. */
 export const make = Effect.fnUntraced(function* (
+  proxies: Proxies | null,
   limits: Limits = limitsDefault
 ): Effect.fn.Return<Transport, never, Scope.Scope> {
-  const agents = { public: yield* makeAgent(false, limits.status), any: yield* makeAgent(true, limits.status) }
+  const agents = {
+    public: yield* makeDispatcher(false, limits.status, proxies),
+    any: yield* makeDispatcher(true, limits.status, proxies)
+  }
   return {
     send: Effect.fnUntraced(function* ({ url, allowPrivate, headers, body }) {
       const dispatcher = allowPrivate ? agents.any : agents.public

@@ -10,6 +10,7 @@ import * as Receivers from "../../src/alerts/Receivers.ts"
 import type { Route } from "../../src/alerts/Route.ts"
 import * as Send from "../../src/alerts/Send.ts"
 import { emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../support/alerting.ts"
+import { makeProxy, through } from "../support/proxy.ts"
 import { settled } from "../support/until.ts"
 import { test } from "../support/suite.ts"
 
@@ -28,7 +29,7 @@ const message: AlertMessage = {
 
 const send = (route: Route, messages = [message]) =>
   Effect.scoped(
-    Effect.flatMap(Send.httpClient, (client) =>
+    Effect.flatMap(Send.makeHttpClient(null), (client) =>
       Effect.provideService(Receivers.send(route, messages), HttpClient.HttpClient, client)
     )
   )
@@ -72,7 +73,7 @@ describe("a request to a receiver", () => {
   })
 
   test("costs no other request anything while its answer does not end", function* () {
-    const client = yield* Send.httpClient
+    const client = yield* Send.makeHttpClient(null)
     const sendBy = (route: Route) =>
       Effect.provideService(Receivers.send(route, [message]), HttpClient.HttpClient, client)
     let isSilent = false
@@ -97,6 +98,25 @@ describe("a request to a receiver", () => {
     )
     isSilent = false
     assert.deepStrictEqual(yield* sendBy(slackRoute(url)), { type: "accepted" })
+  })
+
+  test("goes through a proxy, whose refusal is none of the receiver", function* () {
+    const receiver = yield* httpReceiver()
+    const proxy = yield* makeProxy
+    proxy.hosts.set("alerts.test:80", Number(new URL(receiver.url).port))
+    const client = yield* Send.makeHttpClient(through(proxy))
+    const answer = (url: string) =>
+      Effect.provideService(Receivers.send(httpRoute(url), [message]), HttpClient.HttpClient, client)
+    assert.deepStrictEqual(yield* answer("http://alerts.test/secret"), { type: "accepted" })
+    proxy.login = "user:secret"
+    // The open tunnel has no further login.
+    const refused = yield* answer("http://others.test/secret")
+    const error = `the request through the proxy 127.0.0.1:${proxy.port} failed (ERR_PROXY_407)`
+    assert.deepStrictEqual(refused, { type: "refused", error, retryAfter: null })
+    proxy.login = null
+    proxy.hosts.set("cut.test:80", Number(new URL(receiver.url).port))
+    proxy.cuts.push(10)
+    assert.strictEqual((yield* answer("http://cut.test/secret")).type, "unknown")
   })
 
   it("reads Retry-After in seconds and as a date", () => {

@@ -23,6 +23,52 @@ describe("the configuration", () => {
     )
   })
 
+  test("reads how requests to the source leave this machine", function* () {
+    const environment = { HTTPS_PROXY: "http://user:s3cret@proxy.test:3128", OWN: "http://me:0wn@own.test" }
+    const read = Effect.fnUntraced(function* (requests: string) {
+      const { installation, installations, networkOf, proxies } = yield* loadText(
+        `requests: { ${requests} }\ninstallations: [{ name: other, requests: { proxy: off } }, { name: same }]\n`,
+        environment
+      )
+      const [top, other, same] = [installation, ...installations].map((one) => networkOf(one))
+      assert.strictEqual(top, same)
+      assert.deepStrictEqual(other, { proxies: null, secureContext: null, mistakes: [] })
+      assert.notInclude(JSON.stringify([top, proxies]), "s3cret")
+      return [top!.proxies, proxies].map((one) => (one === null ? null : Redacted.value(one.https!)))
+    })
+    const usual = "http://user:s3cret@proxy.test:3128/"
+    assert.deepStrictEqual(yield* read(""), [usual, usual])
+    assert.deepStrictEqual(yield* read("proxy: off"), [null, usual])
+    assert.deepStrictEqual(yield* read("proxy: other.test:8080"), ["http://other.test:8080/", usual])
+    assert.deepStrictEqual(yield* read("proxy_env: OWN"), ["http://me:0wn@own.test/", usual])
+  })
+
+  test("refuses a proxy or an authority that cannot be used, without a secret", function* () {
+    const environment = { WRONG: "socks5://user:s3cret@a" }
+    const address = "the address of a proxy, such as http://proxy.example.com:3128"
+    const expected = `expected ${address}`
+    for (const [requests, problem] of [
+      ["proxy: ftp://a", `requests.proxy: expected off, or ${address}`],
+      [
+        "proxy: http://u:s3cret@a",
+        "requests.proxy: expected an address without user and password: put one that has them into a variable"
+      ],
+      ["proxy_env: WRONG", `requests.proxy_env: ${expected}`],
+      ["proxy_env: UNSET", "requests.proxy_env: UNSET is not set in the environment or .env"],
+      ["proxy: off, proxy_env: WRONG", "requests.proxy_env: set either proxy or proxy_env"],
+      ["ca_file: none.pem", "requests.ca_file: none.pem cannot be read (ENOENT"],
+      ["ca_file: package.json", "requests.ca_file: package.json has no certificate in PEM"]
+    ]) {
+      const problems = yield* problemsOf(`requests: { ${requests} }\n`, environment)
+      assert.lengthOf(problems, 1)
+      assert.include(problems[0]!, problem!)
+      assert.notInclude(problems[0]!, "s3cret")
+    }
+    assert.deepStrictEqual(yield* problemsOf("", { HTTPS_PROXY: "socks5://user:s3cret@a" }), [
+      `HTTPS_PROXY: ${expected}`
+    ])
+  })
+
   test("removes the quotes around a variable, which docker run --env-file keeps", function* () {
     const { companies, databaseUrl } = yield* load(
       {},

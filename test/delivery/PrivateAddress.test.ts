@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { isPrivate } from "../../src/delivery/PrivateAddress.ts"
 import * as Transport from "../../src/delivery/Transport.ts"
 import { makeReceiver } from "../support/feeding.ts"
+import { makeProxy, through } from "../support/proxy.ts"
 import { test } from "../support/suite.ts"
 import { assertNone } from "../support/assertions.ts"
 
@@ -22,7 +23,7 @@ describe("a private address", () => {
 
   test("is refused when it is connected to, by address and by name", function* () {
     const receiver = yield* makeReceiver
-    const transport = yield* Transport.make()
+    const transport = yield* Transport.make(null)
     const send = (host: string, allowPrivate: boolean) =>
       transport.send({ url: `http://${host}:${receiver.port}/`, allowPrivate, headers: {}, body: "{}" })
     for (const host of ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"]) {
@@ -32,9 +33,32 @@ describe("a private address", () => {
     assert.strictEqual((yield* send("localhost", true)).status, 204)
   })
 
+  test("is refused behind a proxy, which gets the checked address", function* () {
+    const receiver = yield* makeReceiver
+    const proxy = yield* makeProxy
+    const transport = yield* Transport.make(through(proxy))
+    const send = (host: string, allowPrivate: boolean) =>
+      transport.send({ url: `http://${host}/`, allowPrivate, headers: {}, body: "{}" })
+    for (const host of ["10.1.2.3", "127.0.0.2", "localhost", "[::ffff:169.254.169.254]", "2130706433"]) {
+      assert.match((yield* Effect.flip(send(host, false))).message, /private; allow it for this endpoint/, host)
+    }
+    const unknown = yield* Effect.flip(send("endpoint.invalid", false))
+    assert.match(
+      unknown.message,
+      /^endpoint\.invalid has no address that can be checked.*; allow_private for this endpoint leaves/
+    )
+    assert.deepStrictEqual(proxy.tunnels, [])
+    proxy.hosts.set("93.184.216.34:80", receiver.port).set("127.0.0.2:80", receiver.port)
+    assert.strictEqual((yield* send("93.184.216.34", false)).status, 204)
+    assert.strictEqual((yield* send("127.0.0.2", true)).status, 204)
+    proxy.login = "user:secret4711"
+    const refused = yield* Effect.flip(send("93.184.216.35", false))
+    assert.match(refused.message, /^the proxy 127\.0\.0\.1:\d+ refused .* status 407; put the user/)
+  })
+
   test("follows no redirect, and reads Retry-After", function* () {
     const receiver = yield* makeReceiver
-    const transport = yield* Transport.make()
+    const transport = yield* Transport.make(null)
     receiver.answer = () => ({ status: 302, headers: { location: receiver.url, "retry-after": "7" } })
     const answer = yield* transport.send({ url: receiver.url, allowPrivate: true, headers: {}, body: "{}" })
     assert.deepStrictEqual(answer, { status: 302, retryAfterMs: 7000 })

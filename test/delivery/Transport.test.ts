@@ -137,7 +137,7 @@ describe("an answer", () => {
   /** Sends messages that meet the behaviour, then messages to a receiver that is sound again. */
   const meet = Effect.fnUntraced(function* (behaviour: Behaviour, limits: Transport.Limits, protocol = "http") {
     const receiver = yield* makeReceiver(behaviour)
-    const transport = yield* Transport.make(limits)
+    const transport = yield* Transport.make(null, limits)
     const outcomes = yield* repeat(sendTo(transport, receiver.port, "/", protocol))
     const { received } = receiver
     receiver.behaviour = sound
@@ -176,7 +176,7 @@ describe("an answer", () => {
   test("that does not end occupies no connection of another endpoint with the same origin", function* () {
     const receiver = yield* makeReceiver(() => {})
     const patient = { status: Duration.seconds(30), body: Duration.seconds(30) }
-    const [open, other] = [yield* Transport.make(patient), yield* Transport.make(patient)]
+    const [open, other] = [yield* Transport.make(null, patient), yield* Transport.make(null, patient)]
     yield* Effect.forkScoped(repeat(sendTo(open, receiver.port, "/open")))
     yield* settled(
       "all messages in flight",

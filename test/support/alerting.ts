@@ -111,7 +111,7 @@ export const alertingProcess = Effect.fnUntraced(function* (
   disk: Effect.Effect<DiskProblem | null> = Effect.succeed(null)
 ) {
   const warehouse = yield* Layer.build(Layer.fresh(Layer.provideMerge(sqlLayer, Database.layerUrl(url))))
-  const client = yield* Send.httpClient
+  const client = yield* Send.makeHttpClient(null)
   const context = Context.merge(
     Context.make(SqlClient.SqlClient, Context.get(warehouse, SqlClient.SqlClient)),
     Context.make(HttpClient.HttpClient, client)

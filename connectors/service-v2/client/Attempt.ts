@@ -14,6 +14,7 @@ import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import * as Stream from "effect/Stream"
 import * as SourceError from "../../../src/connector/SourceError.ts"
+import { ProxyFailed } from "../../../src/http/Proxies.ts"
 import { type Answer, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
 
 export interface AttemptOptions {
@@ -40,19 +41,21 @@ class Overflow {
 }
 
 /** The network error by its code and message; never the request, which holds the token. */
-const networkDetail = (error: HttpClientError): { readonly code: string | null; readonly text: string } => {
+const networkDetail = (error: HttpClientError) => {
   let code: string | null = null
+  let remedy: string | undefined
   let text = error.reason._tag
   let cause: unknown = "cause" in error.reason ? error.reason.cause : undefined
   for (let depth = 0; depth < 4 && cause instanceof Error; depth++) {
     if (cause.message !== "") text = cause.message as typeof text
+    if (cause instanceof ProxyFailed) remedy = cause.remedy
     if ("code" in cause && typeof cause.code === "string") {
       code = cause.code
       break
     }
     cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause
   }
-  return { code, text: code === null || text.includes(code) ? text : `${code}: ${text}` }
+  return { code, text: code === null || text.includes(code) ? text : `${code}: ${text}`, remedy }
 }
 
 /** The first line of a request. */
@@ -121,10 +124,10 @@ const fromNetwork = (
   requestId: string | null
 ): Failed => {
   if (error._tag === "Overflow") return tooLarge(answerBytesMax, isRead, requestId)
-  const { code, text } = networkDetail(error)
+  const { code, text, remedy } = networkDetail(error)
   if (code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") return tooLarge(answerBytesMax, isRead, requestId)
   const detail = scrub(text).slice(0, detailLengthMax)
-  return new Failed(new SourceError.Unreachable({ detail }), requestId)
+  return new Failed(new SourceError.Unreachable({ detail, ...(remedy === undefined ? {} : { remedy }) }), requestId)
 }
 
 const encodingOf = (headers: Headers.Headers): string => (headers["content-encoding"] || "identity").toLowerCase()

@@ -1,15 +1,17 @@
 /**
- * The HTTP transport of the connector: undici.
+ * The HTTP transport of the connector.
  *
- * Promise: certificates are verified whatever the environment says, redirects are not followed, no more than the
- * allowed bytes are read, and connecting has a timeout. The caller sets the timeout of a request.
+ * Promise: that of `src/http/Client.ts`, and no more than the allowed bytes are read. The caller sets the timeout of a
+ * request.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import type { SecureContext } from "node:tls"
 import * as Duration from "effect/Duration"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Client from "../../../src/http/Client.ts"
+import type { Proxies } from "../../../src/http/Proxies.ts"
 
 export interface TransportOptions {
   /** Sockets per origin. */
@@ -24,27 +26,22 @@ export interface TransportOptions {
   readonly answerBytesMax?: number
   /** Certificates to trust instead of the usual ones, PEM. */
   readonly ca?: string
+  /** The same as a context of TLS, which several clients share. */
+  readonly secureContext?: SecureContext
+  /** The proxies; none without them. */
+  readonly proxies?: Proxies | null
 }
 
 /** An HTTP client of its own sockets, until the end of the scope; no span is made per request. */
 export const makeUndici = (options: TransportOptions = {}): Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =>
-  NodeHttpClient.makeDispatcherOptions({
+  Client.make({
+    proxies: options.proxies ?? null,
     connections: options.connections ?? 8,
-    pipelining: 1,
-    allowH2: false,
     keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout ?? "4 seconds"),
     maxResponseSize: options.answerBytesMax ?? 64 * 1024 * 1024,
-    connect: {
-      timeout: Duration.toMillis(options.connectTimeout ?? "10 seconds"),
-      rejectUnauthorized: true,
-      ...(options.ca === undefined ? {} : { ca: options.ca })
-    }
-  }).pipe(
-    Effect.flatMap((dispatcher) =>
-      Effect.provideService(NodeHttpClient.makeUndici, NodeHttpClient.Dispatcher, dispatcher)
-    ),
-    Effect.map(HttpClient.transformResponse(Effect.provideService(HttpClient.TracerDisabledWhen, () => true)))
-  )
+    connectTimeout: options.connectTimeout ?? Duration.seconds(10),
+    tls: { ca: options.ca, secureContext: options.secureContext }
+  })
 
 /** {@link makeUndici} as a layer, which takes three times the memory: a process of thousands of companies makes none. */
 export const layerUndici = (options: TransportOptions = {}): Layer.Layer<HttpClient.HttpClient> =>

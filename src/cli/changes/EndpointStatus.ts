@@ -79,7 +79,7 @@ export const testCommand = Command.make(
           id: `test_${nowMs}`,
           body: JSON.stringify({ type: "test", timestamp: at, data: { endpoint: name } })
         }
-        const transport = yield* Transport.make()
+        const transport = yield* Transport.make(settings.proxies)
         return yield* transport
           .send({ url, allowPrivate, headers: Message.headersOf(message, secrets, nowMs), body: message.body })
           .pipe(

@@ -2,6 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
+import type { Network } from "../../configuration/Network.ts"
 import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
 import { about, type About, type Checked, type Finding, type Findings, within } from "./Finding.ts"
@@ -43,9 +44,10 @@ const answer = (
 const checkAddress = Effect.fnUntraced(function* (
   its: About,
   url: string,
-  allowHttp: boolean
+  allowHttp: boolean,
+  network: Network
 ): Effect.fn.Return<Checked<Web.Reachable>> {
-  const result = yield* Effect.result(Web.reach(url))
+  const result = yield* Effect.result(Web.reach(url, network))
   if (result._tag === "Failure") {
     const { detail, remedy } = result.failure
     return { value: null, findings: [its.failed("unreachable", detail, remedy)] }
@@ -57,16 +59,19 @@ const checkAddress = Effect.fnUntraced(function* (
 })
 
 /** Checks each address of the companies once. */
-export const checkAddresses = ({ companies }: Configuration) => {
+export const checkAddresses = ({ companies, networkOf }: Configuration) => {
   const addresses = new Map(companies.map(({ installation, url }) => [url.replace(/\/+$/, ""), installation]))
   return Effect.forEach(
     [...addresses].filter(([url]) => URL.canParse(url)),
-    ([url, { allowHttp }]) => {
+    ([url, installation]) => {
       const its = about("address", url)
-      return Effect.map(within(its, checkAddress(its, url, allowHttp)), (checked): CheckedAddress => ({
-        url,
-        ...checked
-      }))
+      return Effect.map(
+        within(its, checkAddress(its, url, installation.allowHttp, networkOf(installation))),
+        (checked): CheckedAddress => ({
+          url,
+          ...checked
+        })
+      )
     },
     { concurrency: "unbounded" }
   )

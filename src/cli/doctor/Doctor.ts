@@ -146,14 +146,16 @@ const checkStored = Effect.fnUntraced(function* (
 })
 
 /** The listeners of `serve`, its processes, and the work that it left. */
-const checkServe = ({ companies, webhooks, dashboard }: Configuration.Configuration) => {
+const checkServe = ({ companies, webhooks, dashboard, proxies }: Configuration.Configuration) => {
   const names = companies.map(({ name }) => name)
   const [first] = names
   const { publicUrl, tls } = webhooks
   return all([
     publicUrl === null || first === undefined
       ? Effect.succeed([])
-      : check("webhook address", publicUrl, (its) => Webhooks.publicAddress(its, publicUrl, first)),
+      : check("webhook address", publicUrl, (its) =>
+          Webhooks.publicAddress(its, publicUrl, first, { proxies, secureContext: null })
+        ),
     check("webhook certificate", null, () => Certificate.files("webhook certificate", tls)),
     Effect.succeed([Webhooks.page(about("page"), dashboard)]),
     check("page certificate", null, () => Certificate.files("page certificate", dashboard?.tls ?? null)),

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
+import type { Network } from "../../configuration/Network.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
 import { describeAnswer, type Subscription, type Subscriptions, testErrorOf } from "../../connector/Subscriptions.ts"
 import type { Database } from "../../postgres/Database.ts"
@@ -20,9 +21,14 @@ import { about, type About, checkTimeout, type Finding, type Findings, Tables } 
 import * as Web from "./Web.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
-export const publicAddress = Effect.fnUntraced(function* (its: About, publicUrl: string, company: string) {
+export const publicAddress = Effect.fnUntraced(function* (
+  its: About,
+  publicUrl: string,
+  company: string,
+  network: Pick<Network, "proxies" | "secureContext">
+) {
   const { ok, warning, failed } = its
-  const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`))
+  const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`, network))
   if (reached._tag === "Failure") {
     const { reason, detail, remedy } = reached.failure
     return [

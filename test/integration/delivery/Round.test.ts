@@ -35,7 +35,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
   yield* ChangeFeed.order
   const end = yield* ChangeFeed.end
   assert.isTrue(yield* EndpointStore.add(definition, yield* EndpointSecrets.seal(name, key, secret), end))
-  const transport = yield* Transport.make({ ...Transport.limitsDefault, body: Duration.millis(50) })
+  const transport = yield* Transport.make(null, { ...Transport.limitsDefault, body: Duration.millis(50) })
   /** Another process acquires the lease. */
   const claim = Effect.gen(function* () {
     const [row] = yield* execute<{ fence: bigint }>(
