@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { transaction } from "../../postgres/Transaction.ts"
 import { reseal } from "../../subscriptions/Reseal.ts"
 import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
@@ -28,10 +29,13 @@ export const listCommand = Command.make(
       flags,
       Effect.fnUntraced(function* ({ companies, unusable }) {
         const stored = new Map((yield* CompanyStore.read).map((row) => [row.company, row]))
+        const numbers = yield* TaskQueue.companyIds
+        const numberOf = (name: string) => numbers.get(name) ?? null
         return [
           ...companies.map(({ name, installation, url, companyId, resources, paused }) => ({
             company: name,
             installation: installation.name,
+            number: numberOf(name),
             origin: stored.has(name) ? "warehouse" : "file",
             url,
             companyId,
@@ -42,6 +46,7 @@ export const listCommand = Command.make(
           ...unusable.map(({ name, problem, paused }) => ({
             company: name,
             installation: stored.get(name)?.installation ?? null,
+            number: numberOf(name),
             origin: "warehouse",
             url: stored.get(name)?.url ?? null,
             companyId: stored.get(name)?.companyId ?? null,
@@ -57,9 +62,11 @@ export const listCommand = Command.make(
         ? ["no company is configured; add one: tributary company add NAME"]
         : [
             Output.table(
-              ["company", "from", "state", "resources", "address"],
-              companies.map(({ company, origin, paused, problem, resources, url }) => [
+              ["company", "number", "installation", "from", "state", "resources", "address"],
+              companies.map(({ company, installation, number, origin, paused, problem, resources, url }) => [
                 company,
+                number === null ? "" : String(number),
+                installation ?? "",
                 origin,
                 problem !== null
                   ? "unusable"
@@ -69,7 +76,7 @@ export const listCommand = Command.make(
                 resources === null ? "all" : Output.count(resources.length),
                 url ?? ""
               ]),
-              ["left", "left", "left", "right", "left"]
+              ["left", "right", "left", "left", "left", "right", "left"]
             ),
             ...companies.flatMap(({ problem }) => (problem === null ? [] : [`  ${problem}`]))
           ]
