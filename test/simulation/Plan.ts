@@ -97,6 +97,7 @@ export const classes = {
   K3: "a warehouse clock that is set back",
   T2: "a warehouse that is restored from an older copy: the rows, the control plane, or both",
   O1: "ownership that errs: several owners, none, or another one at any step",
+  G4: "companies of several installations, with equal numbers and equal ids at the source",
   ...pushClasses
 } as const
 
@@ -131,15 +132,19 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "O1",
   "W13",
   "S3r",
-  "G3"
+  "G3",
+  "G4"
 ])
 export const laterShare = 0.35
+/** The share of seeds with G4. */
+export const installationsShare = 0.1
 /** Classes that excuse many records until an operator acts. They are on less often than the others. */
 const laterRare: Readonly<Partial<Record<FaultClass, number>>> = {
   S14: 0.15,
   G1: 0.2,
   G2: 0.2,
   G3: 0.2,
+  G4: installationsShare,
   T2: 0.15
 }
 
@@ -266,6 +271,11 @@ export interface Later {
    * or configurations.
    */
   readonly rules: ReadonlyArray<RulesPeriod>
+  /**
+   * The number that each company has at the source, in an installation of its own; null where one installation has all
+   * companies.
+   */
+  readonly sameNumber: number | null
 }
 
 /** A release with its configuration, from a moment on. */
@@ -326,8 +336,12 @@ export const noneLater: Later = {
   periods: [],
   clockStep: 0,
   refusal: null,
-  rules: []
+  rules: [],
+  sameNumber: null
 }
+
+/** The number of one of the two companies in the warehouse, too. */
+export const sameNumberOf = (seed: number): number => chance(seed, "installations").pick([1, 2])
 
 export interface PlanOptions {
   /** Classes that must be on, independent of what the seed draws and of what {@link pending} lists. */
@@ -428,7 +442,7 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
   return {
     seed,
     on,
-    companies: draw.chance(0.15) ? 2 : 1,
+    companies: draw.chance(0.15) || has("G4") ? 2 : 1,
     resources: chosen,
     pageSize,
     batchRecordsMax: draw.skewed(2, 40),
@@ -529,7 +543,8 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
       // A release that does not know identities never ran with a clock that was set back.
       clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0,
       refusal: refusalOf(options.overrides?.resources ?? chosen, options.overrides?.safety ?? safety),
-      rules: []
+      rules: [],
+      sameNumber: has("G4") ? sameNumberOf(seed) : null
     },
     ...options.overrides
   }

@@ -13,8 +13,10 @@ import {
   type Plan,
   type Pushes,
   type PlanOptions,
+  installationsShare,
   laterShare,
   noneLater,
+  sameNumberOf,
   undisturbed
 } from "./Plan.ts"
 import { isOfPushes } from "./PushClasses.ts"
@@ -105,7 +107,8 @@ const shared: ReadonlySet<FaultClass> = new Set([
   "D12",
   "K1",
   "K2",
-  "O1"
+  "O1",
+  "G4"
 ])
 
 export const concernsPushes = (name: FaultClass): boolean => isOfPushes(name) || shared.has(name)
@@ -146,6 +149,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
     if (options.on?.includes(name) === true || drawn) on.add(name)
   }
   if (options.on?.includes("O1") === true || chance(seed, "class O1").chance(laterShare)) on.add("O1")
+  if (options.on?.includes("G4") === true || chance(seed, "class G4").chance(installationsShare)) on.add("G4")
   for (const name of options.off ?? []) on.delete(name)
   if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
@@ -165,7 +169,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
   const drawn: PushPlan = {
     seed,
     on,
-    companies: draw.chance(0.12) ? 2 : 1,
+    companies: draw.chance(0.12) || has("G4") ? 2 : 1,
     resources,
     pageSize: draw.skewed(5, 100),
     batchRecordsMax: draw.skewed(2, 12),
@@ -228,7 +232,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
       ...undisturbed,
       asleep: has("U15") ? draw.pick([draw.skewed(3_600_000_000, day), draw.skewed(day, 4 * day)]) : 0
     },
-    later: noneLater,
+    later: { ...noneLater, sameNumber: has("G4") ? sameNumberOf(seed) : null },
     pushing: {
       records: draw.skewed(3, 40),
       files: draw.integer(2, 4),

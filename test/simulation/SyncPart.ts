@@ -3,6 +3,7 @@
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { SyncReport } from "../../src/sync/Sync.ts"
+import type { ResourceReport } from "../../src/verify/Report.ts"
 import {
   type Checker,
   type DrainMoment,
@@ -215,7 +216,7 @@ export const syncs = (world: World): Part => {
 
   let cycles = 0
   const run = async (): Promise<void> => {
-    if (hooks) await warehouse.nameCompanies(companies)
+    if (hooks) await warehouse.nameCompanies(companies, source, drawn.later.sameNumber)
     writers.begin(subjects)
     if (hooks) sender.begin(source, ports)
     processes.begin()
@@ -253,6 +254,22 @@ export const syncs = (world: World): Part => {
       if (!ended) await kernel.run(turnsMax)
       if (!ended) throw new Stalled(`a cycle did not end within ${healMax / 1e6} s after healing`)
       return said
+    }
+    const verify = async (): Promise<ReadonlyArray<ResourceReport>> => {
+      // The database may still be starting. A person tries again.
+      for (let tries = 1; tries <= handTriesMax; tries++) {
+        let reports: ReadonlyArray<ResourceReport> | null = null
+        const cancel = kernel.at(kernel.now + healMax, null, () => kernel.end())
+        processes.verify((ended) => {
+          reports = ended
+          kernel.end()
+        })
+        await kernel.run(turnsMax)
+        cancel()
+        if (reports !== null) return reports
+        await pass(handPause)
+      }
+      throw new Stalled("verify fails after healing")
     }
     /** A fresh process serves until all deliveries are processed, and for one more check after that. */
     const drain = async (): Promise<void> => {
@@ -396,6 +413,15 @@ export const syncs = (world: World): Part => {
       if (drawn.on.has("K3") && passing.some((key) => different.has(key)))
         last = await final(await cycle(accepting), true)
       checkHealed(last)
+    }
+    if (drawn.later.sameNumber !== null) {
+      const { subjects: compared } = last
+      for (const { company, resource, rows } of compared) {
+        const same = compared.find((one) => one.company < company && one.resource === resource)
+        if ([...rows.keys()].some((id) => same?.rows.has(id))) fire("G4 rows of two companies with equal ids")
+      }
+      const reports = await verify()
+      check(watching, (one) => one.verified?.({ reports, differences: differences(setting, last) }))
     }
   }
   return {

@@ -89,13 +89,15 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
   const fire = (what: string) => void fired.set(what, (fired.get(what) ?? 0) + 1)
   const scene = { kernel, drawn, trace, fired: fire }
   const sender = new Sender(scene)
-  const source = new Source(kernel, seed, drawn.hooks === "off" ? null : sender, drawn.later.rules)
   const lenses = lensesOf(drawn.later.rules)
   const warehouse = new Warehouse(bench.monitor, lenses)
   const companies = drawn.companies === 2 ? [1, 2] : [1]
+  const source = new Source(kernel, drawn, companies, drawn.hooks === "off" ? null : sender)
   for (const company of companies) source.token(company)
-  source.control("PUT", "/limits", { requestsPerMinute: 600 })
-  source.control("PUT", "/dialect", drawn.dialect)
+  for (const installation of source.installations) {
+    source.control(installation, "PUT", "/limits", { requestsPerMinute: 600 })
+    source.control(installation, "PUT", "/dialect", drawn.dialect)
+  }
   const subjects = companies.flatMap((company) =>
     drawn.resources.map((path) => ({ company, resource: serviceV2.resources.get(path)! }))
   )

@@ -14,11 +14,28 @@ export const overridesOf: Readonly<Record<Regression["kind"], Partial<Pick<Plan,
   "pushes beside": { pushes: "beside" }
 }
 
-type GateKind = Regression["kind"] | "rules"
+type GateKind = Regression["kind"] | "rules" | InstallationsKind
 
-/** Only seeds of the kind `rules` have privacy rules: the others are as they were before these were drawn. */
+const installations = {
+  "installations, syncs": { hooks: "off" },
+  "installations, webhooks": { hooks: "beside" },
+  "installations, pushes": { pushes: "beside" }
+} as const
+
+type InstallationsKind = keyof typeof installations
+
+const isOfInstallations = (kind: GateKind): kind is InstallationsKind => kind in installations
+
+/**
+ * Only seeds of the kind `rules` have privacy rules, and only those of `installations` several installations: the others
+ * are as they were before these were drawn.
+ */
 export const gateOptionsOf = (kind: GateKind): PlanOptions =>
-  kind === "rules" ? { on: ["G3"] } : { off: ["G3"], overrides: overridesOf[kind] }
+  kind === "rules"
+    ? { on: ["G3"], off: ["G4"] }
+    : isOfInstallations(kind)
+      ? { on: ["G4"], off: ["G3"], overrides: installations[kind] }
+      : { off: ["G3", "G4"], overrides: overridesOf[kind] }
 
 /** The first seed of each kind runs twice and must have the same trace. */
 export const gateSeeds: Readonly<Record<GateKind, ReadonlyArray<number>>> = {
@@ -30,7 +47,10 @@ export const gateSeeds: Readonly<Record<GateKind, ReadonlyArray<number>>> = {
   "webhooks beside": [6798, 7326, 7422, 7661, 7870],
   "pushes only": [8082, 8359, 8399, 8402, 8793, 8881, 8957, 9254, 9515, 9809, 9886, 9990],
   "pushes beside": [10488, 10783, 11272, 11712],
-  rules: [12001, 12002, 12003, 12004, 12005, 12006]
+  rules: [12001, 12002, 12003, 12004, 12005, 12006],
+  "installations, syncs": [13001, 13002],
+  "installations, webhooks": [13101, 13102],
+  "installations, pushes": [13201, 13202]
 }
 
 /** Planted bugs, each with the seed that catches it: one or two for each area of the code. */
@@ -64,7 +84,14 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "rules-forget-records": 3,
   "rules-end-no-run": 12,
   "rules-without-a-full-read": 6,
-  "unselected-records-stay": 19
+  "unselected-records-stay": 19,
+  "installation-not-compared": 1,
+  "number-of-the-source": 1,
+  "event-of-the-warehouse-number": 1,
+  "event-answered-by-any-company": 3,
+  "deleted-by-id": 1,
+  "pushed-to-the-number-of-the-source": 5,
+  "verified-by-id": 1
 }
 
 /** How many other seeds try a planted bug that its seed does not catch. */

@@ -161,6 +161,7 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   G1: ["G1 a configuration changed during a run", "G1 an ignored field changed"],
   G2: ["G2 an older release was refused", "G2 an older release wrote after a newer one"],
   G3: ["G3 the rules changed", "G3 the rules changed during a run", "G3 a run was refused"],
+  G4: ["G4 rows of two companies with equal ids"],
   S14: ["a version went back", "a later record is gone", "an id was used again", "a full scan reported it"].map(
     (what) => `S14 ${what}`
   ),
@@ -303,7 +304,7 @@ const onTasks = async (url: string, tasks: ReadonlyArray<(lane: Lane) => Promise
 
 /**
  * Webhooks would repair what a bug of a sync loses, and so would the full scan after a change of privacy rules. They are
- * off unless the bug concerns them.
+ * off unless the bug concerns them, and so are several installations.
  */
 const optionsOf = (mutant: Mutant): PlanOptions => {
   const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.options?.overrides ?? {}
@@ -313,7 +314,7 @@ const optionsOf = (mutant: Mutant): PlanOptions => {
     ? { ...planOptions, overrides: { ...drawn, ...planOptions.overrides } }
     : {
         ...mutant.options,
-        off: on.includes("G3") ? off : [...off, "G3"],
+        off: [...off, ...(["G3", "G4"] as const).filter((name) => !on.includes(name))],
         ...planOptions,
         overrides: { hooks: "off", ...mutant.options?.overrides, ...planOptions.overrides }
       }

@@ -7,6 +7,7 @@
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Failure } from "../../../src/sync/Outcome.ts"
+import type { ResourceReport } from "../../../src/verify/Report.ts"
 import type { Attempt } from "../world/Network.ts"
 import type { Answer } from "../world/Sender.ts"
 import type { Source } from "../world/Source.ts"
@@ -252,6 +253,13 @@ export interface SyncMoment {
   readonly attempts: ReadonlyArray<Attempt>
 }
 
+/** `tributary verify` has compared every company. */
+export interface VerifyMoment {
+  readonly reports: ReadonlyArray<Pick<ResourceReport, "companyId" | "resource" | "status" | "findings" | "failure">>
+  /** What the checkers see as different, by {@link keyOf}. */
+  readonly differences: ReadonlyMap<string, string>
+}
+
 /** The versions of rows, by {@link keyOf}. */
 export type Versions = ReadonlyMap<string, number>
 
@@ -274,6 +282,8 @@ export interface Checker {
   readonly holds: string
   readonly landed?: (moment: Moment) => string | null
   readonly healed?: (final: Final) => string | null
+  /** At the end, where companies have equal numbers at the source. */
+  readonly verified?: (moment: VerifyMoment) => string | null
   /** For a restored source: after a full scan, before an operator accepts it. */
   readonly disputed?: (final: Final) => string | null
   /** At the end of each sync. */

@@ -25,6 +25,7 @@ import { restored } from "./restored.ts"
 import { settled } from "./settled.ts"
 import { single } from "./single.ts"
 import { upgraded } from "./upgraded.ts"
+import { verified } from "./verified.ts"
 import { welcome } from "./welcome.ts"
 import { withheld } from "./withheld.ts"
 
@@ -47,6 +48,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   progress,
   withheld,
   equal,
+  verified,
   lively,
   history,
   past,

@@ -45,6 +45,7 @@ interface Config {
   readonly name?: string
   readonly text: string
   readonly values?: ReadonlyArray<unknown>
+  readonly rowMode?: "array"
 }
 
 const isCopy = (value: unknown): value is CopyStream =>
@@ -578,18 +579,18 @@ export class Connections extends Actor {
 }
 
 const connectionOf = (client: SimulatedClient): Connection => {
-  const ask = (text: string, values: ReadonlyArray<unknown>, mode?: "array") =>
+  const ask = (text: string, values: ReadonlyArray<unknown>, mode: Pick<Config, "rowMode"> = {}) =>
     Effect.tryPromise({
       try: () =>
-        client.query(text, values.length === 0 ? undefined : values) as Promise<{
-          rows: ReadonlyArray<Record<string, unknown>>
+        client.query({ text, ...mode }, values.length === 0 ? undefined : values) as Promise<{
+          rows: ReadonlyArray<unknown>
         }>,
       catch: sqlError(brief(text))
-    }).pipe(Effect.map(({ rows }) => (mode === "array" ? rows.map((row) => Object.values(row)) : rows)))
+    }).pipe(Effect.map(({ rows }) => rows))
   const rows = (text: string, values: ReadonlyArray<unknown>) =>
     ask(text, values) as Effect.Effect<ReadonlyArray<never>, SqlError>
   const arrays = (text: string, values: ReadonlyArray<unknown>) =>
-    ask(text, values, "array") as Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError>
+    ask(text, values, { rowMode: "array" }) as Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError>
   return {
     execute: rows,
     executeRaw: rows,

@@ -27,8 +27,10 @@ import { protect } from "../../../src/connector/ProtectedConnector.ts"
 import { select } from "../../../src/connector/SelectedConnector.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault, type EngineSettings } from "../../../src/sync/EngineSettings.ts"
+import { verifyResource } from "../../../src/verify/Verify.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
 import { bucketOf, type Keeper } from "../../../src/processes/Ownership.ts"
 import * as FaultyOwnership from "../../processes/FaultyOwnership.ts"
@@ -41,7 +43,7 @@ import type { Connections } from "./Connections.ts"
 import type { Network } from "./Network.ts"
 import { currentOf, type Program } from "./Programs.ts"
 import { companyName } from "./Sender.ts"
-import { type Source, basePath, origin } from "./Source.ts"
+import type { Source } from "./Source.ts"
 
 export interface Machine<P extends Plan = Plan> extends Scene<P> {
   readonly connections: Connections
@@ -97,10 +99,12 @@ export const companiesOf = (
   owner: Owner,
   life: number,
   { catalogue, pageSize, resources }: Program
-) =>
-  Effect.forEach([...source.tokens], ([company, token]) =>
+) => {
+  const names = [...source.tokens.keys()].map(companyName)
+  return Effect.forEach([...source.tokens], ([company, token]) =>
     Effect.gen(function* () {
-      const baseUrl = `${origin}${basePath}`
+      const name = companyName(company)
+      const baseUrl = source.addressOf(company)
       const secret = Redacted.make(token)
       const { requestsPerMinute } = drawn
       const budgets = yield* Budgets
@@ -118,15 +122,23 @@ export const companiesOf = (
         Effect.provideService(HttpClient.HttpClient, network.client(owner, life)),
         Effect.orDie
       )
+      const selected = protect(select(connector))
+      const number = source.numberOf(company)
+      const warehouseNumber = number === company ? null : BigInt(company)
       return {
-        name: companyName(company),
+        name,
         token: secret,
-        connector: protect(select(connector)),
+        // Without companies of equal numbers, the connector's number is the one in the warehouse.
+        connector:
+          drawn.later.sameNumber === null
+            ? selected
+            : yield* SourceGuard.guarded({ name, configured: names, warehouseNumber }, selected),
         resources,
         engine: engineOf({ drawn })
       }
     })
   )
+}
 
 /** One `tributary sync` of every company of the plan. */
 export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, options: CycleOptions) {
@@ -149,6 +161,19 @@ export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax
   })
+})
+
+/** `tributary verify` of every company of the plan. */
+export const verify = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
+  const companies = yield* companiesOf(machine, owner, life, currentOf(machine.drawn))
+  const reports = yield* Effect.forEach(companies, ({ connector, resources }) =>
+    Effect.flatMap(connector.identify, ({ companyId }) =>
+      Effect.forEach(resources, (resource) =>
+        verifyResource({ companyId, connector, table: tableOf(resource), sample: null, seed: 1, repair: null })
+      )
+    )
+  )
+  return reports.flat()
 })
 
 const pagingMode = ({ dialect }: Plan) => {

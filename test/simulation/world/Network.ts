@@ -13,11 +13,13 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import { type Chance, chance as chanceOf } from "../kernel/Chance.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import { Actor, type Scene } from "../kernel/Scene.ts"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import { printHttpDate } from "../../../connectors/service-v2/reference-server/time.ts"
 import type { Answer } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import { keyOf } from "../checkers/Checker.ts"
 import type { Plan } from "../Plan.ts"
-import { type Source, basePath, origin } from "./Source.ts"
+import { type Source, basePath } from "./Source.ts"
 
 export type NetworkFault =
   | "S1 server error"
@@ -96,9 +98,12 @@ const singleOf = (path: string): { readonly resource: string; readonly id: strin
 export const envelope = (code: string, field?: string) =>
   JSON.stringify({ error: { code, message: "a fault of the simulation", ...(field === undefined ? {} : { field }) } })
 
+/** The path of a request. */
+export const targetOf = (url: URL): string => url.href.slice(url.origin.length)
+
 /** The path of a request, without the base of the API. */
 export const pathOf = (url: URL): string => {
-  const target = url.href.slice(origin.length)
+  const target = targetOf(url)
   return target.startsWith(basePath) ? target.slice(basePath.length) : target
 }
 
@@ -133,7 +138,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
   private readonly emptied = new Set<string>()
   /** When the source had disabled the subscription of a test delivery, by the idempotency key of its request. */
   private readonly testsByKey = new Map<string, number>()
-  /** The same for the latest test delivery of each process, by process and subscription. */
+  /** The same for the latest test delivery of each process, by process, company and subscription. */
   private readonly tests = new Map<string, number>()
   /** Earlier answers to lists, by company and path. */
   private readonly earlierAnswers = new Map<string, { readonly sent: WireAnswer; readonly at: number }>()
@@ -171,8 +176,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     if (company === null || list === null) return false
     // A process that has stored a subscription requests it by its id.
     if (list === "webhooks") return this.isSubscribed()
-    const { catalogue } = this.source.core.world.store
-    const resource = catalogue.resources.get(list)
+    const resource = serviceV2.resources.get(list)
     return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) > 0
   }
 
@@ -181,10 +185,11 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     return HttpClient.make((request, url) => this.exchange({ owner, life, request }, url))
   }
 
-  /** The company of a request's token. */
+  /** The company of a request's token, at its own address. */
   protected companyOf(request: HttpClientRequest.HttpClientRequest): number | null {
     const authorization = request.headers["authorization"]
-    return [...this.source.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0] ?? null
+    const company = [...this.source.tokens].find(([, token]) => authorization === `Bearer ${token}`)?.[0]
+    return company !== undefined && request.url.startsWith(`${this.source.at(company).origin}/`) ? company : null
   }
 
   /** An answer that the source did not give. */
@@ -259,7 +264,6 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
   private exchange(sentRequest: Sent, url: URL) {
     const { kernel, chance } = this
     const { owner, request } = sentRequest
-    const target = url.href.slice(origin.length)
     const path = pathOf(url)
     let fault: NetworkFault | null = null
     return this.exchanging(
@@ -285,16 +289,21 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
         if (fault === "N3 black hole") return
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
-          const disabled = made === null ? this.disabledOf(path) : null
-          if (made === null && request.method === "POST") this.noticeTest(owner, path, request)
+          const disabled = made === null ? this.disabledOf(company, path) : null
+          if (made === null && request.method === "POST") this.noticeTest(owner, company, path, request)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
           const arrives = !cut && fault !== "N4 answer lost"
           const answered =
-            made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request), arrives)
+            made ?? this.serve(owner, request.method, url, request.headers, company, path, bodyOf(request), arrives)
           // A request that the source knows already is answered again, and enables nothing.
-          if (disabled !== null && request.method === "PATCH" && this.disabledOf(path) === null && company !== null)
+          if (
+            disabled !== null &&
+            request.method === "PATCH" &&
+            this.disabledOf(company, path) === null &&
+            company !== null
+          )
             this.noticeReenabling(owner, company, path, disabled)
           if (answered instanceof Promise) {
             // A test delivery: the source answers after the receiver has answered it.
@@ -316,26 +325,32 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
   }
 
   /** When the source disabled the subscription with this path; null when it is enabled. */
-  private disabledOf(path: string): number | null {
+  private disabledOf(company: number | null, path: string): number | null {
     const id = /^\/webhooks\/(\d+)$/.exec(path)?.[1]
-    return this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
+    const isIt = (one: Subscription) => String(one.id) === id && this.source.companyOf(one) === company
+    return this.source.subscriptions().find(isIt)?.disabled ?? null
   }
 
   /**
    * Notes since when the subscription of a test delivery is disabled. Other processes may enable it, and the source may
    * disable it again, before this process enables it.
    */
-  private noticeTest(owner: Owner, path: string, request: HttpClientRequest.HttpClientRequest): void {
+  private noticeTest(
+    owner: Owner,
+    company: number | null,
+    path: string,
+    request: HttpClientRequest.HttpClientRequest
+  ): void {
     const tested = /^(\/webhooks\/\d+)\/test$/.exec(path)?.[1]
     if (tested === undefined) return
     const key = request.headers["idempotency-key"] ?? ""
-    const disabled = this.testsByKey.get(key) ?? this.disabledOf(tested) ?? this.kernel.now
+    const disabled = this.testsByKey.get(key) ?? this.disabledOf(company, tested) ?? this.kernel.now
     this.testsByKey.set(key, disabled)
-    this.tests.set(`${owner.name} ${tested}`, disabled)
+    this.tests.set(`${owner.name} ${company} ${tested}`, disabled)
   }
 
   private noticeReenabling(owner: Owner, company: number, path: string, disabledAt: number): void {
-    const key = `${owner.name} ${path}`
+    const key = `${owner.name} ${company} ${path}`
     this.reenabled(owner, company, Math.min(disabledAt, this.tests.get(key) ?? disabledAt))
     this.tests.delete(key)
   }
@@ -349,7 +364,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
   private serve(
     owner: Owner,
     method: string,
-    url: string,
+    url: URL,
     headers: Readonly<Record<string, string | undefined>>,
     company: number | null,
     path: string,
@@ -360,7 +375,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     if (hidden !== null) return hidden
     const requestedList = firstPageOf(path)
     if (requestedList !== null && company !== null) this.source.beforePage(company, requestedList)
-    const answer = this.source.serve({ method, url, headers, body: sentBody })
+    const answer = this.source.serve(url.origin, { method, url: targetOf(url), headers, body: sentBody })
     if (answer.pending !== undefined) return answer.pending.then(sentOf)
     const list = firstPageOf(path)
     if (list !== null && company !== null && answer.status === 200) this.source.firstPage(company, list)
@@ -375,7 +390,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
     const { later: chance, kernel } = this
     const rates = this.drawn.later
     const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
-    const resource = list === undefined ? undefined : this.source.core.world.store.catalogue.resources.get(list)
+    const resource = list === undefined ? undefined : serviceV2.resources.get(list)
     if (!this.hasFaults || resource === undefined || sent.status !== 200) return sent
     const isFirst = firstPageOf(path) !== null
     const tell = (what: string) => this.strikes(owner.name, what, ` for ${path}`)
@@ -409,7 +424,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
       if (arrives) this.emptied.delete(mine)
     } else if (rates.emptyRate > 0 && chance.chance(rates.emptyRate)) {
       const isShort = isFirst && !resource.modifiedSince && (this.live.get(`${company} ${list}`) ?? 0) > 0
-      const { paging } = this.source.core.world.dialect
+      const { paging } = this.source.dialect
       const isAnnounced = !isFirst && (paging === "cursor" || paging === "link")
       if (isShort || isAnnounced) {
         this.emptied.add(mine)
@@ -499,7 +514,7 @@ export class Network<P extends Plan = Plan> extends Actor<P> {
       case "S4 garbage":
         return this.made(200, chance.pick(['{"data":[{"id":1,"na', '{"data":[]}}}', "null", "[1,2", '{"data":{}}']))
       case "S4e empty list": {
-        const { itemsKey } = this.source.core.world.dialect
+        const { itemsKey } = this.source.dialect
         const key = itemsKey === "resource" ? /^\/([a-z0-9]+)/.exec(path)![1]! : itemsKey
         return this.made(
           200,

@@ -176,7 +176,10 @@ export class People extends Actor<PushPlan> {
   private readonly luck = chance(this.drawn.seed, "meddling")
   private readonly source: Source
   private marks = 0
-  private nextId = 10_000
+  /** The next id of other people: of each table where companies have equal ids, else of all. */
+  private readonly nextIds = new Map<string, number>()
+  /** How many externalids each company has, where companies have equal ones. */
+  private readonly externalids = new Map<number, number>()
   private stopped = false
   readonly planned: Array<PlannedRow> = []
   readonly files: Array<PushFile> = []
@@ -197,6 +200,20 @@ export class People extends Actor<PushPlan> {
 
   private mark(): string {
     return `m${++this.marks}`
+  }
+
+  private nextId(company: number, resource: string): number {
+    const counted = this.drawn.later.sameNumber === null ? "" : `${company}/${resource}`
+    const id = this.nextIds.get(counted) ?? 10_000
+    this.nextIds.set(counted, id + 1)
+    return id
+  }
+
+  private externalidOf(company: number, prefix: string, mark: string): string {
+    if (this.drawn.later.sameNumber === null) return `${prefix}-${mark}`
+    const number = (this.externalids.get(company) ?? 0) + 1
+    this.externalids.set(company, number)
+    return `${prefix}-m${number}`
   }
 
   /** Creates the records that exist before anything runs, and draws everything that will be pushed. */
@@ -257,7 +274,7 @@ export class People extends Actor<PushPlan> {
 
   /** A record that other people created before. */
   private seed(company: number, resource: string, more: Members = {}): number {
-    const id = this.nextId++
+    const id = this.nextId(company, resource)
     const record = recordOf(resource, kinds[resource]!.create(this.mark(), this.chance))
     if (resource === "invoicelines") record["taxflag"] = "1"
     // The source shows it so.
@@ -275,7 +292,7 @@ export class People extends Actor<PushPlan> {
     const base = { company, resource, operation: "create", recordId: null, sets: null } as const
     if (on.has("U13") && chance.chance(0.08)) {
       // If nothing rejects it, it is a record like any other.
-      const externalid = `poison-${mark}`
+      const externalid = this.externalidOf(company, "poison", mark)
       const json = bodyOf({ ...members, externalid: text(externalid) })
       const expectation =
         plan.pushing.poison === "item"
@@ -283,7 +300,7 @@ export class People extends Actor<PushPlan> {
           : ({ kind: "refused", codes: ["invalid_request"] } as const)
       return this.addRow({ ...base, externalid, json, expectation })
     }
-    const externalid = `x-${mark}`
+    const externalid = this.externalidOf(company, "x", mark)
     const whole = { ...members, externalid: text(externalid) }
     if (on.has("U18") && chance.chance(0.12)) {
       const existing = kind.key === undefined ? "" : `${resource === "areas" ? "Area" : "Name"} m1000000`
@@ -350,13 +367,13 @@ export class People extends Actor<PushPlan> {
       const isById = chance.chance(0.5)
       target = isById
         ? { externalid: null, recordId: "987654321" }
-        : { externalid: `absent-${this.mark()}`, recordId: null }
+        : { externalid: this.externalidOf(company, "absent", this.mark()), recordId: null }
       const refused: Expectation = { kind: "refused", codes: ["not_found", "unknown_value"] }
       return [this.change(base, target, refused)]
     }
     if (roll < 0.45) {
       const mark = this.mark()
-      const externalid = `x-${mark}`
+      const externalid = this.externalidOf(company, "x", mark)
       const json = bodyOf({ ...kinds[resource]!.create(mark, chance), externalid: text(externalid) })
       const expectation = { kind: "created" } as const
       rows.push(
@@ -364,7 +381,7 @@ export class People extends Actor<PushPlan> {
       )
       target = { externalid, recordId: null }
     } else {
-      const externalid = `their-${this.mark()}`
+      const externalid = this.externalidOf(company, "their", this.mark())
       const isById = chance.chance(0.5)
       const id = this.seed(company, resource, { externalid: text(externalid) })
       target = isById ? { externalid: null, recordId: String(id) } : { externalid, recordId: null }
@@ -388,8 +405,14 @@ export class People extends Actor<PushPlan> {
     })
   }
 
+  /** The body that writes a record by the control plane. */
+  private recordsOf(company: number, resource: string, members: Members): string {
+    const number = this.source.numberOf(company)
+    return `{"company":${number},"resource":"${resource}","records":[${bodyOf(members)}]}`
+  }
+
   private put(company: number, resource: string, members: Members): void {
-    this.source.put(`{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`)
+    this.source.put(company, this.recordsOf(company, resource, members))
   }
 
   // -- changes by other people --------------------------------------------------------------------------------------------
@@ -409,9 +432,10 @@ export class People extends Actor<PushPlan> {
       const members = recordOf(resource, Object.fromEntries(body) as Members)
       // Under the next id of the source: the ids of the beginning are not counted on.
       const answer = this.source.control(
+        this.source.at(company),
         "POST",
         "/records",
-        `{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`
+        this.recordsOf(company, resource, members)
       )
       const id = Number(/"id":(\d+)/.exec(answer)![1])
       this.fired("U17 used by others: meanwhile")

@@ -9,6 +9,7 @@ import { Duration, Effect, Latch } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
+import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
 import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
@@ -47,9 +48,12 @@ const optionsOf = Effect.fnUntraced(function* (
   const { drawn } = machine
   const companies = yield* companiesOf(machine, owner, life, currentOf(drawn))
   const { name, connector } = companies.find((one) => one.name === companyName(company))!
+  // Other seeds send no request here.
+  const companyId =
+    drawn.later.sameNumber === null ? BigInt(company) : (yield* SourceGuard.identify({ name, connector })).companyId
   return {
     company: { name, connector, engine: engineOf(machine), batchRecordsMax: drawn.batchRecordsMax },
-    companyId: BigInt(company),
+    companyId,
     table: tableFor(resource),
     children: [],
     settings: settingsOf(drawn),

@@ -8,6 +8,7 @@
 import { createHmac } from "node:crypto"
 import type { Network, Outcome, Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import { secretsAt, type Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { chance } from "../kernel/Chance.ts"
 import { Actor } from "../kernel/Scene.ts"
 import { momentOf, sleepOf } from "../Plan.ts"
@@ -124,8 +125,8 @@ export class Sender extends Actor implements Network {
     const { chance, drawn, kernel } = this
     this.source = source
     this.port = port
-    const { world } = source.core
-    world.limits = { ...world.limits, failureThreshold: drawn.webhooks.failureThreshold }
+    for (const { core } of source.installations)
+      core.world.limits = { ...core.world.limits, failureThreshold: drawn.webhooks.failureThreshold }
     const start = kernel.now
     const sleep = sleepOf(drawn)
     const tick = () => {
@@ -181,9 +182,8 @@ export class Sender extends Actor implements Network {
   /** One cycle of the source, unless one is under way. */
   cycle(): void {
     if (this.sending) return
-    const { events } = this.source!.core.world
     this.sending = true
-    void events.cycle().finally(() => {
+    void this.source!.cycle().finally(() => {
       this.sending = false
       this.enableAgain()
     })
@@ -387,9 +387,8 @@ export class Sender extends Actor implements Network {
   /** Whether the record of a genuine event was removed. */
   private isGone({ company, body, forged }: Arrival): boolean {
     const match = /"type":"([a-z0-9]+)\.[a-z]+".*"data":\{"id":(\d+)[,}]/s.exec(new TextDecoder().decode(body))
-    const { store } = this.source!.core.world
-    if (forged !== null || match === null || !store.catalogue.resources.has(match[1]!)) return false
-    return store.table(companyOf(company), store.resource(match[1]!).path).get(Number(match[2])) === undefined
+    if (forged !== null || match === null || !serviceV2.resources.has(match[1]!)) return false
+    return this.source!.table(companyOf(company), match[1]!).get(Number(match[2])) === undefined
   }
 
   // -- attackers and people -----------------------------------------------------------------------------------------------
@@ -427,7 +426,7 @@ export class Sender extends Actor implements Network {
     const some =
       original?.body ??
       encoder.encode(
-        `{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":${companyOf(company)},"data":{"id":1}}`
+        `{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":${this.source!.numberOf(companyOf(company))},"data":{"id":1}}`
       )
     const subscription = this.subscriptionOf(company, () => true)
     const kind = subscription === null ? chance.integer(0, 3) : chance.integer(0, 13)
@@ -524,7 +523,7 @@ export class Sender extends Actor implements Network {
     const eventId = `evt_unknown${++this.forgeries}`
     const data = chance.pick(['{"id":1}', "{}", "null", '{"id":"one"}', '{"id":99999999999999999999}'])
     const body = encoder.encode(
-      `{"id":"${eventId}","type":"${type}","createdate":"${new Date(kernel.now / 1000).toISOString()}","companyid":${companyOf(company)},"data":${data},"version":7}`
+      `{"id":"${eventId}","type":"${type}","createdate":"${new Date(kernel.now / 1000).toISOString()}","companyid":${this.source!.numberOf(companyOf(company))},"data":${data},"version":7}`
     )
     this.fired("W11 unknown type")
     // The only event of the record, unless it is lost too.
@@ -539,10 +538,10 @@ export class Sender extends Actor implements Network {
   /** A person changes a subscription. */
   private disturb(): void {
     const { chance } = this
-    const { events } = this.source!.core.world
     const there = this.source!.subscriptions().filter(({ cancelled }) => !cancelled)
     if (there.length === 0) return
     const one = chance.pick(there)
+    const { events } = this.source!.installationOf(one).core.world
     const what = chance.pick(["paused", "paused", "disabled", "disabled", "cancelled"])
     this.log("source", `! W12 subscription ${one.id} is ${what}`)
     this.fired(`W12 ${what}`)

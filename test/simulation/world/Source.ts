@@ -10,13 +10,23 @@ import type { Network } from "../../../connectors/service-v2/reference-server/ev
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import { parseExactly } from "../../../connectors/service-v2/reference-server/json.ts"
 import type { Change } from "../../../connectors/service-v2/reference-server/store/Store.ts"
+import type { Table } from "../../../connectors/service-v2/reference-server/store/Table.ts"
+import type { World } from "../../../connectors/service-v2/reference-server/World.ts"
 import type { Answer, Request } from "../../../connectors/service-v2/reference-server/http/Message.ts"
 import { isSelected } from "../checkers/Kept.ts"
 import type { Kernel } from "../kernel/Kernel.ts"
+import type { Plan } from "../Plan.ts"
 import type { RulesPeriod } from "../RulesPlan.ts"
 
 export const basePath = "/!/api/v2"
-export const origin = "https://erp.simulated"
+
+/** A server of the source, with the companies that it has. */
+export interface Installation {
+  readonly origin: string
+  readonly core: Core
+  /** The number at the source of each company, by its number in the warehouse. */
+  readonly numbers: ReadonlyMap<number, number>
+}
 
 /** A version as the source committed it. */
 export interface SourceVersion {
@@ -43,7 +53,7 @@ interface CachedHistory {
 const encoder = new TextEncoder()
 
 export class Source {
-  readonly core: Core
+  readonly installations: ReadonlyArray<Installation>
   private readonly kernel: Kernel
   private readonly network: Network | null
   /** When each `synced_through` was issued for the first time. */
@@ -68,29 +78,66 @@ export class Source {
     readonly of: number
   }> = []
 
-  /** `network` is the path to receivers. Without one, no event fires. */
   private readonly rules: ReadonlyArray<RulesPeriod>
 
-  constructor(kernel: Kernel, seed: number, network: Network | null, rules: ReadonlyArray<RulesPeriod>) {
+  /** `network` is the path to receivers. Without one, no event fires. */
+  constructor(kernel: Kernel, drawn: Plan, companies: ReadonlyArray<number>, network: Network | null) {
+    const { rules, sameNumber } = drawn.later
     this.rules = rules
     this.network = network
     this.kernel = kernel
-    this.core = core({
-      now: () => kernel.now,
-      baseUrl: `${origin}${basePath}`,
-      data: "empty",
-      seed,
-      ...(network === null ? {} : { network }),
-      onDefect: (error) => {
-        throw error
-      }
+    const make = (origin: string, seed: number, numbers: Installation["numbers"]): Installation => ({
+      origin,
+      numbers,
+      core: core({
+        now: () => kernel.now,
+        baseUrl: `${origin}${basePath}`,
+        data: "empty",
+        seed,
+        ...(network === null ? {} : { network }),
+        onDefect: (error) => {
+          throw error
+        }
+      })
     })
+    this.installations =
+      sameNumber === null
+        ? [make("https://erp.simulated", drawn.seed, new Map(companies.map((company) => [company, company])))]
+        : companies.map((company) =>
+            make(`https://erp-${company}.simulated`, drawn.seed + company, new Map([[company, sameNumber]]))
+          )
   }
 
-  /** Calls the control plane. Throws on an answer that is not a success. */
-  control(method: string, url: string, body?: unknown): string {
+  /** The installation that has a company of the warehouse. */
+  at(company: number): Installation {
+    return this.installations.find(({ numbers }) => numbers.has(company))!
+  }
+
+  /** The number at the source of a company of the warehouse. */
+  numberOf(company: number): number {
+    return this.at(company).numbers.get(company)!
+  }
+
+  /** The base address of the installation that has a company. */
+  addressOf(company: number): string {
+    return `${this.at(company).origin}${basePath}`
+  }
+
+  /** The records of a company. */
+  table(company: number, resource: string): Table {
+    const { store } = this.at(company).core.world
+    return store.table(this.numberOf(company), resource)
+  }
+
+  /** The same in each installation. */
+  get dialect(): World["dialect"] {
+    return this.installations[0]!.core.world.dialect
+  }
+
+  /** Calls the control plane of an installation. Throws on an answer that is not a success. */
+  control({ core: called }: Installation, method: string, url: string, body?: unknown): string {
     const text = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body)
-    const answer = this.core.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
+    const answer = called.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
     if (answer.status >= 300) throw new Error(`${method} ${url}: ${answer.status} ${answer.body}`)
     return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
   }
@@ -105,34 +152,61 @@ export class Source {
   }
 
   /** Writes records as people do. Fires the subscribed events, unless `isNoisy` is false. */
-  put(text: string, isNoisy = true): void {
-    if (this.network === null || !isNoisy) this.control("POST", "/records", text)
-    else putRecords(this.core.world, parseExactly(text) as RecordsInput)
+  put(company: number, text: string, isNoisy = true): void {
+    const installation = this.at(company)
+    if (this.network === null || !isNoisy) this.control(installation, "POST", "/records", text)
+    else putRecords(installation.core.world, parseExactly(text) as RecordsInput)
   }
 
   /** Removes a record, with an event when `isNoisy`, otherwise without a trace. */
   remove(company: number, resource: string, id: number, isNoisy: boolean): void {
-    if (this.network === null || !isNoisy) this.control("POST", "/remove", { company, resource, id })
+    const installation = this.at(company)
+    if (this.network === null || !isNoisy)
+      this.control(installation, "POST", "/remove", { company: this.numberOf(company), resource, id })
     else {
-      const { store } = this.core.world
-      store.transact(() => store.remove(store.table(company, resource), id))
+      const { store } = installation.core.world
+      store.transact(() => store.remove(this.table(company, resource), id))
     }
   }
 
-  /** Every subscription, cancelled ones included, in the order of their ids. */
+  /** Every subscription, cancelled ones included: of each installation, in the order of their ids. */
   subscriptions(): ReadonlyArray<Subscription> {
-    return [...this.core.world.events["subscriptions"].values()]
+    return this.installations.flatMap(({ core: { world } }) => [...world.events["subscriptions"].values()])
+  }
+
+  /** The installation that has a subscription. */
+  installationOf(subscription: Subscription): Installation {
+    return this.installations.find(
+      ({ core: { world } }) => world.events["subscriptions"].get(subscription.id) === subscription
+    )!
+  }
+
+  /** The company of a subscription, by its number in the warehouse. */
+  companyOf(subscription: Subscription): number {
+    const { numbers } = this.installationOf(subscription)
+    return [...numbers].find(([, number]) => number === subscription.owner.company)![0]
+  }
+
+  /** One delivery cycle of each installation. */
+  async cycle(): Promise<void> {
+    await Promise.all(this.installations.map(({ core: { world } }) => world.events.cycle()))
   }
 
   token(company: number): string {
-    const { token } = JSON.parse(this.control("POST", "/tokens", { company, scopes: ["*"] })) as { token: string }
+    const input = { company: this.numberOf(company), scopes: ["*"] }
+    const { token } = JSON.parse(this.control(this.at(company), "POST", "/tokens", input)) as { token: string }
     this.tokens.set(company, token)
     return token
   }
 
+  /** The installation with this address. */
+  installationAt(origin: string): Installation {
+    return this.installations.find((one) => one.origin === origin)!
+  }
+
   /** Serves a request that arrived, and records the `synced_through` that it promised. */
-  serve(request: Request): Answer {
-    const answer = this.core.answer(request, null)
+  serve(origin: string, request: Request): Answer {
+    const answer = this.installationAt(origin).core.answer(request, null)
     if (answer.status === 200) {
       const synced = /"synced_through":"([^"]+)"/.exec(answer.body)?.[1]
       if (synced !== undefined && !this.issuedCursors.has(synced)) this.issuedCursors.set(synced, this.kernel.now)
@@ -151,7 +225,8 @@ export class Source {
   }
 
   private read(company: number, resource: string): CachedHistory {
-    const { world } = this.core
+    const { world } = this.at(company).core
+    const number = this.numberOf(company)
     const key = `${company} ${resource}`
     let cached = this.histories.get(key)
     if (cached === undefined) {
@@ -162,7 +237,7 @@ export class Source {
     const { history } = world.store
     for (; cached.read < history.length; cached.read++) {
       const { seq, op, version, at } = history[cached.read]!
-      if (version.table.company !== company || version.table.resource.path !== resource) continue
+      if (version.table.company !== number || version.table.resource.path !== resource) continue
       const text = world.renderer.render(version)
       const id = String(version.id)
       const one: SourceVersion = { seq, op, id, stamp: version.stamp, at, text }
@@ -182,7 +257,7 @@ export class Source {
 
   /** The records that a list shows now, cancelled ones included: one JSON text each. */
   state(company: number, resource: string): ReadonlyArray<string> {
-    return this.control("GET", `/state?company=${company}&resource=${resource}`)
+    return this.control(this.at(company), "GET", `/state?company=${this.numberOf(company)}&resource=${resource}`)
       .split("\n")
       .filter((line) => line !== "" && this.isSelected(resource, line))
   }

@@ -1,11 +1,12 @@
 /** The processes that sync and serve webhooks. Faults strike at steps: right before or after any statement or request. */
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
+import type { ResourceReport } from "../../../src/verify/Report.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { SyncMoment } from "../checkers/Checker.ts"
 import { momentOf, type Period, sleepOf } from "../Plan.ts"
 import type { RulesPeriod } from "../RulesPlan.ts"
-import { type Machine, type CycleOptions, cycle } from "./Engine.ts"
+import { type Machine, type CycleOptions, cycle, verify } from "./Engine.ts"
 import { Processes, type ProcessLife } from "./Processes.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
@@ -34,7 +35,7 @@ export class Supervisor extends Processes<Life> {
   /** Whether `webhooks ensure` has succeeded once. */
   isSubscribed = false
   /** Subscriptions that existed when it last succeeded: the warehouse knows these. */
-  private knownIds: ReadonlySet<number> = new Set()
+  private known: ReadonlySet<Subscription> = new Set()
   /** A process has ended a sync. */
   reported: (moment: SyncMoment) => void = () => {}
   private readonly begun = this.kernel.now
@@ -107,7 +108,7 @@ export class Supervisor extends Processes<Life> {
       this.command("ensure", (isDone) => {
         if (!isDone) return void kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
         this.isSubscribed = true
-        this.knownIds = new Set(this.activeSubscriptions().map(({ id }) => id))
+        this.known = new Set(this.activeSubscriptions())
         // The person repeats the command later.
         kernel.after(this.chance.skewed(drawn.safety / 6, 2 * drawn.safety), null, again)
       })
@@ -121,12 +122,13 @@ export class Supervisor extends Processes<Life> {
 
   /** Whether the warehouse knows every existing subscription. */
   get knowsAll(): boolean {
-    return this.isSubscribed && this.activeSubscriptions().every(({ id }) => this.knownIds.has(id))
+    return this.isSubscribed && this.activeSubscriptions().every((one) => this.known.has(one))
   }
 
   /** Whether the warehouse knows a subscription of the company. */
   knowsOne(company: number): boolean {
-    return this.activeSubscriptions().some(({ id, owner }) => owner.company === company && this.knownIds.has(id))
+    const { source } = this.machine
+    return this.activeSubscriptions().some((one) => source.companyOf(one) === company && this.known.has(one))
   }
 
   /** When the machine wakes; null while it is awake. */
@@ -284,6 +286,23 @@ export class Supervisor extends Processes<Life> {
       this.log(life.owner.name, `ends: ${cause ?? "done"}`)
       ended(cause === null)
     })
+  }
+
+  /** A person verifies every company. `ended` gets null where the process died. */
+  verify(ended: (reports: ReadonlyArray<ResourceReport> | null) => void): void {
+    const life: Life = { owner: makeOwner(`v.${++this.lives}`), place: -2, fiber: null }
+    this.start(
+      life,
+      "to verify",
+      () => verify(this.machine, life.owner, numberOf(life)),
+      ({ result, cause }) => {
+        this.log(
+          life.owner.name,
+          `ends: ${result?.map(({ resource, status }) => `${resource} ${status}`).join("; ") ?? cause}`
+        )
+        ended(result)
+      }
+    )
   }
 
   private run(

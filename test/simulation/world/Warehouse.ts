@@ -10,6 +10,7 @@ import { type Canonical, json, ofWarehouse, parseExactly, storedThrough } from "
 import type { Entry, QuarantinedRecord, RowVersion, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
 import type { Lenses } from "../checkers/Kept.ts"
 import { companyName, companyOf } from "./Sender.ts"
+import type { Source } from "./Source.ts"
 
 type Text = string | null
 type TextRow = Readonly<Record<string, Text>>
@@ -311,8 +312,15 @@ export class Warehouse {
   }
 
   /** Stores the numbers of the companies, as a first sync does. */
-  async nameCompanies(companies: ReadonlyArray<number>): Promise<void> {
+  async nameCompanies(companies: ReadonlyArray<number>, source: Source, sameNumber: number | null): Promise<void> {
     for (const company of companies) {
+      if (sameNumber !== null) {
+        await this.ask(
+          "insert into tributary.companies (company, company_id, source_number, address) values ($1, $2, $3, $4)",
+          [companyName(company), company, sameNumber === company ? null : sameNumber, source.addressOf(company)]
+        )
+        continue
+      }
       await this.ask("insert into tributary.companies (company, company_id) values ($1, $2)", [
         companyName(company),
         company

@@ -14,14 +14,16 @@ import { chance } from "../kernel/Chance.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Scene } from "../kernel/Scene.ts"
 import type { PushPlan, WriteFault } from "../PushPlan.ts"
-import { bodyOf, envelope, Network, pathOf, type Sent, sentOf, type WireAnswer } from "./Network.ts"
-import { origin, type Source } from "./Source.ts"
+import { bodyOf, envelope, Network, pathOf, type Sent, sentOf, targetOf, type WireAnswer } from "./Network.ts"
+import type { Source } from "./Source.ts"
 
 /** A write that left a process, and its answer. */
 export interface Sending {
   readonly number: number
   readonly owner: string
   readonly company: number
+  /** The address of the installation. */
+  readonly origin: string
   readonly method: string
   readonly path: string
   readonly resource: string
@@ -140,6 +142,7 @@ export class WriteNetwork extends Network<PushPlan> {
       number: this.sendings.length,
       owner: owner.name,
       company: this.companyOf(request) ?? 0,
+      origin: url.origin,
       method,
       path,
       resource: path.split("/")[1]!,
@@ -200,7 +203,7 @@ export class WriteNetwork extends Network<PushPlan> {
           return kernel.after(this.way(), null, () => answer(this.madeInstead(fault)))
         const late = fault === "U3 late on its way" ? luck.skewed(30_000_000, 200_000_000) : 0
         const work = fault === "U3 long work" ? luck.skewed(20_000_000, 200_000_000) : this.workTime()
-        const received = { method, url: url.href.slice(origin.length), headers: request.headers, body: bytes }
+        const received = { method, url: targetOf(url), headers: request.headers, body: bytes }
         this.depart(sending, received, this.way() + late, work, (sent) => {
           this.stepped(owner, `answers ${path}`)
           answerWork(sent)
@@ -280,9 +283,9 @@ export class WriteNetwork extends Network<PushPlan> {
     const request = this.withoutFailing(sending, received)
     if (this.working.has(sending.key)) {
       this.fired("U4 same key while it is worked on")
-      return answered(this.withFailing(sending, sentOf(this.source.serve(request))))
+      return answered(this.withFailing(sending, sentOf(this.source.serve(sending.origin, request))))
     }
-    const release = this.source.core.hold(request)
+    const release = this.source.installationAt(sending.origin).core.hold(request)
     this.working.add(sending.key)
     this.kernel.after(work, null, () => {
       release()
@@ -309,9 +312,9 @@ export class WriteNetwork extends Network<PushPlan> {
   }
 
   private execute(sending: Sending, request: Request): WireAnswer {
-    const { history } = this.source.core.world.store
+    const { history } = this.source.installationAt(sending.origin).core.world.store
     const from = history.length
-    const answer = this.source.serve(request)
+    const answer = this.source.serve(sending.origin, request)
     const changes = history.slice(from).filter(({ version }) => version.table.resource.path === sending.resource)
     if (changes.length > 0) {
       const ids = changes.map(({ op, version: { id } }) => `${op} ${id}`).join(", ")

@@ -60,7 +60,8 @@ export class Writers extends Actor {
   private readonly chance = chance(this.drawn.seed, "writers")
   private readonly source: Source
   private readonly tables = new Map<string, Array<WrittenRecord>>()
-  private next = 1
+  /** The next id: of each table where companies have equal ids, else of all. */
+  private nextIds: ReadonlyMap<string, number> = new Map()
   /** Whether decimals are number tokens. */
   private readonly tokens = this.chance.chance(0.25)
   private stopped = false
@@ -220,8 +221,8 @@ export class Writers extends Actor {
     if (ignoring.length === 0) return
     const { company, resource } = configuring.pick(ignoring)
     const field = plainField(resource)
-    const { store } = this.source.core.world
-    const table = store.table(company, resource.path)
+    const { store } = this.source.at(company).core.world
+    const table = this.source.table(company, resource.path)
     const those = this.table(company, resource).filter(({ once, gone, stamp }) => once && !gone && stamp > 0)
     if (field === null || those.length === 0) return
     const { id } = configuring.pick(those)
@@ -243,14 +244,13 @@ export class Writers extends Actor {
    * stamp.
    */
   private backUp(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): () => void {
-    const { store } = this.source.core.world
-    const { next } = this
+    const { nextIds } = this
     const odd = new Set(this.odd)
     const tables = subjects.map(({ company, resource }) => ({
       company,
       resource,
       versions: new Map(
-        [...store.table(company, resource.path).all()].map((version) => [version.id, version] as const)
+        [...this.source.table(company, resource.path).all()].map((version) => [version.id, version] as const)
       ),
       written: this.table(company, resource).map((one) => ({
         one,
@@ -263,12 +263,13 @@ export class Writers extends Actor {
     return () => {
       if (this.stopped) return
       this.fired("S14 restored")
-      this.log("source", `! S14 restored, the next id is ${next}`)
-      this.next = next
+      this.log("source", `! S14 restored, the next id is ${[...nextIds.values()].join(", ")}`)
+      this.nextIds = nextIds
       this.wasRestored = true
       this.wentBack = true
       for (const { company, resource, versions, written } of tables) {
-        const table = store.table(company, resource.path)
+        const { store } = this.source.at(company).core.world
+        const table = this.source.table(company, resource.path)
         const now = new Map([...table.all()].map((version) => [version.id, version] as const))
         const affected = [...new Set([...now.keys(), ...versions.keys()])].filter(
           (id) => now.get(id) !== versions.get(id)
@@ -430,9 +431,16 @@ export class Writers extends Actor {
     )
   }
 
+  private nextId(company: number, { path }: Resource): number {
+    const counted = this.drawn.later.sameNumber === null ? "" : `${company}/${path}`
+    const id = this.nextIds.get(counted) ?? 1
+    this.nextIds = new Map([...this.nextIds, [counted, id + 1]])
+    return id
+  }
+
   private fresh(company: number, resource: Resource, once: boolean): WrittenRecord {
     const one: WrittenRecord = {
-      id: this.next++,
+      id: this.nextId(company, resource),
       stamp: 0,
       once,
       gone: false,
@@ -510,13 +518,13 @@ export class Writers extends Actor {
       "source",
       `writes ${resource.path} ${ids}${late === null ? "" : ` late by ${((this.kernel.now - late) / 1e6).toFixed(3)} s`}`
     )
-    const head = `{"company":${company},"resource":"${resource.path}"${late === null ? "" : `,"at":"${instantOf(late)}"`}`
+    const head = `{"company":${this.source.numberOf(company)},"resource":"${resource.path}"${late === null ? "" : `,"at":"${instantOf(late)}"`}`
     const field = this.isChild(resource) ? resource.parent!.field : null
     const complete = records.map((record, index) =>
       field === null ? record : `{"${field}":${written[index]!.parent},${record.slice(1)}`
     )
     this.hide(company, resource, written)
-    this.source.put(`${head},"records":[${complete.join(",")}]}`, isNoisy)
+    this.source.put(company, `${head},"records":[${complete.join(",")}]}`, isNoisy)
     this.touch(company, resource, written)
   }
 
