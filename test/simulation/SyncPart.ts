@@ -45,6 +45,10 @@ const servedMax = 2400 * 1_000_000
 /** A serving process does not wait for retries that are due later than this beyond the overlap. */
 const waitedMax = 60 * 1_000_000
 
+/** The mass-delete guard stops a full scan that misses more rows, and more of them than this share. */
+const missingRowsMax = 20
+const missingShareMax = 0.5
+
 /** Moments that a seed keeps, and how often. */
 const samplesMax = 24
 const sampleRate = 0.1
@@ -353,12 +357,40 @@ export const syncs = (world: World): Part => {
       }
     }
     const checkHealed = (state: Final) => check(watching, (one) => one.healed?.(state))
+    /** Whether so many records left the selection that the mass-delete guard rightly stops their deletion. */
+    const hasLeftSelection = async ({ company, resource }: Pick<Subject, "company" | "resource">): Promise<boolean> => {
+      if (!drawn.later.rules.some(({ where }) => where?.resource === resource.path)) return false
+      const { rows } = await warehouse.subject(company, resource)
+      const present = new Set(
+        source.state(company, resource.path).map((text) => String((JSON.parse(text) as { readonly id: number }).id))
+      )
+      const live = [...rows.values()].filter(({ deleted }) => !deleted)
+      const gone = live.filter(({ id }) => !present.has(id))
+      return gone.length > missingRowsMax && gone.length > live.length * missingShareMax
+    }
+    /** Syncs as {@link cycle}. Where the guard stops deletions that the source explains, a person accepts them. */
+    const attendedCycle = async (): Promise<SyncReport | null> => {
+      const report = await cycle({ full: false })
+      const blocked = (report?.companies ?? [])
+        .flatMap(({ outcomes }) => outcomes)
+        .filter(({ massDeleteBlocked }) => massDeleteBlocked !== null)
+      const explained = await Promise.all(
+        subjects
+          .filter(({ company, resource }) =>
+            blocked.some((one) => Number(one.companyId) === company && one.resource === resource.path)
+          )
+          .map(hasLeftSelection)
+      )
+      if (writers.wasRestored || !explained.includes(true)) return report
+      fire("G3 a person accepted deletions")
+      return cycle({ full: false, acceptDeletions: true })
+    }
     const isEqual = (state: Final) => [...differences(setting, state).keys()].every((key) => state.excused.has(key))
 
     if (hooks) {
       // A resource that was never loaded cannot be kept equal by webhooks.
       const alone = drawn.hooks === "only" && processes.loaded
-      if (!alone) await cycle({ full: false })
+      if (!alone) await attendedCycle()
       await drain()
       const drained: DrainMoment = {
         subjects: await Promise.all(subjects.map(({ company, resource }) => warehouse.subject(company, resource))),
@@ -378,7 +410,7 @@ export const syncs = (world: World): Part => {
     let last: Final
     do {
       cycles++
-      last = await final(await cycle({ full: false }), false)
+      last = await final(await attendedCycle(), false)
     } while (
       cycles < cyclesMax &&
       (!isEqual(last) ||

@@ -251,6 +251,11 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
     3130074151: {
       cause: "a restored control plane had no mark of the rows that were deleted and filled before",
       later: [...upToW13, "S3r", "G3"]
+    },
+    3130074617: {
+      cause:
+        "more than half of the records left the filters between two scans that the guard did not stop, and no person accepted that",
+      later: [...upToW13, "S3r", "G3"]
     }
   },
   "pushes only": {
