@@ -97,6 +97,7 @@ create table tributary.checkpoints (
   past_from timestamptz,
   past_batch bigint,
   past_until timestamptz,
+  past_unfed_from timestamptz,
   past_reason text,
   primary key (company_id, resource, lane)
 );
@@ -119,6 +120,7 @@ comment on column tributary.checkpoints.overlap_learned_at is 'When a late row l
 comment on column tributary.checkpoints.past_from is 'Lane live: as-of queries of a time before this one fail, since versions were lost; infinity: until the next full scan has completed; null: none was lost.';
 comment on column tributary.checkpoints.past_batch is 'Lane live: as-of queries of a position before this batch of the change feed fail; null: none does because of past_from.';
 comment on column tributary.checkpoints.past_until is 'Lane live: the past is complete up to this time too; null: only from past_from on.';
+comment on column tributary.checkpoints.past_unfed_from is 'Lane live: the earliest read of the versions that a restored change feed lacks. As-of queries of a position before past_batch fail only if the time of the position is not before this one; null: all of them fail.';
 comment on column tributary.checkpoints.past_reason is 'Lane live: why the past before past_from is not complete.';
 create index checkpoints_unproven on tributary.checkpoints (company_id, resource) where lane = 'live' and full_scan_reason is not null;
 create index checkpoints_of_resource on tributary.checkpoints (resource) where lane = 'live';

@@ -82,12 +82,17 @@ comment on function tributary.has_records(regclass, bigint) is 'Whether a table 
 
 create function tributary.begin_feed(for_company bigint, of_resource text, of_history text, of_table regclass, is_replaced boolean)
   returns void language plpgsql volatile as $$
+declare
+  batch bigint;
 begin
   if not is_replaced and not tributary.has_records(of_table, for_company) then
     return;
   end if;
   insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
-  values (for_company, of_resource, of_history, 'truncate', array[null]::bigint[], 1, tributary.now());
+  values (for_company, of_resource, of_history, 'truncate', array[null]::bigint[], 1, tributary.now())
+  returning id into batch;
+  update tributary.checkpoints c set past_batch = batch
+   where c.company_id = for_company and c.resource = of_resource and c.lane = 'live' and c.past_unfed_from is not null;
   -- Batches of 10,000: a reader of one change reads the ids of its batch.
   execute format($query$
     insert into tributary.change_batches (company_id, resource, history, kind, ids, versions, changes, began)
@@ -97,7 +102,7 @@ begin
      group by (r.place - 1) / 10000 order by min(r.place)$query$, of_table)
     using for_company, of_resource, of_history;
 end $$;
-comment on function tributary.begin_feed(bigint, text, text, regclass, boolean) is 'Begins a table in the change feed again: truncate, then each of its records. A table that was not replaced and has no record is left out.';
+comment on function tributary.begin_feed(bigint, text, text, regclass, boolean) is 'Begins a table in the change feed again: truncate, then each of its records. A table that was not replaced and has no record is left out. Positions that checkpoints.past_unfed_from refuses end with it.';
 
 create function tributary.changed_fields(before jsonb, after jsonb) returns text[] language sql immutable parallel safe as $$
   -- As text, because jsonb calls 1.10 and 1.1 equal.
@@ -429,7 +434,8 @@ begin
      where c.resource = of_resource and c.lane = 'live'
        and (c.table_identity is distinct from live or c.past_from = 'infinity'
             or case when chosen is null then moment < c.past_from and (moment <= c.past_until) is not true
-                    else b.id is not null and (chosen >= b.last_position) is not true end)
+                    else b.id is not null and (chosen >= b.last_position) is not true
+                      and (c.past_unfed_from is null or c.past_unfed_from <= tributary.as_of_position_time()) end)
     union all
     select s.company_id, 'infinity', 'no checkpoint tells what was read', null, false
       from tributary.companies s
@@ -492,6 +498,25 @@ begin
   return has_all;
 end $$;
 comment on function tributary.has_all_versions(bigint, text, regclass, regclass) is 'Whether a table and its history have every version that the change feed tells of a company. False also where the feed began again or its changes were removed.';
+
+create function tributary.first_unfed(for_company bigint, of_resource text, of_table regclass, of_history regclass)
+  returns timestamptz language plpgsql stable as $$
+declare
+  began timestamptz;
+begin
+  execute format($query$
+    select min(v.observed)
+      from (select "id" as id, "_version" as version, "_observed_at" as observed from %1$s where "_company_id" = $1
+            union all
+            select "id", "_version", "_observed_at" from %2$s where "_company_id" = $1) v
+      left join (select u.id, max(coalesce(u.version, 1)) as version
+                   from tributary.change_batches b cross join unnest(b.ids, b.versions) u(id, version)
+                  where b.company_id = $1 and b.resource = $2 group by u.id) f on f.id = v.id
+     where v.version > coalesce(f.version, 0)$query$, of_table, of_history)
+    into began using for_company, of_resource;
+  return began;
+end $$;
+comment on function tributary.first_unfed(bigint, text, regclass, regclass) is 'The earliest read of the versions that landed after the last ones that the change feed tells of a company; null: the feed tells all. A restored feed lacks those that landed after its copy.';
 
 create function tributary.note_removed_rows() returns trigger language plpgsql security definer set search_path = pg_catalog as $$
 declare

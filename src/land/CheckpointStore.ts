@@ -58,7 +58,8 @@ export const saveStatement = Statement.named({
        adopts_source = adopts_source and ${at.fullScanAt}::timestamptz is null, updated_at = tributary.now(),
        past_from = case when ${completesPast(at)} then tributary.now() else past_from end,
        past_batch = case when ${completesPast(at)} then
-         (select max(b.id) from tributary.change_batches b where b.company_id = ${at.company} and b.resource = ${at.resource}) else past_batch end
+         (select max(b.id) from tributary.change_batches b where b.company_id = ${at.company} and b.resource = ${at.resource}) else past_batch end,
+       past_unfed_from = case when ${completesPast(at)} then null else past_unfed_from end
      where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and fence = ${at.fence}
      returning ${at.identity} = ${tableIdentitySql(at.table, at.history)} as same_table,
        coalesce((select p.statement from tributary.privacy_rules p where p.resource = ${at.resource}), '') = ${at.rules} as same_rules`

@@ -3,7 +3,8 @@
  *
  * Promise: when the rows do not match the cursor, every lane is fenced off, scans in progress are forgotten, and the next
  * live run reads every record. Where rows or versions may be lost, the past is complete only from that read on
- * (`past_from`), unless every version that the change feed tells is still there. No two versions of a record are valid at
+ * (`past_from`), unless every version that the change feed tells is still there. Positions at which a version that a
+ * restored feed lacks may or may not have been shown are refused (`past_unfed_from`). No two versions of a record are valid at
  * one moment. That is one transaction: a crash leaves either all of it or the same differences.
  */
 import * as Effect from "effect/Effect"
@@ -147,20 +148,26 @@ export const hasAllVersionsStatement = Statement.make({
   text: "select tributary.has_all_versions($1, $2, $3::text::regclass, $4::text::regclass) as has_all"
 })
 
-/** A restored warehouse knows nothing of the time since its last run. */
+/**
+ * A restored warehouse knows nothing of the time since its last run. Nor does it know at which positions the versions
+ * landed that the restored feed lacks.
+ */
 export const forgetUnknownTimeStatement = Statement.make({
   name: "forget the time before the restore of",
-  params: ["int8", "text", "text"],
+  params: ["int8", "text", "text", "text", "text"],
   text: `update tributary.checkpoints c set past_reason = $3, past_from = greatest(past_from, tributary.now()),
        past_until = case when past_from is not null then past_until else
-         (select max(r.started_at) from tributary.runs r where r.company_id = $1 and r.resource = $2 and r.lane = 'live' and r.status = 'done') end
+         (select max(r.started_at) from tributary.runs r where r.company_id = $1 and r.resource = $2 and r.lane = 'live' and r.status = 'done') end,
+       past_unfed_from = case when past_batch is null then unfed.began when unfed.began is not null then '-infinity' end
+      from tributary.first_unfed($1, $2, $4::text::regclass, $5::text::regclass) as unfed(began)
      where company_id = $1 and resource = $2 and lane = 'live'`
 })
 
 export const losePastStatement = Statement.make({
   name: "lose the past of",
   params: ["int8", "text", "text"],
-  text: `update tributary.checkpoints set past_from = 'infinity', past_batch = null, past_until = null, past_reason = $3
+  text: `update tributary.checkpoints set past_from = 'infinity', past_batch = null, past_until = null, past_unfed_from = null,
+       past_reason = $3
       where company_id = $1 and resource = $2 and lane = 'live'`
 })
 
@@ -216,7 +223,13 @@ export const confirmIdentity = Effect.fnUntraced(function* (
     isFed = rows[0]!.has_all && replaced.isSameControl
     if (!rows[0]!.has_all) yield* runStatement(losePastStatement, [companyId, resource, replaced.text])
     else if (!replaced.isSameControl)
-      yield* runStatement(forgetUnknownTimeStatement, [companyId, resource, replaced.text])
+      yield* runStatement(forgetUnknownTimeStatement, [
+        companyId,
+        resource,
+        replaced.text,
+        table.current,
+        table.superseded
+      ])
   }
   if (replaced !== null) yield* run("continue the versions of", continueVersionsSql, [companyId])
   const { rows } = yield* runStatement(readStatement, [companyId, resource, lane])

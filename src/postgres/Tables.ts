@@ -229,6 +229,7 @@ export interface ControlTables {
     readonly past_from: Date | null
     readonly past_batch: bigint | null
     readonly past_until: Date | null
+    readonly past_unfed_from: Date | null
     readonly past_reason: string | null
   }
   readonly "tributary.companies": {
