@@ -176,6 +176,14 @@ export const openWorld = (bench: Bench, drawn: Plan, keep: boolean) => {
       kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
       fed.set(`${company} ${resource.path}`, await feed.compare(company, resource))
     }
+    if (drawn.later.sameNumber !== null) {
+      const hasEqualIds = now.some(({ company, resource, rows }) =>
+        now.some(
+          (one) => one.company < company && one.resource === resource && [...rows.keys()].some((id) => one.rows.has(id))
+        )
+      )
+      if (hasEqualIds) fire("G4 rows of two companies with equal ids")
+    }
     return {
       subjects: now,
       runs: await warehouse.runs(),
