@@ -90,8 +90,8 @@ dashboard: { listen: off }
   })
   const run = (line: string) => runOn(world.databaseUrl, line)
   yield* run(`installation add one --url ${north.reference.baseUrl}`)
-  for (const database of [world.databaseUrl, target])
-    yield* runOn(database, `installation add two --url ${south.reference.baseUrl}`)
+  // It goes along with its company.
+  yield* run(`installation add two --url ${south.reference.baseUrl}`)
   const named = resources.map((one) => `--resource ${one}`).join(" ")
   yield* run(`company add north --installation one --token-env NORTH ${named}`)
   yield* run(`company add south --installation two --token-env SOUTH --warehouse-number ${south.number} ${named}`)
