@@ -23,20 +23,25 @@ const valueOf = Effect.fnUntraced(function* (text: string) {
   )
 })
 
+/** The settings with one of another value, at `section.key` or `section`; undefined takes it out. */
+export const withSetting = (settings: Written, path: string, value: unknown): Written => {
+  const [section = "", key] = path.split(".")
+  const { [section]: before, ...others } = settings
+  if (key === undefined) return value === undefined ? others : { ...others, [section]: value }
+  const own = { ...(typeof before === "object" ? before : {}), [key]: value }
+  const kept = Object.entries(own).filter(([, one]) => one !== undefined)
+  return { ...others, [section]: Object.fromEntries(kept) }
+}
+
 /** The settings with these changes, `section.key=value`; an empty value takes the setting out. */
 const withChanges = Effect.fnUntraced(function* (settings: Written, changes: ReadonlyArray<string>) {
   let changed = settings
   for (const change of changes) {
-    const [, section = "", key, text = ""] = /^([a-z_]+)(?:\.([a-z_]+))?=(.*)$/su.exec(change) ?? []
-    if (section === "") {
+    const [, path = "", text = ""] = /^([a-z_]+(?:\.[a-z_]+)?)=(.*)$/su.exec(change) ?? []
+    if (path === "") {
       return yield* usageError(`${change} is no setting; write for example paging.mode=cursor, or url=ADDRESS`)
     }
-    const value = text === "" ? undefined : yield* valueOf(text)
-    const { [section]: before, ...others } = changed
-    const own = { ...(typeof before === "object" ? before : {}), ...(key === undefined ? {} : { [key]: value }) }
-    const kept =
-      key === undefined ? value : Object.fromEntries(Object.entries(own).filter(([, one]) => one !== undefined))
-    changed = kept === undefined ? others : { ...others, [section]: kept }
+    changed = withSetting(changed, path, text === "" ? undefined : yield* valueOf(text))
   }
   return changed
 })

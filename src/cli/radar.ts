@@ -13,7 +13,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Comparisons from "../companies/Comparisons.ts"
 import * as InstallationStore from "../companies/InstallationStore.ts"
 import { findInstallation } from "../configuration/Installations.ts"
-import { requireRow } from "./installation.ts"
+import { requireRow, withSetting } from "./installation.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
@@ -160,11 +160,7 @@ const apply = Effect.fnUntraced(function* (
   recommended: RadarReport["settings"]
 ) {
   const before = yield* requireRow(settings, name)
-  const own: Record<string, unknown> = { ...before.settings }
-  for (const { path, value } of recommended) {
-    const [section = "", key = ""] = path.split(".")
-    own[section] = { ...(own[section] as object | undefined), [key]: value }
-  }
+  const own = recommended.reduce((all, { path, value }) => withSetting(all, path, value), before.settings)
   yield* InstallationStore.set({ name, settings: own })
   yield* Output.note(
     `Stored for installation ${name}: ${recommended.map(({ path, value }) => `${path}=${value}`).join(", ")}`

@@ -146,9 +146,7 @@ dashboard: { listen: off }
       // Two resources, each once a second: all of them as often as if the others were not there.
       yield* until("both companies are read", runs, ([row]) => (row?.runs ?? 0) >= 2, 40)
       const [before] = yield* runs
-      const began = Date.now()
-      yield* until("they are read again and again", runs, ([row]) => (row?.runs ?? 0) >= before!.runs + 10, 30)
-      assert.isBelow(Date.now() - began, 20_000)
+      yield* until("they are read again and again", runs, ([row]) => (row?.runs ?? 0) >= before!.runs + 10, 20)
       const late = yield* world.query<{ company: string }>(
         "select distinct company from tributary.freshness where is_late and company in ('c01', 'c02')"
       )
