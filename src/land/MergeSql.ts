@@ -328,7 +328,7 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `where t."_company_id" = $1 and t."id" = g.id and r.id = t."_run_id" and r.lane <> $3::text ` +
       `and (r.lane in ('push', 'records') or coalesce(${column === undefined ? "null::timestamptz" : `t.${column}`} > ` +
       `$4::timestamptz - $5::float8 * interval '1 millisecond', true)) ` +
-      `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
+      `and (r.finished_at is null or not ${isBefore("r.finished_at", "$2::timestamptz")})`,
     keepUnreached:
       column !== undefined && authority === "newer"
         ? `delete from ${goneRows} g using ${table.current} t, ` +

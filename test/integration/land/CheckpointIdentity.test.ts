@@ -261,6 +261,18 @@ suite("a checkpoint", warehouse, (test, it) => {
     assert.deepStrictEqual(yield* open, [])
   })
 
+  test("deletes a missing row that another lane read before the clock was set back", function* () {
+    const { companyId, rows, put, run, checked } = yield* synced()
+    put(4, "read by number")
+    yield* nowIs("clock_timestamp() + interval ''1 hour''")
+    yield* run({ full: true }).pipe(clockIsRight)
+    yield* execute(
+      `update tributary.runs set lane = 'records' where company_id = ${companyId} and finished_at > tributary.now()`
+    )
+    rows.delete(4)
+    assert.strictEqual((yield* checked({ full: true })).totals.deleted, 1)
+  })
+
   test("resolves no quarantine of its own run when the clock goes back by under a minute", function* () {
     const { companyId, rows, rejected, run } = yield* synced()
     rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
