@@ -15,17 +15,14 @@ create table tributary.tasks (
   full_requested boolean not null default false,
   since text,
   until text,
-  process_id text,
-  fence bigint not null default 0,
   started_at timestamptz,
   finished_at timestamptz,
-  status text check (status in ('done', 'quarantined', 'failed', 'skipped', 'interrupted')),
+  status text check (status in ('done', 'quarantined', 'failed', 'skipped')),
   run_id bigint,
   failures integer not null default 0,
   error text,
   remedy text,
   updated_at timestamptz not null default tributary.now(),
-  abandoned_at timestamptz,
   parent text,
   deferred_from timestamptz,
   failure_kind text,
@@ -40,28 +37,25 @@ comment on column tributary.tasks.freshness_target_ms is 'The maximum age of the
 comment on column tributary.tasks.next_run_at is 'When it runs next; null when no time is set.';
 comment on column tributary.tasks.paused_at is 'When its schedule was paused.';
 comment on column tributary.tasks.paused_by is 'The person or program that paused the schedule.';
-comment on column tributary.tasks.requested_at is 'When a person requested a run; null once a run started after that.';
+comment on column tributary.tasks.requested_at is 'When a person requested a run; null once a run that began after that has ended.';
 comment on column tributary.tasks.requested_by is 'The person or program that requested the run.';
 comment on column tributary.tasks.full_requested is 'Whether the requested run is a full scan.';
 comment on column tributary.tasks.since is 'The start of a backfill''s range, RFC 3339 in UTC; null from the beginning. Until likewise.';
 comment on column tributary.tasks.until is 'The end of a backfill range, RFC 3339 in UTC; null for no end.';
-comment on column tributary.tasks.process_id is 'The process that runs it; null while it does not run.';
-comment on column tributary.tasks.fence is 'Rises with each claim. A process with a smaller fence writes no result.';
-comment on column tributary.tasks.started_at is 'The start of the last run; finished_at, status, run_id, error and remedy are its result.';
+comment on column tributary.tasks.started_at is 'The start of the last run that ended; finished_at, status, run_id, error and remedy are its result.';
 comment on column tributary.tasks.finished_at is 'The end of the last run.';
-comment on column tributary.tasks.status is 'done; quarantined (some records could not be landed); failed; skipped (the token may not read it); interrupted (the process was stopped)';
+comment on column tributary.tasks.status is 'done; quarantined (some records could not be landed); failed; skipped (the token may not read it)';
 comment on column tributary.tasks.run_id is 'The last run.';
 comment on column tributary.tasks.failures is 'Failures in a row.';
 comment on column tributary.tasks.error is 'What failed in the last run; null without an error.';
 comment on column tributary.tasks.remedy is 'What a person can do about it.';
 comment on column tributary.tasks.updated_at is 'When the row last changed.';
-comment on column tributary.tasks.abandoned_at is 'When the owner found that a former owner had not finished it; null once it started again.';
 comment on column tributary.tasks.parent is 'The resource that is synced before it; null where there is none.';
 comment on column tributary.tasks.deferred_from is 'When it would run by its schedule, while events prove that the resource is fresh and its poll is deferred to next_run_at; null otherwise.';
 comment on column tributary.tasks.failure_kind is 'The kind of the failure, as in tributary.runs.error_kind; null unless the status is failed.';
 -- A poll looks for the due tasks among all.
-create index tasks_due on tributary.tasks (next_run_at) where process_id is null and paused_at is null;
-create index tasks_urgent on tributary.tasks (company) where process_id is null and (requested_at is not null or abandoned_at is not null);
+create index tasks_due on tributary.tasks (next_run_at) where paused_at is null;
+create index tasks_requested on tributary.tasks (company) where requested_at is not null;
 -- Tasks that changed to the worse, for the count of their companies.
 create index tasks_troubled on tributary.tasks (company, updated_at)
   where failures > 0 or paused_at is not null;

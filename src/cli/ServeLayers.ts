@@ -121,7 +121,6 @@ export const backgroundWork = Effect.fnUntraced(function* (
     work: Effect.fnUntraced(function* (companies, processId) {
       const alerts = yield* alertServices(settings, companies, processId)
       const tasks = yield* TaskWorker.make({
-        processId,
         scheduleOf,
         freshnessOf,
         concurrency,

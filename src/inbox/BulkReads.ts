@@ -22,7 +22,8 @@ import {
   resolve,
   type ResourceTarget,
   stateOf,
-  urgent
+  urgent,
+  whenHeld
 } from "./InboxWorker.ts"
 import { retryOrDeadLetter, visibilityDelay } from "./ResolveFetches.ts"
 import * as RefetchRequests from "./RefetchRequests.ts"
@@ -83,7 +84,7 @@ export const runLiveLane = Effect.fnUntraced(function* (
 ) {
   const { company } = worker
   const startedAt = worker.now()
-  const outcome = yield* refresh({ company, companyId, tables, table, reads, waits: false }).pipe(
+  const outcome = yield* refresh({ company, companyId, tables, table, reads, whenHeld: whenHeld(worker) }).pipe(
     Effect.provideService(Priority, priority)
   )
   const { kind, totals } = outcome

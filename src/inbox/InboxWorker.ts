@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Priority } from "../budget/Budget.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { WhenHeld } from "../land/ResourceLock.ts"
 import type { Company } from "../sync/Company.ts"
 import { childrenOf } from "../warehouse/Table.ts"
 import { failureOf } from "../sync/Outcome.ts"
@@ -33,8 +34,6 @@ export interface ResourceState {
   pageRecords: number
   /** The overlap of a scan. */
   overlapMs: number
-  /** Whether this worker has fetched records. The first time, a previous owner of the company may still have the lock. */
-  hasFetched: boolean
   /** Fetches that a scan from the cursor would repeat. */
   readonly recentFetches: Array<RecentFetches>
 }
@@ -107,7 +106,6 @@ export const stateOf = ({ company, resources }: InboxWorker, path: string): Reso
     nextChildrenAt: Number.NEGATIVE_INFINITY,
     pageRecords: pageRecordsDefault,
     overlapMs: Duration.toMillis(company.engine.overlap),
-    hasFetched: false,
     recentFetches: []
   }
   resources.set(path, state)
@@ -174,6 +172,9 @@ export const noteFetches = (worker: InboxWorker, path: string, records: number):
   else recentFetches.push({ at: now, records })
   while (recentFetches.length > 1 && now - recentFetches[0]!.at > overlapMs) recentFetches.shift()
 }
+
+/** A drain does not own the company. */
+export const whenHeld = ({ isDrain }: InboxWorker): WhenHeld => (isDrain ? "fail" : "evict")
 
 export const isRetrievable = ({ resource }: Table): boolean => resource.operations.includes("R")
 

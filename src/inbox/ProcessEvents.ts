@@ -35,7 +35,8 @@ import {
   pause,
   type ResourceTarget,
   stateOf,
-  urgent
+  urgent,
+  whenHeld
 } from "./InboxWorker.ts"
 import { fetchRecords, sliceMs } from "./RecordFetcher.ts"
 import { isComplete } from "./Refresh.ts"
@@ -201,9 +202,8 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
   const { path } = target
   const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
   let lastLook = never
-  const state = stateOf(worker, path)
   const outcome = yield* fetchRecords(worker, target, {
-    evictsHolder: !worker.isDrain && !state.hasFetched,
+    whenHeld: whenHeld(worker),
     first,
     more: (inFlight) =>
       Effect.gen(function* () {
@@ -230,7 +230,6 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
       noteChanges(worker, target, landed.inserted + landed.updated + landed.deleted)
     }
   })
-  state.hasFetched = true
   if (outcome.failure === null) return "continue"
   const { kind } = outcome.failure
   if (kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)

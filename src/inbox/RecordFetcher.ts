@@ -37,8 +37,8 @@ export interface RecordFetcherOptions {
   readonly idleTimeout: Duration.Duration
   /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
   readonly shouldYield?: () => boolean
-  /** Whether to end the sessions of the process that has the lock: a previous owner, which may be suspended. */
-  readonly evictsHolder?: boolean
+  /** What to do while another run has the lane; default `fail`: another process may answer the events meanwhile. */
+  readonly whenHeld?: ResourceLock.WhenHeld
   readonly limits?: Partial<Limits>
   /** Called after events were resolved. */
   readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
@@ -99,16 +99,14 @@ interface FetchRun {
   busyAt: number
 }
 
-const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, evictHolder: boolean) {
+const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, whenHeld: ResourceLock.WhenHeld) {
   const { companyId, table, tables } = target
   const lock = yield* ResourceLock.acquire({
     table,
     connector: company.connector,
     companyId,
     lane: "records",
-    evictHolder,
-    // Another process may answer the events meanwhile.
-    waitForHolder: false
+    whenHeld
   })
   return yield* WriteSession.open(lock, {
     run: { kind: "fetch" },
@@ -132,7 +130,7 @@ const runOnce = Effect.fnUntraced(function* (
   const limits = { ...limitsDefault, ...options.limits }
   const now = yield* MonotonicClock.make
   const startedAt = now()
-  const session = yield* openSession(worker, target, options.evictsHolder ?? false)
+  const session = yield* openSession(worker, target, options.whenHeld ?? "fail")
   state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
@@ -256,7 +254,7 @@ export const fetchRecords = Effect.fn("oneByOne")(function* (
   let isFirst = true
   const outcome = yield* runToCompletion(target, (state) => {
     // After a database failure, only the requests in the database are valid.
-    const attempt = isFirst ? options : { ...options, first: null, evictsHolder: false }
+    const attempt = isFirst ? options : { ...options, first: null }
     isFirst = false
     return runOnce(worker, target, attempt, state)
   })

@@ -7,6 +7,7 @@
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
+import type { WhenHeld } from "../land/ResourceLock.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import { syncResource } from "../sync/SyncResource.ts"
@@ -26,8 +27,7 @@ export interface RefreshOptions {
    * `everything`: every record, so that missing ones are soft-deleted.
    */
   readonly reads: "changes" | "children" | "everything"
-  /** Whether to wait a moment for a run that may just be ending; default true. */
-  readonly waits?: boolean
+  readonly whenHeld: WhenHeld
 }
 
 /**
@@ -39,7 +39,7 @@ export const isComplete = ({ status, massDeleteBlocked }: Outcome): boolean =>
 
 /** Reads the changes of a resource now, with the priority of the fiber. */
 export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {
-  const { company, companyId, tables, table, reads } = options
+  const { company, companyId, tables, table, reads, whenHeld } = options
   const { batchRecordsMax, connector } = company
   // Only scheduled runs decide that a full scan is due.
   const engine = {
@@ -49,6 +49,6 @@ export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, 
   }
   return syncResource(
     { companyId, connector, table, children: childrenOf(tables, table.resource.path) },
-    { mode: { full: reads === "everything" }, batchRecordsMax, engine, waitForHolder: options.waits ?? true }
+    { mode: { full: reads === "everything" }, batchRecordsMax, engine, whenHeld }
   )
 }

@@ -14,6 +14,7 @@ import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
+import * as ProcessSlot from "../warehouse/ProcessSlot.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { RulesChanged } from "../warehouse/RulesChanged.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -28,6 +29,13 @@ import { mergeSql } from "./MergeSql.ts"
 import * as Refetch from "./Refetch.ts"
 import * as WarehouseClock from "./WarehouseClock.ts"
 
+/**
+ * What to do while another run has the lane. `wait` waits a moment: it may just be ending. `fail` fails at once. `evict`
+ * is for the owner of the company: it ends the session of a former owner, which may be suspended, and fails where a
+ * command has the lane.
+ */
+export type WhenHeld = "wait" | "fail" | "evict"
+
 export interface ResourceLockOptions {
   /** The table of the resource. */
   readonly table: Table
@@ -37,10 +45,8 @@ export interface ResourceLockOptions {
   readonly lane: Lane
   /** Whether a person accepts that this program's older catalogue reads the resource again; default false. */
   readonly acceptsOlderCatalogue?: boolean
-  /** Whether to end the database session of a lock holder whose process has sent no heartbeat for long; default false. */
-  readonly evictHolder?: boolean
-  /** Whether to wait a moment for a run that may just be ending; default true. */
-  readonly waitForHolder?: boolean
+  /** Default: `wait`. */
+  readonly whenHeld?: WhenHeld
 }
 
 export interface ResourceLock extends Pick<
@@ -106,46 +112,51 @@ interface LockContext {
 }
 
 /**
- * Ends the session that has the lock, and the one that lands under it. Other runs of that process go on under their
- * fences: a living process acquires their locks again.
+ * Ends the session of a process of serve that has the lock, and the one that lands under it. Other runs of that process
+ * go on under their fences: a living process acquires their locks again.
  */
 export const evictStatement = Statement.make({
   name: "end the session that locks",
   params: ["text", "text"],
   columns: { pg_terminate_backend: "bool" },
-  text: `select pg_terminate_backend(pid) from (
-       ${LaneLock.holdersSql("hashtextextended($1, 0)")} union ${LaneLock.holdersSql("hashtextextended($2, 0)")}) holders
+  text: `with former as (
+       select pid from (${LaneLock.holdersSql("hashtextextended($1, 0)")}) h where pid <> pg_backend_pid() and pid in (${ProcessSlot.holdersSql}))
+     select pg_terminate_backend(pid) from (
+       select pid from former union (${LaneLock.holdersSql("hashtextextended($2, 0)")} and exists (select from former))) sessions
       where pid <> pg_backend_pid()
         -- A role may not end the sessions of another role.
         and pid in (select pid from pg_stat_activity where usename = current_user)`
 })
 
 /** Acquires the advisory lock, which is released with the scope. */
-const lockLane = Effect.fnUntraced(function* (context: LockContext, options: ResourceLockOptions) {
+const lockLane = Effect.fnUntraced(function* (context: LockContext, whenHeld: WhenHeld) {
   const { companyId, resource, lane } = context
   const { locks } = yield* Database
-  const { evictHolder = false, waitForHolder = true } = options
   const lock = LaneLock.nameOf(companyId, resource, lane)
-  const evicted =
-    evictHolder && !locks.has(lock)
-      ? yield* context.connection.runStatement(evictStatement, [
-          lock,
-          LaneLock.landingNameOf(companyId, resource, lane)
-        ])
-      : null
-  const isHolderEnding = evicted !== null && evicted.rows.length > 0
-  yield* locks.tryLock(lock).pipe(
+  const isHeldHere = locks.has(lock)
+  const acquire = locks.tryLock(lock).pipe(
     Effect.filterOrFail(
       (isLocked) => isLocked,
       () => new AlreadyRunning({ resource })
-    ),
-    // A process that was just killed keeps its lock until the server has noticed.
-    Effect.retry({
-      while: (error) => error._tag === "AlreadyRunning",
-      times: waitForHolder || isHolderEnding ? lockRetries : 0,
-      schedule: Schedule.spaced(lockRetryEveryMs)
-    })
+    )
   )
+  // A process that was just killed keeps its lock until the server has noticed.
+  const wait = Effect.retry(acquire, {
+    while: (error) => error._tag === "AlreadyRunning",
+    times: lockRetries,
+    schedule: Schedule.spaced(lockRetryEveryMs)
+  })
+  const evict = context.connection.runStatement(evictStatement, [
+    lock,
+    LaneLock.landingNameOf(companyId, resource, lane)
+  ])
+  yield* whenHeld === "wait"
+    ? wait
+    : whenHeld === "fail" || isHeldHere
+      ? acquire
+      : Effect.catchTag(acquire, "AlreadyRunning", (held) =>
+          Effect.flatMap(evict, ({ rows }) => (rows.length > 0 ? wait : Effect.fail(held)))
+        )
 })
 
 export const prepareStatement = Statement.make({
@@ -276,7 +287,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const { client, connected, run, runStatement } = connection
   const context: LockContext = { resource, table, companyId, lane, identity, connection, clock }
 
-  yield* lockLane(context, options)
+  yield* lockLane(context, options.whenHeld ?? "wait")
   const { own, live } = yield* connected(raiseFence(context))
   const { fence } = own
   const checkFence = (affected: number) =>

@@ -26,3 +26,6 @@ export const valuesOf = (text: string, values: ReadonlyArray<unknown>): Query<Re
 
 /** A time in milliseconds since 1970. */
 export const epochMs = (column: string): string => `(extract(epoch from ${column}) * 1000)::float8`
+
+/** A time in microseconds since 1970, exactly. */
+export const epochUs = (column: string): string => `round(extract(epoch from ${column}) * 1000000)::int8`

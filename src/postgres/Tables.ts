@@ -685,17 +685,14 @@ export interface ControlTables {
     readonly full_requested: Generated<boolean>
     readonly since: string | null
     readonly until: string | null
-    readonly process_id: string | null
-    readonly fence: Generated<bigint>
     readonly started_at: Date | null
     readonly finished_at: Date | null
-    readonly status: "done" | "quarantined" | "failed" | "skipped" | "interrupted" | null
+    readonly status: "done" | "quarantined" | "failed" | "skipped" | null
     readonly run_id: bigint | null
     readonly failures: Generated<number>
     readonly error: string | null
     readonly remedy: string | null
     readonly updated_at: Generated<Date>
-    readonly abandoned_at: Date | null
     readonly parent: string | null
     readonly deferred_from: Date | null
     readonly failure_kind: string | null

@@ -26,20 +26,13 @@ import * as Runners from "effect/cluster/Runners"
 import * as Sharding from "effect/cluster/Sharding"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as Scope from "effect/Scope"
-import type { DatabaseShape } from "../postgres/Database.ts"
+import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as ProcessSlot from "../warehouse/ProcessSlot.ts"
 import * as BucketLocks from "./BucketLocks.ts"
 import { bucketCount, type Keeper, type Ownership, parallelScope, runKeeper } from "./Ownership.ts"
 
 const shardGroup = "default"
-
-/**
- * The identity of this process in the engine: the lowest number that no live process has. A process that starts again
- * after a crash has its former number, and owns its former buckets at once, without the wait for an expiration.
- */
-const lockSlot = Effect.fnUntraced(function* ({ locks }: DatabaseShape) {
-  for (let slot = 0; ; slot += 1) if (yield* locks.tryLock(`tributary:process:${slot}`)) return slot
-})
 
 /** A process without landings restores the lock of its slot too: otherwise another process would take its identity. */
 const restoreEvery = Duration.seconds(2)
@@ -84,7 +77,9 @@ export const make = (database: DatabaseShape): Ownership<DatabaseError> => ({
   layer: (keeper) =>
     Layer.effectDiscard(
       Effect.gen(function* () {
-        const slot = yield* lockSlot(database)
+        // A process that starts again after a crash has its former number, and owns its former buckets at once, without
+        // the wait for an expiration.
+        const slot = yield* Effect.provideService(ProcessSlot.acquire, Database, database)
         yield* Effect.forkScoped(Effect.repeat(database.locks.restore, Schedule.spaced(restoreEvery)))
         const sharding = Sharding.layer.pipe(
           Layer.provide([Runners.layerNoop, RunnerHealth.layerNoop, BucketLocks.layer(database)]),

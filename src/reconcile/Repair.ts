@@ -66,7 +66,7 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
     }
   }
   const reads = isEverything ? "everything" : "changes"
-  const read = refresh({ company, companyId, tables, table, reads, waits: false })
+  const read = refresh({ company, companyId, tables, table, reads, whenHeld: "fail" })
   // A long read gives way to live runs.
   const outcome = yield* isEverything || !modifiedSince
     ? Effect.provideService(read, Priority, { class: "live", dueAt: Number.POSITIVE_INFINITY })

@@ -70,7 +70,7 @@ export const removeTasksStatement = Statement.make({
   columns: { resource: "text" },
   text: `delete from tributary.tasks
    where kind = 'backfill' and finished_at < $1::timestamptz and next_run_at is null and requested_at is null and paused_at is null
-     and process_id is null and abandoned_at is null returning resource`
+   returning resource`
 })
 
 /** One pass that deletes all old rows except the history. Returns the numbers of deleted rows. */

@@ -134,16 +134,12 @@ export const runningStatement = Statement.make({
     resource: "text",
     lane: Statement.as<Lane>("text"),
     startedAt: "timestamptz",
-    ...Statement.columns("float8", "pages", "records"),
-    /** The process whose task it is; null for a run of a command, of events and of a push. */
-    processId: "text?"
+    ...Statement.columns("float8", "pages", "records")
   },
   text: `select r.id, r.company_id as "companyId", c.company, r.resource, r.lane, r.started_at as "startedAt", r.pages::float8 as pages,
-                r.records::float8 as records, t.process_id as "processId"
+                r.records::float8 as records
            from (select * from tributary.runs where status = 'running' order by id desc limit ${runningMax}) r
            left join tributary.companies c on c.company_id = r.company_id
-           left join tributary.tasks t on t.company = c.company and t.resource = r.resource
-                 and t.kind = case r.lane when 'live' then 'sync' when 'backfill' then 'backfill' end
           order by r.id desc`
 })
 export type RunningRun = Statement.RowOf<typeof runningStatement>

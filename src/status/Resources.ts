@@ -88,7 +88,7 @@ export const healthOf = (
   const isTaskLast =
     task !== null && task.endedAt !== null && (freshAt === null || task.endedAt.getTime() > freshAt.getTime())
   const isFailing = !isBlocked && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
-  const isRunning = task?.isRunning === true || lastRun?.status === "running"
+  const isRunning = lastRun?.status === "running"
   const isOld = targetMs !== null && (ageMs === null ? !isRunning : ageMs > targetMs)
   const isLate = isOld && !isPaused && !isBlocked
   const healthState: HealthState = isFailing

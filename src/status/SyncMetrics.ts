@@ -40,7 +40,9 @@ export const tasksStatement = Statement.make({
   },
   text: `with task as (
     select company, next_run_at, requested_at, case
-             when process_id in (select process_id from tributary.processes_alive) then 'running'
+             when (company, resource, kind) in (
+               select c.company, r.resource, case r.lane when 'live' then 'sync' else r.lane end
+                 from tributary.runs r join tributary.companies c using (company_id) where r.status = 'running') then 'running'
              when requested_at is not null then 'due'
              when paused_at is not null then 'paused'
              when next_run_at <= now.at then 'due'
@@ -59,7 +61,7 @@ export const tasksStatement = Statement.make({
 const ofTasks = (rows: ReadonlyArray<Statement.RowOf<typeof tasksStatement>>) => [
   Metrics.gauge(
     "tributary_tasks",
-    "Tasks of the schedule by state: running, paused, due (no process runs it yet) or waiting for its time.",
+    "Tasks of the schedule by state: running, paused, due (no run of it has found anything yet) or waiting for its time.",
     rows.flatMap(({ company, states }) =>
       taskStates.map((state) => ({ labels: { company, state }, value: states[state] ?? 0 }))
     )

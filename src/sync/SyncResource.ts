@@ -61,10 +61,8 @@ export interface SyncResourceOptions {
   /** Approximate number of records landed in one transaction. */
   readonly batchRecordsMax?: number
   readonly engine?: EngineSettings
-  /** Whether to end the database session of a lock holder whose process has sent no heartbeat for long. */
-  readonly evictHolder?: boolean
-  /** Whether to wait a moment for a run that may just be ending; default true. */
-  readonly waitForHolder?: boolean
+  /** What to do while another run has the lane; default `wait`. */
+  readonly whenHeld?: ResourceLock.WhenHeld
   /** Whether the run has its row from its begin, because a person follows it; default false: once it finds something. */
   readonly isFollowed?: boolean
 }
@@ -178,8 +176,7 @@ const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: Syn
     companyId,
     lane: laneOf(mode),
     acceptsOlderCatalogue: mode.acceptsOlderCatalogue ?? false,
-    evictHolder: options.evictHolder ?? false,
-    waitForHolder: options.waitForHolder ?? true
+    whenHeld: options.whenHeld ?? "wait"
   })
   const plan = yield* planRun(lock, mode, engine)
   const session = yield* openSession(

@@ -72,8 +72,7 @@ export const countStatement = Statement.make({
            f.fresh_at is null as is_never, t.paused_at is not null as is_paused, coalesce(t.status = 'skipped', false) as is_blocked,
            t.status is distinct from 'skipped' and (coalesce(r.status = 'failed', false)
              or coalesce(t.status = 'failed' and (f.fresh_at is null or t.finished_at > f.fresh_at), false)) as is_failing,
-           f.is_late and t.paused_at is null and not (f.fresh_at is null and coalesce(r.status = 'running'
-             or t.process_id in (select process_id from tributary.processes_alive), false)) as is_late
+           f.is_late and t.paused_at is null and not (f.fresh_at is null and coalesce(r.status = 'running', false)) as is_late
       from tributary.freshness f
       left join tributary.tasks t on t.company = f.company and t.resource = f.resource and t.kind = 'sync'
       left join lateral (

@@ -71,8 +71,8 @@ export const updateStatement = Statement.make({
      due as materialized (
        select t.company, t.resource, t.freshness_target_ms * interval '1 millisecond' as target
          from clock, tributary.tasks t join tributary.event_checks e on e.company = t.company and t.resource = any (e.resources)
-        where t.next_run_at <= clock.now + interval '20 seconds' and t.process_id is null and t.paused_at is null
-          and t.kind = 'sync' and t.deferred_from is null and t.requested_at is null and t.abandoned_at is null
+        where t.next_run_at <= clock.now + interval '20 seconds' and t.paused_at is null
+          and t.kind = 'sync' and t.deferred_from is null and t.requested_at is null
           and t.status = 'done' and t.schedule like 'every %'
           and not exists (select from unproven u where u.company = t.company and u.resource = t.resource)
         order by t.next_run_at limit 20000),
@@ -89,7 +89,7 @@ export const updateStatement = Statement.make({
        update tributary.tasks t set next_run_at = l.at, deferred_from = t.next_run_at, updated_at = tributary.now()
          from later l
         where t.company = l.company and t.resource = l.resource and t.kind = 'sync' and l.at > t.next_run_at
-          and t.process_id is null and t.deferred_from is null and t.requested_at is null and t.abandoned_at is null
+          and t.deferred_from is null and t.requested_at is null
        returning 1)
      select (select count(*) from deferred)::int as deferred, (select count(*) from ended)::int as ended`
 })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as CompanyLog from "../log/CompanyLog.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
-import * as TaskClaims from "./TaskClaims.ts"
+import * as DueTasks from "./DueTasks.ts"
 import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./WorkerState.ts"
 
 /** Runs no task of the company until the source accepts its token again. */
@@ -22,7 +22,7 @@ export const blockCompany = Effect.fnUntraced(function* (
       `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
     ).pipe(CompanyLog.about(state.company.name))
   }
-  yield* Effect.ignore(TaskClaims.blockCompany(state.company.name, message, remedy, kind))
+  yield* Effect.ignore(DueTasks.blockCompany(state.company.name, message, remedy, kind))
 })
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {

@@ -15,25 +15,19 @@ export interface ResourceHistory {
     readonly isComplete: boolean
     readonly beganMs: number
   } | null
-  /** Whether a run is under way that began after the task was abandoned, if it was. */
-  readonly isRunning: boolean
 }
 
 export const readStatement = Statement.make({
   name: "read the last syncs of a resource",
-  params: ["int8", "text", "text", "timestamptz?"],
+  params: ["int8", "text"],
   columns: {
     ...Statement.columns("float8?", "cursorMs", "fullScanMs"),
     runId: "int8?",
     ...Statement.columns("text?", "kind", "status"),
-    beganMs: "float8?",
-    isRunning: "bool"
+    beganMs: "float8?"
   },
   text: `select ${Sql.epochMs("c.cursor_read_at")} as "cursorMs", ${Sql.epochMs("c.full_scan_at")} as "fullScanMs",
-            r.id as "runId", r.kind, r.status, ${Sql.epochMs("r.started_at")} as "beganMs",
-            exists (select 1 from tributary.runs o
-                     where o.company_id = $1 and o.resource = $2 and o.lane = $3 and o.status = 'running'
-                       and o.started_at > $4::timestamptz) as "isRunning"
+            r.id as "runId", r.kind, r.status, ${Sql.epochMs("r.started_at")} as "beganMs"
        from (select 1) one
        left join tributary.checkpoints c on c.company_id = $1 and c.resource = $2 and c.lane = 'live'
        left join lateral (select id, kind, status, started_at from tributary.runs
@@ -41,20 +35,12 @@ export const readStatement = Statement.make({
                            order by id desc limit 1) r on true`
 })
 
-export const readHistory = (
-  companyId: bigint,
-  resource: string,
-  lane: string,
-  abandonedAt: Date | null
-): Sql.Query<ResourceHistory> =>
-  Effect.map(Statement.run(readStatement, [companyId, resource, lane, abandonedAt]), ([row]) => {
-    const { beganMs, cursorMs, fullScanMs, isRunning, kind, runId, status } = row!
+export const readHistory = (companyId: bigint, resource: string): Sql.Query<ResourceHistory> =>
+  Effect.map(Statement.run(readStatement, [companyId, resource]), ([row]) => {
+    const { beganMs, cursorMs, fullScanMs, kind, runId, status } = row!
     return {
       syncedMs: Math.max(cursorMs ?? 0, fullScanMs ?? 0),
       lastRun:
-        runId === null
-          ? null
-          : { runId, isFull: kind === "full", isComplete: status === "done", beganMs: beganMs ?? 0 },
-      isRunning
+        runId === null ? null : { runId, isFull: kind === "full", isComplete: status === "done", beganMs: beganMs ?? 0 }
     }
   })

@@ -1,13 +1,11 @@
 /**
- * One run of a claimed task.
+ * One run of a due task.
  *
- * Promise: the result is stored, or the task is released as abandoned and runs again. When the run is interrupted,
- * landed pages stay, and the task is returned, so that its next owner goes on at once.
+ * Promise: the task stays due until its result is stored. When the run is interrupted, landed pages stay, and the next
+ * owner goes on at once.
  */
-import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as CompanyLog from "../log/CompanyLog.ts"
@@ -22,32 +20,12 @@ import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
 import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
-import * as TaskClaims from "./TaskClaims.ts"
-import {
-  alreadyDone,
-  contendedDelayMs,
-  crashed,
-  type PostponedTask,
-  postponed,
-  resultOf,
-  skipped
-} from "./TaskResults.ts"
-import {
-  type CompanyState,
-  monotonicMs,
-  requireRelease,
-  resourceKey,
-  taskKey,
-  type WorkerState
-} from "./WorkerState.ts"
+import * as DueTasks from "./DueTasks.ts"
+import { alreadyDone, crashed, resultOf, skipped } from "./TaskResults.ts"
+import { type CompanyState, monotonicMs, rest, taskKey, type WorkerState } from "./WorkerState.ts"
 
 /** An access block is checked again at the source after this. */
 const identityMaxMs = 5 * 60_000
-/** A process that ends waits no longer than this for the database. */
-const shutdownTimeoutMs = 2_000
-
-const interruptedReason = "stopped: the process was shut down"
-
 /** The progress of a run, for the log. */
 export const logProgress: ProgressShape = {
   identified: () => Effect.void,
@@ -57,13 +35,9 @@ export const logProgress: ProgressShape = {
   note: (text) => Effect.logInfo(text)
 }
 
-/** A last statement before the process ends. */
-const bestEffort = <A, R>(effect: Effect.Effect<A, DatabaseError, R>): Effect.Effect<void, never, R> =>
-  effect.pipe(Effect.interruptible, Effect.timeoutOption(shutdownTimeoutMs), Effect.ignore)
-
 const sync = (
   worker: WorkerState,
-  task: TaskClaims.ClaimedTask,
+  task: DueTasks.DueTask,
   target: {
     readonly state: CompanyState
     readonly identity: Identity
@@ -82,9 +56,7 @@ const sync = (
       mode: { full: task.full, backfill: isBackfill ? { since: task.since, until: task.until } : undefined },
       batchRecordsMax,
       engine,
-      evictHolder: task.abandonedAt !== null && !history.isRunning,
-      // A resource that another run has is tried again later, and does not keep this process waiting.
-      waitForHolder: false,
+      whenHeld: "evict",
       isFollowed: task.requestedAt !== null
     }
   ).pipe(
@@ -95,13 +67,14 @@ const sync = (
   )
 }
 
+/** The result; null where the task cannot run now. */
 const syncTask = Effect.fnUntraced(function* (
   worker: WorkerState,
-  task: TaskClaims.ClaimedTask
-): Effect.fn.Return<TaskClaims.TaskResult | PostponedTask, DatabaseError, Database | SqlClient.SqlClient> {
+  task: DueTasks.DueTask
+): Effect.fn.Return<DueTasks.TaskResult | null, DatabaseError, Database | SqlClient.SqlClient> {
   const { resource } = task
   const state = worker.companies.get(task.company)
-  if (state === undefined) return postponed(worker)
+  if (state === undefined) return null
   const tables = yield* state.company.tables
   const table = tables.get(resource)
   if (table === undefined) return skipped(worker, task, `${resource} is not configured`, "nothing to do")
@@ -111,12 +84,11 @@ const syncTask = Effect.fnUntraced(function* (
   }
   const { identity } = state
   // The company is blocked, and its block is logged once.
-  if (identity === null) return postponed(worker)
+  if (identity === null) return null
   const block = accessBlockOf(table.resource, identity)
   if (block !== null) return skipped(worker, task, `${resource}: ${block.reason}`, block.remedy)
 
-  const lane = task.kind === "backfill" ? "backfill" : "live"
-  const history = yield* readHistory(identity.companyId, resource, lane, task.abandonedAt)
+  const history = yield* readHistory(identity.companyId, resource)
   const done = alreadyDone(worker, task, history)
   if (done !== null) return done
   const outcome = yield* sync(worker, task, { state, identity, table, tables, history })
@@ -131,7 +103,7 @@ const syncTask = Effect.fnUntraced(function* (
   return resultOf(worker, task, outcome)
 })
 
-const logResult = (task: TaskClaims.ClaimedTask, result: TaskClaims.TaskResult) => {
+const logResult = (task: DueTasks.DueTask, result: DueTasks.TaskResult) => {
   const subject = `${task.company}: ${task.kind === "backfill" ? "backfill of " : ""}${task.resource}`
   if (result.status === "failed" && result.failures === 1) {
     return CompanyLog.about(task.company)(Effect.logWarning(`${subject}: ${result.error}; ${result.remedy}`))
@@ -142,36 +114,21 @@ const logResult = (task: TaskClaims.ClaimedTask, result: TaskClaims.TaskResult) 
 }
 
 /** Runs a task and stores its result. */
-export const runTask = (worker: WorkerState, task: TaskClaims.ClaimedTask) =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const exit = yield* Effect.exit(restore(syncTask(worker, task)))
-      if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) {
-        return yield* bestEffort(TaskClaims.returnTask(task, interruptedReason))
-      }
-      const result = Exit.isSuccess(exit) ? exit.value : crashed(worker, task, exit.cause)
-      const write =
-        result.status === "postponed"
-          ? TaskClaims.rescheduleTask(task, result.nextMs)
-          : TaskClaims.completeTask(task, result)
-      yield* restore(retryTransient(write)).pipe(
-        Effect.catch(() =>
-          Effect.sync(() => {
-            worker.claims.delete(taskKey(task))
-            requireRelease(worker, [task.company])
-          })
-        ),
-        Effect.onInterrupt(() => bestEffort(write))
-      )
-      if (result.status !== "postponed") return yield* logResult(task, result)
-      const { company, resource } = task
-      worker.busy.set(resourceKey(task), { company, resource, untilMs: monotonicMs(worker) + contendedDelayMs })
-    })
-  ).pipe(
+export const runTask = (worker: WorkerState, task: DueTasks.DueTask) =>
+  Effect.gen(function* () {
+    const result = yield* Effect.catchCause(syncTask(worker, task), (cause) =>
+      Effect.succeed(crashed(worker, task, cause))
+    )
+    if (result === null) return rest(worker, task)
+    yield* retryTransient(DueTasks.completeTask(task, result))
+    yield* logResult(task, result)
+  }).pipe(
+    // Another run of the task would find its work done, and store that.
+    Effect.catch(() => Effect.sync(() => rest(worker, task))),
     Effect.provideService(Progress, logProgress),
     Effect.ensuring(
       Effect.sync(() => {
-        worker.claims.delete(taskKey(task))
+        worker.running.delete(taskKey(task))
         worker.wakeUp.openUnsafe()
       })
     )

@@ -23,14 +23,17 @@ const tasksOf = (companies: ReadonlyArray<string> | null, resource: string | nul
     .select(["paused_at as pausedAt", "paused_by as pausedBy", "requested_at as askedAt", "requested_by as askedBy"])
     .select(["started_at as beganAt", "finished_at as endedAt", "run_id as runId", "failure_kind as failureKind"])
     .select((of) => of.cast<number | null>("freshness_target_ms", "float8").as("promiseMs"))
-    // Whether a live process runs it.
+    // The start of its run that is under way; null where there is none, and while a run has found nothing yet.
     .select((of) =>
       of
-        .exists(
-          of.selectFrom("tributary.processes_alive as alive").whereRef("alive.process_id", "=", "tasks.process_id")
-        )
-        .$castTo<boolean>()
-        .as("isRunning")
+        .selectFrom("tributary.runs as run")
+        .innerJoin("tributary.companies as synced", "synced.company_id", "run.company_id")
+        .whereRef("synced.company", "=", "tasks.company")
+        .whereRef("run.resource", "=", "tasks.resource")
+        .where("run.status", "=", "running")
+        .whereRef("run.lane", "=", (of) => of.case("tasks.kind").when("sync").then("live").else("backfill").end())
+        .select((of) => of.fn.max<Date | null>("run.started_at").as("at"))
+        .as("runningSince")
     )
     .$if(companies !== null, (tasks) => tasks.where("company", "=", Query.anyOf(companies ?? [])))
     .$if(resource !== null, (tasks) => tasks.where("resource", "=", resource))
@@ -75,6 +78,10 @@ export const requestSync = ({
   readonly by: string
 }): Sql.Query<void> => Effect.asVoid(Statement.run(requestSyncStatement, [company, resource, by, full]))
 
+/** SQL: whether a backfill of the task is under way. */
+const isBackfilled = `exists (select from tributary.runs r join tributary.companies c using (company_id)
+                   where c.company = s.company and r.resource = s.resource and r.lane = 'backfill' and r.status = 'running')`
+
 export const requestBackfillStatement = Statement.make({
   name: "request a backfill",
   params: ["text", "text", "text?", "text?", "text"],
@@ -83,10 +90,10 @@ export const requestBackfillStatement = Statement.make({
        values ($1, $2, 'backfill', tributary.now(), $5, $3, $4)
        on conflict (company, resource, kind) do update
           -- A backfill of the same range that is under way is the requested one.
-          set requested_at = case when s.process_id is null and s.abandoned_at is null then excluded.requested_at else s.requested_at end,
+          set requested_at = case when ${isBackfilled} then s.requested_at else excluded.requested_at end,
               requested_by = excluded.requested_by, since = excluded.since, until = excluded.until,
-              failures = case when s.process_id is null and s.abandoned_at is null then 0 else s.failures end, updated_at = tributary.now()
-        where (s.process_id is null and s.abandoned_at is null)
+              failures = case when ${isBackfilled} then s.failures else 0 end, updated_at = tributary.now()
+        where not ${isBackfilled}
            or (s.since is not distinct from excluded.since and s.until is not distinct from excluded.until) returning resource`
 })
 

@@ -5,30 +5,17 @@ import * as Remedy from "../postgres/Remedy.ts"
 import { isAccessBlock } from "../sync/Sync.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import type { ResourceHistory } from "./ResourceHistory.ts"
-import type { ClaimedTask, TaskResult } from "./TaskClaims.ts"
+import type { DueTask, TaskResult } from "./DueTasks.ts"
 import { backoffMs, nextRunMs, warehouseMs, type WorkerState } from "./WorkerState.ts"
 import { count, plural } from "../text/Count.ts"
 
-/** A task that could not be run now, and is due again at that time. */
-export interface PostponedTask {
-  readonly status: "postponed"
-  readonly nextMs: number
-}
-
-/** The delay of a task whose resource another run has, or whose table has just changed. */
-export const contendedDelayMs = 5_000
 /** A failed task is not tried again sooner, however often its schedule is due. */
 const retryDelayMinMs = 5_000
 /** A resource with an access block, or one that is not configured, is checked again after this. */
 const blockedDelayMs = 15 * 60_000
 
-export const postponed = (worker: WorkerState): PostponedTask => ({
-  status: "postponed",
-  nextMs: warehouseMs(worker) + contendedDelayMs
-})
-
 /** The time of the next attempt: by the backoff, or sooner where the schedule is due sooner. */
-const retryMs = (worker: WorkerState, task: ClaimedTask, failures: number): number | null => {
+const retryMs = (worker: WorkerState, task: DueTask, failures: number): number | null => {
   const now = warehouseMs(worker)
   const backedOffMs = now + backoffMs(failures)
   if (task.kind === "backfill") return backedOffMs
@@ -38,7 +25,7 @@ const retryMs = (worker: WorkerState, task: ClaimedTask, failures: number): numb
 
 const failed = (
   worker: WorkerState,
-  task: ClaimedTask,
+  task: DueTask,
   runId: bigint | null,
   { kind, message, remedy }: { readonly kind: string; readonly message: string; readonly remedy: string }
 ): TaskResult => {
@@ -50,7 +37,7 @@ const failed = (
 /** The result of a task whose run ended without an outcome: the database failed, or the program has a fault. */
 export const crashed = (
   worker: WorkerState,
-  task: ClaimedTask,
+  task: DueTask,
   cause: Cause.Cause<{ readonly message: string }>
 ): TaskResult => {
   if (Cause.hasDies(cause)) {
@@ -66,7 +53,7 @@ export const crashed = (
 
 export const skipped = (
   worker: WorkerState,
-  { kind, resource }: ClaimedTask,
+  { kind, resource }: DueTask,
   error: string,
   remedy: string
 ): TaskResult => {
@@ -76,24 +63,20 @@ export const skipped = (
 }
 
 /** The result of a task that another run has done already; null where the task has to be run. */
-export const alreadyDone = (
-  worker: WorkerState,
-  task: ClaimedTask,
-  { lastRun }: ResourceHistory
-): TaskResult | null => {
-  if (task.kind === "backfill" || task.abandonedAt !== null || lastRun === null) return null
+export const alreadyDone = (worker: WorkerState, task: DueTask, { lastRun }: ResourceHistory): TaskResult | null => {
+  if (task.kind === "backfill" || lastRun === null) return null
   const { beganMs, isComplete, isFull, runId } = lastRun
   const nextAfter = (afterMs?: number) => nextRunMs(worker, task.company, task.resource, beganMs, afterMs)
   if (task.requestedAt === null) {
     const dueMs = nextAfter(beganMs)
     if (dueMs === null || dueMs <= warehouseMs(worker)) return null
-  } else if (beganMs < task.requestedAt.getTime() || (task.full && !isFull)) return null
+  } else if (beganMs * 1000 < task.requestedAt || (task.full && !isFull)) return null
   const status = isComplete ? "done" : "quarantined"
   return { status, runId, error: null, remedy: null, failures: 0, nextMs: nextAfter() }
 }
 
 /** The warning about a run that did not fail: an error and its remedy. */
-const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status, totals }: Outcome) => {
+const warningOf = ({ resource }: DueTask, { massDeleteBlocked, notes, status, totals }: Outcome) => {
   if (massDeleteBlocked !== null) {
     return [
       `the mass-delete guard stopped the deletion of ${count(massDeleteBlocked.gone)} of ${plural(massDeleteBlocked.live, "row")} that a full scan did not return`,
@@ -110,10 +93,11 @@ const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status
   return status === "quarantined" ? ([notes.join("; "), "see the note"] as const) : ([null, null] as const)
 }
 
-export const resultOf = (worker: WorkerState, task: ClaimedTask, outcome: Outcome): TaskResult | PostponedTask => {
+/** The result of a run; null where another run has the resource. */
+export const resultOf = (worker: WorkerState, task: DueTask, outcome: Outcome): TaskResult | null => {
   const { failure, runId } = outcome
   if (failure !== null) {
-    if (failure.disposition === "contended") return postponed(worker)
+    if (failure.disposition === "contended") return null
     return isAccessBlock(failure)
       ? skipped(worker, task, failure.message, failure.remedy)
       : failed(worker, task, runId, failure)

@@ -41,14 +41,12 @@ export const readStatement = Statement.make({
     ...Statement.columns("text", "company", "resource"),
     ...Statement.columns("text?", "schedule", "parent"),
     ...Statement.columns("float8?", "promiseMs", "nextMs", "beganMs"),
-    isBegun: "bool",
     /** Whether it is overdue, and a process that could run it was alive when it was due. */
     hadLiveProcess: "bool",
     wasSynced: "bool"
   },
   text: `select s.company, s.resource, s.schedule, s.parent, s.freshness_target_ms::float8 as "promiseMs",
                 ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
-                (s.process_id is not null or s.abandoned_at is not null) as "isBegun",
                 -- A process may be alive for 30 s after its last heartbeat.
                 coalesce(s.next_run_at <= tributary.now(), false) and exists (select 1 from tributary.processes r
                          where s.company = any(r.companies) and r.started_at <= s.next_run_at
@@ -100,8 +98,7 @@ export const deleteStatement = Statement.make({
   params: ["text"],
   text: `delete from tributary.tasks s
           using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
-          where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
-            and s.process_id is null`
+          where s.company = g.company and s.resource = g.resource and s.kind = 'sync'`
 })
 
 const promiseMsOf = ({ freshnessTarget }: TaskSchedule) => Math.round(Duration.toMillis(freshnessTarget))
@@ -129,7 +126,7 @@ const keyOf = (one: { readonly company: string; readonly resource: string }) =>
 
 const nextOf = (schedule: TaskSchedule, row: ScheduleRow, nowMs: number): number | null => {
   if (schedule.schedule === null) return null
-  const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isBegun
+  const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess
   if (row.schedule !== schedule.schedule || row.nextMs === null) {
     return row.wasSynced ? schedule.next(nowMs, row.beganMs) : nowMs
   }
@@ -167,8 +164,8 @@ const compare = (schedules: ReadonlyArray<TaskSchedule>, rows: ReadonlyArray<Sch
  * Stores the schedules of all companies in them, and deletes tasks of resources that are no longer configured.
  *
  * A due time is missed when no process of `serve` was alive at it (`tributary.processes`). Under `once` the task stays
- * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, and so is
- * a task that a process began and did not finish: both are run at once. A resource that was never synced is due at once.
+ * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, also where
+ * that process began the task and did not finish it: it is run at once. A resource that was never synced is due at once.
  * Nothing is locked or written where nothing differs.
  */
 export const upsertSchedules = Effect.fnUntraced(function* (

@@ -2,9 +2,10 @@
  * A worker that runs the tasks of the schedule, for as long as a process of `serve` lives.
  *
  * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. The process that
- * owns a company runs its tasks; the next owner continues what a former one left. A failed task is tried again after a growing delay, with an error and a remedy.
- * A token that the source refuses blocks its company only. A run of another process or command counts. When the worker is
- * interrupted, landed pages stay, runs are closed and tasks are returned. The worker waits for an unavailable warehouse.
+ * owns a company runs its tasks; the next owner continues what a former one left. A failed task is tried again after a
+ * growing delay, with an error and a remedy. A token that the source refuses blocks its company only. A run of another
+ * process or command counts. When the worker is interrupted, landed pages stay, runs are closed and tasks stay due. The
+ * worker waits for an unavailable warehouse.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -21,14 +22,14 @@ import * as Cron from "./Cron.ts"
 import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import { logProgress, runTask } from "./RunTask.ts"
-import * as TaskClaims from "./TaskClaims.ts"
+import * as DueTasks from "./DueTasks.ts"
 import { differingCompanies, type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
 import {
   type CompanyState,
   monotonicMs,
   nextRunMs,
-  requireRelease,
   type ScheduledCompany,
+  takenTasks,
   taskKey,
   type TaskWorkerOptions,
   type WorkerState
@@ -56,7 +57,6 @@ const runsMaxOf = Effect.gen(function* () {
 const initialState = (company: ScheduledCompany): CompanyState => ({
   company,
   isScheduled: false,
-  mustRelease: true,
   identity: null,
   identifiedAtMs: 0,
   isIdentifying: false,
@@ -73,9 +73,9 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     clockOffsetMs: 0,
     companies: new Map(),
     runsMax: yield* runsMaxOf,
-    claims: new Map(),
-    running: yield* FiberMap.make<string>(),
-    busy: new Map(),
+    running: new Map(),
+    fibers: yield* FiberMap.make<string>(),
+    resting: new Map(),
     wakeUp: Latch.makeUnsafe(false),
     refreshViews: oneAtATime.withPermit(applyViews(options))
   }
@@ -98,18 +98,9 @@ const schedulesOf = (worker: WorkerState, { name, tables }: ScheduledCompany) =>
     })
   )
 
-/** Stores the schedules of new companies, and releases tasks that a former owner left. */
-const prepareCompanies = Effect.fnUntraced(function* (worker: WorkerState) {
-  const states = [...worker.companies.values()]
-  const claimed = states.filter(({ mustRelease }) => mustRelease)
-  for (const chunk of Arr.chunksOf(claimed, companiesPerStatement)) {
-    const names = chunk.map(({ company }) => company.name)
-    for (const state of chunk) state.mustRelease = false
-    yield* Effect.tapError(TaskClaims.releaseAbandoned(names, [...worker.claims.values()]), () =>
-      Effect.sync(() => requireRelease(worker, names))
-    )
-  }
-  const added = states.filter(({ isScheduled }) => !isScheduled)
+/** Stores the schedules of new companies. */
+const storeSchedules = Effect.fnUntraced(function* (worker: WorkerState) {
+  const added = [...worker.companies.values()].filter(({ isScheduled }) => !isScheduled)
   // Companies with the same resources have the same schedules.
   for (const alike of Map.groupBy(added, ({ company }) => company.tables).values()) {
     const schedules = yield* schedulesOf(worker, alike[0]!.company)
@@ -125,34 +116,29 @@ const prepareCompanies = Effect.fnUntraced(function* (worker: WorkerState) {
   }
 })
 
-/** Runs a claimed task, unless the process has lost its company meanwhile. */
-const startTask = (worker: WorkerState, task: TaskClaims.ClaimedTask) =>
+/** Runs a task, unless the process has lost its company meanwhile. */
+const startTask = (worker: WorkerState, task: DueTasks.DueTask) =>
   Effect.suspend(() => {
-    if (!worker.companies.has(task.company)) return Effect.ignore(TaskClaims.rescheduleTask(task, task.nowMs))
-    worker.claims.set(taskKey(task), task)
-    return FiberMap.run(worker.running, taskKey(task), runTask(worker, task))
+    const { companies, fibers, running } = worker
+    if (!companies.has(task.company)) return Effect.void
+    running.set(taskKey(task), task)
+    return FiberMap.run(fibers, taskKey(task), runTask(worker, task))
   })
 
 /**
- * Claims and starts due tasks until there is none, or the process has its maximum of runs. Each statement claims one sync of
- * a company. There are as many as a company has runs at the same time, and a poll between them and the next ones: while
+ * Starts due tasks until there is none, or the process has its maximum of runs. Each statement selects one sync of a
+ * company. There are as many as a company has runs at the same time, and a poll between them and the next ones: while
  * many short runs end, a company with a new request would wait otherwise.
  */
-const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<string>) {
-  const { busy, claims, options, runsMax } = worker
-  for (const [key, { untilMs }] of busy) if (untilMs <= monotonicMs(worker)) busy.delete(key)
-  for (let statements = 0; statements < options.concurrency; statements += 1) {
-    const limit = runsMax - claims.size
+const startTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<string>) {
+  const { options, running, runsMax } = worker
+  const { concurrency } = options
+  for (let statements = 0; statements < concurrency; statements += 1) {
+    const limit = runsMax - running.size
     if (limit <= 0) return
-    const request = { companies, except: [...busy.values()], concurrency: options.concurrency, limit }
-    const claimed = yield* Effect.uninterruptible(
-      TaskClaims.claimTasks(options.processId, request).pipe(
-        // The statement may have been executed.
-        Effect.tapError(() => Effect.sync(() => requireRelease(worker, companies))),
-        Effect.tap((tasks) => Effect.forEach(tasks, (task) => startTask(worker, task)))
-      )
-    )
-    if (claimed.length === 0) return
+    const tasks = yield* DueTasks.nextTasks({ companies, taken: takenTasks(worker), concurrency, limit })
+    if (tasks.length === 0) return
+    yield* Effect.forEach(tasks, (task) => startTask(worker, task), { discard: true })
   }
 })
 
@@ -177,15 +163,15 @@ const companiesToIdentify = (
 
 const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   const { companies } = worker
-  yield* prepareCompanies(worker)
+  yield* storeSchedules(worker)
   if (companies.size === 0) return
-  const { nowMs, due, requested } = yield* TaskClaims.pollDue(companies)
+  const { nowMs, due, requested } = yield* DueTasks.pollDue(companies, takenTasks(worker))
   worker.clockOffsetMs = nowMs - monotonicMs(worker)
   for (const state of companiesToIdentify(worker, due, requested)) {
     yield* Effect.forkScoped(identifyInBackground(worker, state))
   }
   const ready = due.filter((name) => (companies.get(name)?.identity ?? null) !== null)
-  if (ready.length > 0) yield* claimTasks(worker, ready)
+  if (ready.length > 0) yield* startTasks(worker, ready)
 })
 
 const pollForever = Effect.fnUntraced(function* (worker: WorkerState) {
@@ -213,11 +199,11 @@ export const make = Effect.fnUntraced(function* (
   options: TaskWorkerOptions
 ): Effect.fn.Return<TaskWorker, never, Database | Scope.Scope> {
   const worker = yield* makeState(options)
-  const { claims, companies, running, wakeUp } = worker
+  const { companies, fibers, running, wakeUp } = worker
   const stopRuns = (name: string) =>
     Effect.forEach(
-      [...claims.values()].filter(({ company }) => company === name),
-      (task) => FiberMap.remove(running, taskKey(task)),
+      [...running.values()].filter(({ company }) => company === name),
+      (task) => FiberMap.remove(fibers, taskKey(task)),
       { concurrency: "unbounded", discard: true }
     )
   return {

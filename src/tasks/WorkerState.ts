@@ -1,4 +1,4 @@
-/** The state of a task worker: its companies, its claims, and the warehouse's clock. */
+/** The state of a task worker: its companies, its runs, and the warehouse's clock. */
 import type * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import type { Index } from "../warehouse/Indexes.ts"
 import type { Model } from "../warehouse/Model.ts"
 import type { Datasets, Table } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
-import type { ClaimedTask, TaskClaim } from "./TaskClaims.ts"
+import type { DueTask, TakenTask, TaskKey } from "./DueTasks.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
 
@@ -27,8 +27,6 @@ export interface ScheduledCompany {
 }
 
 export interface TaskWorkerOptions {
-  /** The name of this process in claims. */
-  readonly processId: string
   readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
   /** The freshness target: the maximum age of a resource's data. */
   readonly freshnessOf: (resource: string) => Duration.Duration
@@ -45,8 +43,6 @@ export interface CompanyState {
   readonly company: ScheduledCompany
   /** Whether its schedules are stored. */
   isScheduled: boolean
-  /** Whether it may have tasks that no process runs although they are claimed. */
-  mustRelease: boolean
   /** Null until its first task is due and the source has accepted the token: no task of the company runs before. */
   identity: Identity | null
   identifiedAtMs: number
@@ -67,10 +63,11 @@ export interface WorkerState {
   readonly companies: Map<string, CompanyState>
   /** Runs of this process at the same time. */
   readonly runsMax: number
-  readonly claims: Map<string, ClaimedTask>
-  readonly running: FiberMap.FiberMap<string>
-  /** Resources that another run has, with the end of their pause on the process's monotonic clock. */
-  readonly busy: Map<string, { readonly company: string; readonly resource: string; readonly untilMs: number }>
+  /** The tasks that this process runs, by {@link taskKey}. */
+  readonly running: Map<string, DueTask>
+  readonly fibers: FiberMap.FiberMap<string>
+  /** Tasks that could not run, with the end of their pause on the process's monotonic clock. */
+  readonly resting: Map<string, { readonly task: DueTask; readonly untilMs: number }>
   /** Opens when a run ended or a company was identified, so that the worker polls at once. */
   readonly wakeUp: Latch.Latch
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
@@ -95,16 +92,22 @@ const backoffMaxMs = 15 * 60_000
 /** The delay before a failed task, or a company, is tried again: it doubles with each failure. */
 export const backoffMs = (failures: number): number => Backoff.delayMs(failures, backoffMinMs, backoffMaxMs)
 
-export const resourceKey = ({ company, resource }: Pick<TaskClaim, "company" | "resource">): string =>
-  JSON.stringify([company, resource])
+export const taskKey = ({ company, resource, kind }: TaskKey): string => JSON.stringify([company, resource, kind])
 
-export const taskKey = ({ company, resource, kind }: Pick<TaskClaim, "company" | "resource" | "kind">): string =>
-  JSON.stringify([company, resource, kind])
+/** A task that cannot run now: it stays due, and begins no earlier than after this. */
+const restMs = 5_000
 
-/** Releases the claimed tasks of these companies that this process does not run, at the next poll. */
-export const requireRelease = ({ companies }: WorkerState, names: ReadonlyArray<string>): void => {
-  for (const name of names) {
-    const state = companies.get(name)
-    if (state !== undefined) state.mustRelease = true
-  }
+export const rest = (worker: WorkerState, task: DueTask): void => {
+  worker.resting.set(taskKey(task), { task, untilMs: monotonicMs(worker) + restMs })
+}
+
+/** The tasks that this process runs or lets rest. */
+export const takenTasks = (worker: WorkerState): ReadonlyArray<TakenTask> => {
+  const { resting, running } = worker
+  for (const [key, { untilMs }] of resting) if (untilMs <= monotonicMs(worker)) resting.delete(key)
+  const keyOf = ({ company, resource, kind }: TaskKey) => ({ company, resource, kind })
+  return [
+    ...[...running.values()].map((task) => ({ ...keyOf(task), runs: true })),
+    ...[...resting.values()].map(({ task }) => ({ ...keyOf(task), runs: false }))
+  ]
 }

@@ -1,4 +1,5 @@
 /** `tributary status` and `push status`: the schedule, webhooks, many companies and pushes, also in `/metrics` and as files. */
+import { saveCompany } from "../support/companies.ts"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -42,18 +43,22 @@ describe("tributary status", () => {
 
       yield* sql`
           insert into tributary.tasks
-            (company, resource, kind, schedule, next_run_at, process_id, paused_at, requested_at, status, failures, error, remedy)
-          select 'main', resource, kind, schedule, tributary.now() + next::interval, owner,
+            (company, resource, kind, schedule, next_run_at, paused_at, requested_at, status, failures, error, remedy)
+          select 'main', resource, kind, schedule, tributary.now() + next::interval,
                  case when paused then tributary.now() end, case when asked then tributary.now() end, status, failures, error, remedy
             from (values
-              ('a', 'sync', 'every 10 min', '1 s', 'one', false, false, 'done', 0, null, null),
-              ('b', 'sync', 'every 10 min', '150 s', null, false, false, 'done', 0, null, null),
-              ('c', 'sync', 'every 10 min', '-1 h', null, true, false, 'done', 0, null, null),
-              ('d', 'sync', 'every 10 min', '630 s', 'dead', false, false, 'failed', 3, 'it broke', 'repair it'),
-              ('e', 'sync', 'every 10 min', '630 s', null, false, false, 'failed', 1, 'it broke', 'repair it'),
-              ('f', 'sync', null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
-              ('g', 'backfill', null, null, 'one', false, false, null, 0, null, null)
-            ) as v(resource, kind, schedule, next, owner, paused, asked, status, failures, error, remedy)`
+              ('a', 'sync', 'every 10 min', '1 s', false, false, 'done', 0, null, null),
+              ('b', 'sync', 'every 10 min', '150 s', false, false, 'done', 0, null, null),
+              ('c', 'sync', 'every 10 min', '-1 h', true, false, 'done', 0, null, null),
+              ('d', 'sync', 'every 10 min', '630 s', false, false, 'failed', 3, 'it broke', 'repair it'),
+              ('e', 'sync', 'every 10 min', '630 s', false, false, 'failed', 1, 'it broke', 'repair it'),
+              ('f', 'sync', null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
+              ('g', 'backfill', null, null, false, false, null, 0, null, null)
+            ) as v(resource, kind, schedule, next, paused, asked, status, failures, error, remedy)`
+      yield* saveCompany("main", 1n)
+      yield* sql`
+          insert into tributary.runs (company_id, resource, kind, lane, fence, started_at) values
+            (1, 'a', 'full', 'live', 1, tributary.now()), (1, 'g', 'full', 'backfill', 1, tributary.now())`
       yield* sql`
           insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at) values
             ('one', ${["main"]}, tributary.now(), null),

@@ -147,7 +147,9 @@ suite("the pages", warehouse, (test) => {
       assert.deepStrictEqual(yield* backfilled, ["2026-01-31T06:00:00.5Z", null])
       yield* done(page, "backfill", north, { since: "", until: "" })
       assert.deepStrictEqual(yield* backfilled, [null, null])
-      yield* sql`update tributary.tasks set process_id = 'one' where kind = 'backfill'`
+      yield* sql`insert into tributary.runs (company_id, resource, kind, lane, fence, started_at)
+                 select c.company_id, t.resource, 'full', 'backfill', 1, tributary.now()
+                   from tributary.tasks t join tributary.companies c using (company) where t.kind = 'backfill'`
       assert.strictEqual((yield* done(page, "backfill", north, { since: "2026-01-31", until: "" })).status, 409)
       assert.deepStrictEqual(yield* backfilled, [null, null])
     })

@@ -27,7 +27,7 @@ const task: Task = {
   askedFull: false,
   since: null,
   until: null,
-  isRunning: false,
+  runningSince: null,
   beganAt: before(5),
   endedAt: before(5),
   status: "done",
@@ -99,7 +99,7 @@ describe("the health of a resource", () => {
     ["late before the first read", never, { state: "late", ageMs: null }],
     [
       "never synced during the first read",
-      { ...never, task: { ...never.task, isRunning: true } },
+      { ...never, lastRun: { ...failed, status: "running" } },
       { state: "never-synced" }
     ],
     ["failing after a failure", { lastRun: failed }, { state: "failing", isFailing: true, isLate: false }],

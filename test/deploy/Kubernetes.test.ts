@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { parse, parseAllDocuments } from "yaml"
+import { saveCompany } from "../support/companies.ts"
 import { layerWarehouse, sql } from "../support/postgres.ts"
 import { test } from "../support/suite.ts"
 import { healthPaths, manifest, stopSeconds, textOf, unknownFlags, variables } from "./Program.ts"
@@ -122,11 +123,14 @@ describe("config/kubernetes/autoscaler.yaml", () => {
         ([row]) => row!.count
       )
       assert.strictEqual(yield* waiting, 0n)
-      yield* sql`insert into tributary.tasks (company, resource, kind, next_run_at, process_id, paused_at) values
-        ('main', 'waiting', 'sync', tributary.now() - interval '2 minutes', null, null),
-        ('main', 'just due', 'sync', tributary.now(), null, null),
-        ('main', 'running', 'sync', tributary.now() - interval '2 minutes', 'one', null),
-        ('main', 'paused', 'sync', tributary.now() - interval '2 minutes', null, tributary.now())`
+      yield* saveCompany("main", 1n)
+      yield* sql`insert into tributary.tasks (company, resource, kind, next_run_at, paused_at) values
+        ('main', 'waiting', 'sync', tributary.now() - interval '2 minutes', null),
+        ('main', 'just due', 'sync', tributary.now(), null),
+        ('main', 'running', 'sync', tributary.now() - interval '2 minutes', null),
+        ('main', 'paused', 'sync', tributary.now() - interval '2 minutes', tributary.now())`
+      yield* sql`insert into tributary.runs (company_id, resource, kind, fence, started_at)
+        values (1, 'running', 'full', 1, tributary.now())`
       assert.strictEqual(yield* waiting, 1n)
     }).pipe(Effect.provide(layerWarehouse))
   )

@@ -208,15 +208,15 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
     const own = tasks.filter((task) => task.company === company)
     const syncs = own.filter(({ kind, schedule }) => kind === "sync" && schedule !== null)
     const states: ReadonlyArray<readonly [name: string, isIn: (task: Schedule.TaskStatus) => boolean]> = [
-      ["running", ({ isRunning }) => isRunning],
-      ["requested", ({ askedAt, isRunning }) => askedAt !== null && !isRunning],
+      ["running", ({ runningSince }) => runningSince !== null],
+      ["requested", ({ askedAt, runningSince }) => askedAt !== null && runningSince === null],
       ["paused", ({ pausedAt }) => pausedAt !== null],
       ["skipped, since the token may not read them", ({ status }) => status === "skipped"]
     ]
-    const failing = own.filter(({ status, isRunning }) => status === "failed" && !isRunning)
+    const failing = own.filter(({ status, runningSince }) => status === "failed" && runningSince === null)
     const deferred = syncs.filter(({ deferredFrom }) => deferredFrom !== null).length
     const [next] = syncs
-      .filter(({ isRunning, pausedAt, nextInMs }) => !isRunning && pausedAt === null && nextInMs !== null)
+      .filter(({ runningSince, pausedAt, nextInMs }) => runningSince === null && pausedAt === null && nextInMs !== null)
       .sort((a, b) => a.nextInMs! - b.nextInMs!)
     const when = (ms: number) => (ms <= 0 ? `due since ${Output.elapsed(-ms)}` : `in ${Output.elapsed(ms)}`)
     return [

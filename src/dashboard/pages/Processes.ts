@@ -20,6 +20,12 @@ type Owned = ReadonlyMap<string, ReadonlyArray<Processes.OwnedCompany>>
 const ownedBy = ({ processes }: Processes.ProcessesStatus): Owned =>
   new Map(processes.map(({ processId, companies }) => [processId, companies]))
 
+/** The process that owns a company. */
+const ownerIn =
+  (owned: Owned) =>
+  (company: string | null): string | undefined =>
+    [...owned].find(([, companies]) => companies.some((one) => one.company === company))?.[0]
+
 const names = (companies: ReadonlyArray<string>): Html =>
   html`${companies
     .slice(0, namesMax)
@@ -114,15 +120,16 @@ const processTable = (processes: ReadonlyArray<Processes.ListedProcess>, owned: 
 const runTable = (
   runs: ReadonlyArray<Processes.RunningRun>,
   processes: ReadonlyArray<Processes.ListedProcess>,
+  ownerOf: (company: string | null) => string | undefined,
   now: Date
 ) =>
   runs.length === 0
     ? html`<p>No run is in progress.</p>`
     : table(
         `Runs in progress, newest first${runs.length > runsMax ? `, ${runsMax} of ${runs.length === Processes.runningMax ? "at least " : ""}${count(runs.length)}` : ""}`,
-        "#Run, Resource, Company, -Lane, By, #Runs for, -#Pages, #Records",
+        "#Run, Resource, Company, -Lane, Owner, #Runs for, -#Pages, #Records",
         runs.slice(0, runsMax).map((run) => {
-          const by = processes.find(({ processId }) => processId === run.processId)
+          const owner = processes.find(({ processId }) => processId === ownerOf(run.company))
           return [
             html`<a href="${runAddress(run.id)}">${run.id}</a>`,
             run.company === null
@@ -130,11 +137,9 @@ const runTable = (
               : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`,
             visible(run.company ?? String(run.companyId)),
             run.lane,
-            by !== undefined
-              ? html`<a href="${processAddress(by.processId)}">${nameOf(by)}</a>`
-              : run.lane === "live" || run.lane === "backfill"
-                ? "a command"
-                : none("the owner, or a command"),
+            owner === undefined
+              ? none("none")
+              : html`<a href="${processAddress(owner.processId)}">${nameOf(owner)}</a>`,
             duration(Math.max(0, now.getTime() - run.startedAt.getTime())),
             count(run.pages),
             count(run.records)
@@ -156,8 +161,8 @@ const overview = Effect.fn("page.processes")(function* (request: PageRequest) {
     ${section(
       "runs",
       "Runs in progress",
-      html`<p class="hint">Runs of these processes and of commands such as <code>tributary sync</code>.</p>
-        ${runTable(runs, processes, now)}`
+      html`<p class="hint">Runs of the owner, and of commands such as <code>tributary sync</code>.</p>
+        ${runTable(runs, processes, ownerIn(ownedBy(status)), now)}`
     )}`
   })
 })
@@ -170,7 +175,8 @@ const detail = Effect.fn("page.process")(function* (request: PageRequest) {
   }
   const status = yield* Processes.read(companies.map(({ name }) => name))
   const owned = ownedBy(status).get(one.processId) ?? []
-  const runs = (yield* Processes.running).filter(({ processId }) => processId === one.processId)
+  const ownerOf = ownerIn(ownedBy(status))
+  const runs = (yield* Processes.running).filter(({ company }) => ownerOf(company) === one.processId)
   return page({
     title: `Process ${one.processId}`,
     section: "processes",
@@ -202,7 +208,7 @@ const detail = Effect.fn("page.process")(function* (request: PageRequest) {
             </div>`
           : ""
       }
-      ${section("runs", "Runs in progress", runTable(runs, [one], now))}
+      ${section("runs", "Runs in progress", runTable(runs, [one], ownerOf, now))}
       ${
         owned.length === 0
           ? ""

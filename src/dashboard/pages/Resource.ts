@@ -61,12 +61,14 @@ const backfillPart = (
 ): ReadonlyArray<readonly [string, Html | string]> => {
   if (backfill === null) return []
   const range = rangeWords(backfill.since, backfill.until)
-  const state = backfill.isRunning
-    ? html`${badge("busy", "running")} since ${ago(backfill.beganAt, now)}`
-    : backfill.askedAt !== null
-      ? html`${badge("busy", "requested")} ${ago(backfill.askedAt, now)}`
-      : html`${badge(backfill.status === "done" ? "good" : backfill.status === "failed" ? "bad" : "warn", backfill.status ?? "unknown")}
-        ${ago(backfill.endedAt, now)}`
+  const { runningSince } = backfill
+  const state =
+    runningSince !== null
+      ? html`${badge("busy", "running")} since ${ago(runningSince, now)}`
+      : backfill.askedAt !== null
+        ? html`${badge("busy", "requested")} ${ago(backfill.askedAt, now)}`
+        : html`${badge(backfill.status === "done" ? "good" : backfill.status === "failed" ? "bad" : "warn", backfill.status ?? "unknown")}
+          ${ago(backfill.endedAt, now)}`
   return [
     [
       "Backfill",

@@ -112,9 +112,9 @@ test("a first sync is not late while it reads one resource after another, and la
   const webhook = yield* httpReceiver()
   const processes = yield* two([httpRoute(webhook.url)])
   yield* run(
-    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, process_id, started_at)
-       values ('north', 'widgets', 'sync', 'every 10 min', 900000, null, null),
-              ('north', 'gadgets', 'sync', 'every 10 min', 900000, 'p1', tributary.now())`
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms)
+       values ('north', 'widgets', 'sync', 'every 10 min', 900000),
+              ('north', 'gadgets', 'sync', 'every 10 min', 900000)`
   )
   yield* run(
     `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)

@@ -46,7 +46,7 @@ describe("SyncMetrics", () => {
         schedule("never", ", next_run_at, requested_at", `, ${minutes(-5)}, ${minutes(2)}`),
         schedule("barred", ", status, next_run_at", `, 'skipped', ${minutes(-5)}`),
         schedule("resting", ", paused_at, next_run_at", `, ${minutes(60)}, ${minutes(60)}`),
-        schedule("busy", ", process_id, next_run_at", `, 'a', ${minutes(30)}`),
+        schedule("busy", ", next_run_at", `, ${minutes(30)}`),
         // Tasks of another company and of a backfill: the metrics by resource contain neither.
         "insert into tributary.tasks (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
         run("fresh", "full", "done", 4),
@@ -57,6 +57,7 @@ describe("SyncMetrics", () => {
         run("old", "incremental", "failed", 1),
         run("resting", "incremental", "done", 5),
         run("busy", "incremental", "done", 5),
+        run("busy", "incremental", "running", 0),
         `insert into tributary.quarantine
              (company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at, resolved_at)
            values (7, 'old', 'odd', 'a', 1, '', now(), now(), null), (7, 'old', 'odd', 'b', 1, '', now(), now(), now())`,
@@ -83,7 +84,7 @@ describe("SyncMetrics", () => {
     assert.closeTo(ages["old"]!, 7_200, 30)
     assert.strictEqual(samplesOf(figures, "freshness_target_seconds")["fresh"], 300)
     assert.deepStrictEqual(samplesOf(figures, "run_last_status"), {
-      "busy done": 1,
+      "busy running": 1,
       "fresh done": 1,
       "old failed": 1,
       "resting done": 1

@@ -12,7 +12,6 @@ import {
   type SourceReason,
   Unauthorized
 } from "../../../src/connector/SourceError.ts"
-import * as Processes from "../../../src/processes/Processes.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
@@ -117,12 +116,7 @@ suite("the scope of a refusal", warehouseWith([...tables.values()]), (test) => {
         .set("jobs", forbidden)
         .set("salesmen", redirected(302, "/login"))
         .set("zones", new ServerFault({ status: 503, code: null, retryAfter: null }))
-    const processId = yield* Processes.makeId
-    yield* Processes.heartbeat(
-      processId,
-      companies.map(({ owned }) => owned.name)
-    )
-    const worker = yield* makeWorker(processId)
+    const worker = yield* makeWorker()
     for (const { owned } of companies) yield* worker.own(owned)
     yield* Effect.forkScoped(worker.run)
     const states = ({ owned }: typeof one) =>

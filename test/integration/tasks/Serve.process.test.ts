@@ -8,7 +8,7 @@ import { liveTest } from "../../support/live.ts"
 
 describe("two serve processes", () => {
   liveTest("acquire the tasks of a process killed with -9 and resume its run", function* () {
-    const { serve, task, runs, hold, quickly, isReading, isDone, isEqual } = yield* makeInstallation
+    const { serve, runs, hold, quickly, isReading, isDone, isEqual } = yield* makeInstallation
     yield* hold
     const first = yield* serve
     assert.isTrue(first.ready["ready"])
@@ -20,12 +20,10 @@ describe("two serve processes", () => {
     )
     yield* isReading("the first process reads")
     const second = yield* serve
-    const { owner } = (yield* task)!
     // The request of the first process stays without an answer.
     yield* quickly
     first.child.kill("SIGKILL")
     yield* untilSeen("the other process reads", runs, (all) => all.length === 2)
-    assert.notStrictEqual((yield* task)!.owner, owner)
     const [killed, next] = yield* runs
     assert.strictEqual(killed!.status, "abandoned")
     assert.isTrue(next!.resumed, "it resumes where the killed process stopped")
@@ -41,7 +39,7 @@ describe("two serve processes", () => {
     yield* isReading("the first process reads")
     first.child.kill("SIGTERM")
     assert.strictEqual((yield* Effect.promise(() => first.done)).code, 0)
-    assert.deepInclude((yield* task)!, { owner: null, status: "interrupted" })
+    assert.deepInclude((yield* task)!, { status: null, isDue: true })
     assert.deepInclude((yield* runs)[0]!, {
       status: "abandoned",
       error: "stopped: the process was asked to end"
@@ -57,13 +55,13 @@ describe("two serve processes", () => {
     yield* hold
     yield* ask
     yield* untilSeen("the requested scan runs", runs, (all) => all.at(-1)!.status === "running")
-    // The rows of its tasks are locked, so that it cannot finish its shutdown.
+    // The rows of its runs are locked, so that it cannot finish its shutdown.
     const locks = yield* Effect.acquireRelease(
       Effect.sync(() => new pg.Client({ connectionString: world.databaseUrl })),
       (client) => Effect.promise(() => client.end())
     )
     yield* Effect.promise(() => locks.connect())
-    yield* Effect.promise(() => locks.query("begin; select from tributary.tasks for update"))
+    yield* Effect.promise(() => locks.query("begin; select from tributary.runs for update"))
     second.child.kill("SIGTERM")
     yield* untilSeen("the process reports its shutdown", Effect.sync(second.stderrText), (text) =>
       text.includes("stopping")

@@ -1,9 +1,9 @@
-/** The tasks in Postgres: due tasks, their claims, and calls of processes that are no longer the owner. */
+/** The tasks in Postgres: which are due, in which order, and their results. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect } from "effect"
 import { readNowMs as nowMs } from "../../../src/postgres/Now.ts"
 import { saveCompany } from "../../support/companies.ts"
-import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
+import * as DueTasks from "../../../src/tasks/DueTasks.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
 import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -29,8 +29,27 @@ const plan = (
   next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
   ...more
 })
-const claim = (processId: string, companies: ReadonlyArray<string>, concurrency: number, limit = 100) =>
-  TaskClaims.claimTasks(processId, { companies, concurrency, limit })
+/** A process: it begins tasks, and has taken them until it stores their results. */
+const makeProcess = (companies: ReadonlyArray<string>, concurrency = 1) => {
+  const taken = new Set<DueTasks.DueTask>()
+  const takenTasks = () => [...taken].map(({ company, resource, kind }) => ({ company, resource, kind, runs: true }))
+  return {
+    due: Effect.map(
+      Effect.suspend(() => DueTasks.pollDue(new Set(companies), takenTasks())),
+      ({ due }) => due
+    ),
+    begin: (limit = 100) =>
+      Effect.tap(
+        Effect.suspend(() => DueTasks.nextTasks({ companies, taken: takenTasks(), concurrency, limit })),
+        (tasks) => Effect.sync(() => tasks.forEach((task) => taken.add(task)))
+      ),
+    complete: (task: DueTasks.DueTask, result: Partial<DueTasks.TaskResult> = {}) =>
+      Effect.andThen(
+        DueTasks.completeTask(task, { ...done, ...result }),
+        Effect.sync(() => taken.delete(task))
+      )
+  }
+}
 
 const set = (company: string, resource: string, assignments: string) =>
   execute(`update tributary.tasks set ${assignments} where company = $1 and resource = $2`, [company, resource])
@@ -38,9 +57,9 @@ const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "s
   Effect.map(TaskQueue.readTasks, (tasks) =>
     tasks.find((task) => task.company === company && task.resource === resource && task.kind === kind)!
   )
-const done: TaskClaims.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
-const namesOf = (claims: ReadonlyArray<TaskClaims.ClaimedTask>) =>
-  claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
+const done: DueTasks.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
+const namesOf = (tasks: ReadonlyArray<DueTasks.DueTask>) =>
+  tasks.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
 /** Stores schedules of resources of a new company. */
 const scheduled = Effect.fnUntraced(function* (
@@ -51,8 +70,7 @@ const scheduled = Effect.fnUntraced(function* (
   yield* TaskSchedules.upsertSchedules(resources.map((resource) => plan(company, resource, more)))
   return {
     company,
-    due: Effect.map(TaskClaims.pollDue(new Set([company])), ({ due }) => due),
-    claimed: (processId: string, concurrency = 1) => claim(processId, [company], concurrency),
+    process: (concurrency = 1) => makeProcess([company], concurrency),
     request: (resource: string, full = false, by = "Ann") => TaskQueue.requestSync({ company, resource, full, by }),
     /** In minutes from now. */
     dueIn: Effect.fnUntraced(function* (resource: string) {
@@ -62,30 +80,26 @@ const scheduled = Effect.fnUntraced(function* (
   }
 })
 
-const alive = Layer.effectDiscard(
-  execute("insert into tributary.processes (process_id, companies) values ('me', '{}')")
-).pipe(Layer.provideMerge(warehouse))
-
-suite("the task queue", alive, (test) => {
-  test("makes a never synced task due at once, and claims it once", function* () {
-    const { company, claimed, due } = yield* scheduled(["a", "b"])
+suite("the task queue", warehouse, (test) => {
+  test("makes a never synced task due at once, until its result is stored", function* () {
+    const { company, process } = yield* scheduled(["a", "b"])
     yield* TaskSchedules.upsertSchedules(
       ["a", "b", "off"].map((one) => plan(company, one, one === "off" ? { schedule: null } : {}))
     )
-    assert.deepStrictEqual(yield* due, [company])
-    // As while a former owner and the next one both claim.
-    const claims = yield* Effect.all([claimed("me", 4), claimed("you", 4), claimed("me", 4)], {
-      concurrency: "unbounded"
-    }).pipe(Effect.map((all) => all.flat()))
-    assert.deepStrictEqual(namesOf(claims), ["sync a", "sync b"])
-    assert.deepStrictEqual(yield* due, [])
-    const mine = claims.find(({ processId }) => processId === "me")!
-    const runningTask = yield* taskOf(company, mine.resource)
-    assert.isTrue(runningTask.isRunning)
-    assert.isNotNull(runningTask.beganAt)
-    assert.isTrue(yield* TaskClaims.completeTask(mine, { ...done, nextMs: (yield* nowMs) + minute }))
-    assert.deepInclude(yield* taskOf(company, mine.resource), { isRunning: false, status: "done", runId: 7n })
-    assert.deepStrictEqual(yield* due, [])
+    const mine = process(4)
+    assert.deepStrictEqual(yield* mine.due, [company])
+    const begun = [...(yield* mine.begin()), ...(yield* mine.begin()), ...(yield* mine.begin())]
+    assert.deepStrictEqual(namesOf(begun), ["sync a", "sync b"])
+    assert.deepStrictEqual(yield* mine.due, [])
+    // The next owner, if this process is killed now.
+    assert.deepStrictEqual(yield* process().due, [company])
+    const [a, b] = begun
+    yield* mine.complete(a!, { nextMs: (yield* nowMs) + minute })
+    yield* mine.complete(b!)
+    const task = yield* taskOf(company, "a")
+    assert.deepInclude(task, { status: "done", runId: 7n })
+    assert.strictEqual(task.beganAt!.getTime(), Math.floor(a!.nowMs))
+    assert.deepStrictEqual(yield* process().due, [])
   })
 
   test("makes a synced task due at its next scheduled time, whichever process synced it", function* () {
@@ -106,71 +120,52 @@ suite("the task queue", alive, (test) => {
       assert.strictEqual(yield* dueIn(resource), minutes, resource)
   })
 
-  test("releases a task that a former owner left, and ignores the former owner", function* () {
-    const { company, claimed } = yield* scheduled(["a", "b"])
-    const [mine, other] = [...(yield* claimed("me", 2)), ...(yield* claimed("me", 2))]
-    assert.isNull(mine!.abandonedAt)
-    yield* TaskClaims.releaseAbandoned([company], [mine!, other!])
-    assert.lengthOf(yield* claimed("you", 2), 0, "a task that runs is not released")
-    yield* set(company, mine!.resource, "paused_at = tributary.now()")
-    yield* TaskClaims.releaseAbandoned([company], [other!])
-    const [yours] = yield* claimed("you", 2)
-    assert.strictEqual(yours!.resource, mine!.resource, "also while it is paused")
-    assert.isTrue(yours!.fence > mine!.fence)
-    assert.isNotNull(yours!.abandonedAt)
-    assert.isFalse(yield* TaskClaims.completeTask(mine!, { ...done, status: "failed" }))
-    assert.isFalse(yield* TaskClaims.rescheduleTask(mine!, 0))
-    assert.isFalse(yield* TaskClaims.returnTask(mine!, "stopped"))
-    assert.isTrue(yield* TaskClaims.completeTask(yours!, done))
-    assert.strictEqual((yield* taskOf(company, yours!.resource)).status, "done")
-  })
-
-  test("returns an interrupted task to the queue with its request", function* () {
-    const { company, claimed, request } = yield* scheduled(["a"], { schedule: null })
-    yield* request("a", true)
-    const [mine] = yield* claimed("me")
-    assert.deepInclude(mine!, { full: true })
-    assert.isNotNull(mine!.requestedAt)
-    assert.isTrue(yield* TaskClaims.returnTask(mine!, "stopped: the process was shut down"))
-    assert.deepInclude(yield* taskOf(company, "a"), { status: "interrupted", isRunning: false, askedBy: "Ann" })
-    const [nextClaim] = yield* claimed("you")
-    assert.deepInclude(nextClaim!, { full: true, abandonedAt: null })
-    assert.deepStrictEqual(nextClaim!.requestedAt, mine!.requestedAt)
-  })
-
   test("runs a task once more after any number of requests during its run", function* () {
-    const { company, claimed, request } = yield* scheduled(["a"], { schedule: null })
-    assert.lengthOf(yield* claimed("me"), 0)
+    const { company, process, request } = yield* scheduled(["a"], { schedule: null })
+    const mine = process()
+    assert.lengthOf(yield* mine.begin(), 0)
     yield* request("a")
-    assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).requested, [company])
-    const [first] = yield* claimed("me")
+    assert.deepStrictEqual((yield* DueTasks.pollDue(new Set([company]), [])).requested, [company])
+    const [first] = yield* mine.begin()
     yield* request("a", true, "Ben")
     yield* request("a")
-    assert.lengthOf(yield* claimed("me"), 0)
-    yield* TaskClaims.completeTask(first!, done)
-    const [second] = yield* claimed("me")
+    assert.lengthOf(yield* mine.begin(), 0)
+    yield* mine.complete(first!)
+    const [second] = yield* mine.begin()
     assert.isTrue(second!.full, "Ann's smaller request does not replace Ben's full scan")
-    yield* TaskClaims.completeTask(second!, done)
-    assert.lengthOf(yield* claimed("me"), 0)
+    yield* mine.complete(second!)
+    assert.lengthOf(yield* mine.begin(), 0)
     assert.isFalse((yield* taskOf(company, "a")).askedFull)
   })
 
-  test("claims no paused task, except for an explicit request", function* () {
-    const { company, claimed, due, request } = yield* scheduled(["a", "b"])
+  test("tries a failed request again as it was made", function* () {
+    const { company, process, request } = yield* scheduled(["a"])
+    yield* request("a", true)
+    const mine = process()
+    const [first] = yield* mine.begin()
+    yield* mine.complete(first!, { status: "failed", failures: 1, nextMs: yield* nowMs })
+    assert.deepInclude(yield* taskOf(company, "a"), { askedAt: null, askedFull: true, failures: 1 })
+    const [again] = yield* mine.begin()
+    assert.deepInclude(again!, { full: true, failures: 1 })
+  })
+
+  test("begins no paused task, except for an explicit request", function* () {
+    const { company, process, request } = yield* scheduled(["a", "b"])
+    const mine = process(4)
     assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: null, by: "Ann" }), 2)
     assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: "a", by: "Ben" }), 0)
     assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-    assert.deepStrictEqual(yield* due, [])
+    assert.deepStrictEqual(yield* mine.due, [])
     yield* request("b")
-    const claims = yield* claimed("me", 4)
-    assert.deepStrictEqual(namesOf(claims), ["sync b"])
-    yield* TaskClaims.completeTask(claims[0]!, { ...done, nextMs: yield* nowMs })
-    assert.deepStrictEqual(yield* due, [])
+    const begun = yield* mine.begin()
+    assert.deepStrictEqual(namesOf(begun), ["sync b"])
+    yield* mine.complete(begun[0]!, { nextMs: yield* nowMs })
+    assert.deepStrictEqual(yield* mine.due, [])
     assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
-    assert.deepStrictEqual(namesOf(yield* claimed("me", 4)), ["sync a"])
+    assert.deepStrictEqual(namesOf(yield* mine.begin()), ["sync a"])
   })
 
-  test("claims tasks in order, children after parents, within the limit of each company", function* () {
+  test("begins tasks in order, children after parents, within the limit of each company", function* () {
     const company = newCompany()
     const other = newCompany()
     yield* TaskSchedules.upsertSchedules([
@@ -183,59 +178,78 @@ suite("the task queue", alive, (test) => {
     yield* set(company, "late", "next_run_at = tributary.now() - interval '10 min'")
     yield* set(company, "later", "next_run_at = tributary.now() - interval '20 min'")
     yield* TaskQueue.requestSync({ company, resource: "later", full: false, by: "Ann" })
+    const mine = makeProcess([company, other], 2)
     const order: Array<string> = []
-    const claimNext = Effect.tap(claim("me", [company, other], 2), (claims) =>
-      Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
+    const beginNext = Effect.tap(mine.begin(), (tasks) =>
+      Effect.sync(() => order.push(...tasks.map(({ resource }) => resource).sort()))
     )
-    const [later] = (yield* claimNext).filter(({ company: name }) => name === company)
-    yield* claimNext
-    yield* claimNext
+    const [later] = (yield* beginNext).filter(({ company: name }) => name === company)
+    const [late] = yield* beginNext
+    yield* beginNext
     assert.deepStrictEqual(order, ["later", "one", "late"], "the company has its limit of two running tasks")
-    yield* TaskClaims.completeTask(later!, done)
-    const [parent] = yield* claimNext
+    yield* mine.complete(later!)
+    const [parent] = yield* beginNext
     assert.strictEqual(parent!.resource, "parent")
-    yield* set(company, "late", "process_id = null, next_run_at = null")
-    yield* claimNext
+    yield* mine.complete(late!)
+    yield* beginNext
     assert.deepStrictEqual(order.slice(3), ["parent"], "its parent still runs")
-    yield* TaskClaims.completeTask(parent!, done)
-    yield* claimNext
+    yield* mine.complete(parent!)
+    yield* beginNext
     assert.deepStrictEqual(order.slice(3), ["parent", "child"])
   })
 
-  test("claims up to the limit, longest due first across all companies", function* () {
+  test("begins up to the limit, longest due first across all companies", function* () {
     const companies = [newCompany(), newCompany(), newCompany()]
     yield* TaskSchedules.upsertSchedules(companies.map((company) => plan(company, "a")))
     for (const [minutes, company] of companies.entries()) {
       yield* set(company, "a", `next_run_at = tributary.now() - interval '${minutes + 1} minutes'`)
     }
-    const claims = yield* claim("me", companies, 4, 2)
-    assert.deepStrictEqual(claims.map(({ company }) => company).sort(), companies.slice(1).sort())
-    assert.lengthOf(yield* claim("me", companies, 4, 0), 0)
-    assert.deepStrictEqual(valuesOf(yield* claim("me", companies, 4), "company"), companies.slice(0, 1))
+    const mine = makeProcess(companies, 4)
+    const begun = yield* mine.begin(2)
+    assert.deepStrictEqual(begun.map(({ company }) => company).sort(), companies.slice(1).sort())
+    assert.lengthOf(yield* mine.begin(0), 0)
+    assert.deepStrictEqual(valuesOf(yield* mine.begin(), "company"), companies.slice(0, 1))
+  })
+
+  test("leaves out a task that rests, and lets others of its company begin", function* () {
+    const { company } = yield* scheduled(["a", "b"])
+    const taken = [{ company, resource: "a", kind: "sync", runs: false }] as const
+    const begun = yield* DueTasks.nextTasks({ companies: [company], taken, concurrency: 1, limit: 100 })
+    assert.deepStrictEqual(namesOf(begun), ["sync b"])
+    const both = [...taken, { company, resource: "b", kind: "sync", runs: false }] as const
+    assert.deepStrictEqual((yield* DueTasks.pollDue(new Set([company]), both)).due, [])
   })
 
   test("accepts one backfill per resource at a time, in parallel with its sync", function* () {
-    const { company, claimed } = yield* scheduled(["a"])
+    const { company, process } = yield* scheduled(["a"])
+    const mine = process()
+    yield* saveCompany(company, 4712n)
     const backfillFrom = (since: string | null) =>
       TaskQueue.requestBackfill({ company, resource: "a", since, until: null, by: "Ann" })
     const since = "2026-01-01T00:00:00Z"
     assert.strictEqual(yield* backfillFrom(since), "asked")
-    const claims = yield* claimed("me")
-    assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
-    const backfill = claims.find(({ kind }) => kind === "backfill")!
+    const begun = yield* mine.begin()
+    assert.deepStrictEqual(namesOf(begun), ["backfill a", "sync a"])
+    const backfill = begun.find(({ kind }) => kind === "backfill")!
     assert.deepInclude(backfill, { since, until: null })
+    const [{ id }] = (yield* execute<{ id: bigint }>(
+      `insert into tributary.runs (company_id, resource, kind, lane, fence, started_at)
+         values (4712, 'a', 'full', 'backfill', 1, tributary.now()) returning id`
+    )) as [{ id: bigint }]
+    assert.isNotNull((yield* taskOf(company, "a", "backfill")).runningSince)
     assert.strictEqual(yield* backfillFrom(since), "asked", "the same backfill is running")
     assert.strictEqual(yield* backfillFrom(null), "running")
     assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, since)
-    yield* TaskClaims.completeTask(backfill, done)
-    assert.lengthOf(yield* claimed("me"), 0)
+    yield* execute("update tributary.runs set status = 'done', finished_at = tributary.now() where id = $1", [id])
+    yield* mine.complete(backfill)
+    assert.lengthOf(yield* mine.begin(), 0)
     assert.strictEqual(yield* backfillFrom(null), "asked")
-    assert.deepInclude((yield* claimed("me"))[0]!, { kind: "backfill", since: null })
+    assert.deepInclude((yield* mine.begin())[0]!, { kind: "backfill", since: null })
   })
 
   test("runs missed tasks once or skips them as configured, and keeps late ones due", function* () {
     const { company, dueIn } = yield* scheduled([])
-    const plans = ["once", "skip", "late", "left", "future"].map((resource) =>
+    const plans = ["once", "skip", "late", "future"].map((resource) =>
       plan(company, resource, { missed: resource === "once" ? "once" : "skip" })
     )
     yield* TaskSchedules.upsertSchedules(plans)
@@ -247,7 +261,6 @@ suite("the task queue", alive, (test) => {
         `started_at = tributary.now() - interval '2 h', next_run_at = tributary.now() - interval '${passed} min'`
       )
     }
-    yield* set(company, "left", "abandoned_at = tributary.now()")
     // A process was active from an hour ago until twenty minutes ago.
     yield* execute(
       `insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
@@ -259,17 +272,17 @@ suite("the task queue", alive, (test) => {
     for (const [resource, minutes] of [
       ["once", -90],
       ["skip", 10],
-      ["late", -30],
-      ["left", -90]
+      ["late", -30]
     ] as const)
       assert.strictEqual(yield* dueIn(resource), minutes, resource)
     assert.deepStrictEqual((yield* taskOf(company, "future")).nextAt, before.nextAt)
   })
 
   test("follows the configuration: changed schedules, changed freshness targets and removed resources", function* () {
-    const { company, claimed, request } = yield* scheduled(["a", "b", "c"])
+    const { company, process, request } = yield* scheduled(["a", "b", "c"])
     yield* request("b")
-    const [mine] = yield* claimed("me")
+    const mine = process()
+    const [running] = yield* mine.begin()
     yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
     const same = yield* taskOf(company, "a")
     yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTarget: Duration.minutes(1) })])
@@ -279,8 +292,9 @@ suite("the task queue", alive, (test) => {
     yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
     assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
     assert.isUndefined(yield* taskOf(company, "c"))
-    assert.isTrue((yield* taskOf(company, "b")).isRunning, "a running task stays until it ends")
-    assert.isTrue(yield* TaskClaims.completeTask(mine!, done))
+    assert.isUndefined(yield* taskOf(company, "b"))
+    yield* mine.complete(running!)
+    assert.isUndefined(yield* taskOf(company, "b"), "the end of a run brings no removed task back")
   })
 
   test("are neither locked nor written while the configuration stays the same", function* () {
@@ -301,7 +315,7 @@ suite("the task queue", alive, (test) => {
   test("stores why a company is blocked, and clears its requests", function* () {
     const { company, request } = yield* scheduled(["a"])
     yield* request("a")
-    yield* TaskClaims.blockCompany(company, "the token was refused", "give it another one", "Unauthorized")
+    yield* DueTasks.blockCompany(company, "the token was refused", "give it another one", "Unauthorized")
     assert.deepInclude(yield* taskOf(company, "a"), {
       status: "failed",
       error: "the token was refused",

@@ -9,8 +9,9 @@ import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.t
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { engineDefault } from "../../../src/sync/EngineSettings.ts"
-import { Database } from "../../../src/postgres/Database.ts"
-import * as Processes from "../../../src/processes/Processes.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import { Database, type DatabaseShape } from "../../../src/postgres/Database.ts"
+import * as ProcessSlot from "../../../src/warehouse/ProcessSlot.ts"
 import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import { execute, otherProcess } from "../../support/postgres.ts"
@@ -67,12 +68,7 @@ const runTasks = (
   scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly
 ) =>
   Effect.gen(function* () {
-    const processId = yield* Processes.makeId
-    yield* Processes.heartbeat(
-      processId,
-      all.map(({ company }) => company.name)
-    )
-    const worker = yield* makeWorker(processId, scheduleOf)
+    const worker = yield* makeWorker(scheduleOf)
     yield* Effect.forEach(all, ({ company }) => worker.own(company))
     return yield* worker.run
   }).pipe(Effect.scoped)
@@ -84,13 +80,13 @@ const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "s
 
 const becomes = (company: string, resource: string, status: TaskQueue.TaskStatus, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(
-    until("the task", taskOf(company, resource, kind), (task) => task?.status === status && !task.isRunning),
+    until("the task", taskOf(company, resource, kind), (task) => task?.status === status && task.askedAt === null),
     (task) => task!
   )
 
 /** Waits for the end of another run. */
 const runsAgain = (company: string, resource: string, runId: bigint | null) =>
-  until("another run", taskOf(company, resource), (task) => task?.runId !== runId && task?.isRunning === false)
+  until("another run", taskOf(company, resource), (task) => task?.runId !== runId && task?.askedAt === null)
 
 interface RunRow {
   readonly id: bigint
@@ -130,7 +126,7 @@ suite("the task worker", warehouse, (test) => {
   test("runs the tasks of a company for as long as it owns the company", function* () {
     const kept = makeCompany()
     const moved = yield* makeHeld
-    const first = yield* makeWorker("first")
+    const first = yield* makeWorker()
     const ownership = yield* Scope.make()
     yield* Scope.provide(first.own(moved.company), ownership)
     yield* first.own(kept.company)
@@ -144,9 +140,9 @@ suite("the task worker", warehouse, (test) => {
     const [interrupted, ...others] = (yield* runsOf(moved.companyId)).filter(({ status }) => status !== "done")
     assert.lengthOf(others, 0)
     assert.strictEqual(interrupted!.status, "abandoned", "the end of the ownership waits for the end of the run")
-    assert.deepInclude((yield* taskOf(moved.name, interrupted!.resource))!, { status: "interrupted" })
+    assert.deepInclude((yield* taskOf(moved.name, interrupted!.resource))!, { status: null })
 
-    const second = yield* makeWorker("second")
+    const second = yield* makeWorker()
     yield* second.own(moved.company)
     yield* Effect.forkScoped(second.run)
     for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
@@ -224,32 +220,33 @@ suite("the task worker", warehouse, (test) => {
     assert.isNull((yield* becomes(refused.name, "things", "done")).error)
   })
 
-  test("acquires the task of an unresponsive process and ends its session", function* () {
+  test("ends the session of a former owner that does not respond, and no session of a command", function* () {
     const one = makeCompany()
     yield* Effect.scoped(
       Effect.gen(function* () {
         // As in a process that was suspended during a landing and has lost its companies.
         const stopped = yield* otherProcess
-        const turn = yield* ResourceLock.acquire({
-          table: tableOf(things),
-          connector: one.source.connector,
-          companyId: one.companyId,
-          lane: "live"
-        }).pipe(Effect.provideService(Database, stopped))
+        yield* Effect.provideService(ProcessSlot.acquire, Database, stopped)
+        const acquire = (resource: Resource, process: DatabaseShape) =>
+          ResourceLock.acquire({
+            table: tableOf(resource),
+            connector: one.source.connector,
+            companyId: one.companyId,
+            lane: "live"
+          }).pipe(Effect.provideService(Database, process))
+        const lock = yield* acquire(things, stopped)
         const [inside, goesOn] = [Latch.makeUnsafe(), Latch.makeUnsafe()]
-        const look = Effect.andThen(goesOn.await, turn.run("look", "select 1"))
-        const landing = yield* Effect.forkScoped(turn.transaction(Effect.andThen(inside.open, look)))
+        const look = Effect.andThen(goesOn.await, lock.run("look", "select 1"))
+        const landing = yield* Effect.forkScoped(lock.transaction(Effect.andThen(inside.open, look)))
         yield* inside.await
-        yield* execute(
-          `insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
-               values ($1, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped', 5)`,
-          [one.name]
-        )
+        const command = yield* acquire(plain, yield* otherProcess)
         yield* Effect.forkScoped(runTasks([one]))
         yield* becomes(one.name, "things", "done")
         yield* goesOn.open
         const exit = yield* Effect.exit(Fiber.join(landing))
         assert.strictEqual(exit._tag, "Failure", "its session has ended, and its open transaction is rolled back")
+        assert.isNull((yield* taskOf(one.name, "plains"))!.status)
+        yield* command.transaction(command.run("look", "select 1"))
       })
     )
     assert.strictEqual((yield* runsOf(one.companyId)).find(({ resource }) => resource === "things")!.status, "done")

@@ -8,9 +8,8 @@ import { assertNone } from "../../support/assertions.ts"
 const resource = "invoicelines"
 
 interface TaskRow {
-  readonly owner: string | null
   readonly status: string | null
-  readonly running: boolean
+  readonly isDue: boolean
 }
 interface RunRow {
   readonly id: bigint
@@ -43,7 +42,7 @@ requests: { timeout_seconds: 3600 }
   })
   const task = Effect.map(
     world.query<TaskRow>(
-      `select process_id as owner, status, process_id is not null as running
+      `select status, next_run_at <= tributary.now() or requested_at is not null as "isDue"
          from tributary.tasks where resource = '${resource}' and kind = 'sync'`
     ),
     ([row]) => row
@@ -62,7 +61,7 @@ requests: { timeout_seconds: 3600 }
   /** Waits until a run of the resource has landed some pages and is still active. */
   const isReading = (what: string) =>
     untilSeen(what, runs, (all) => all.some(({ status, pages }) => status === "running" && pages >= 3n))
-  const isDone = untilSeen("the task is done", task, (row) => row?.status === "done" && !row.running)
+  const isDone = untilSeen("the task is done", task, (row) => row?.status === "done" && !row.isDue)
   const isEqual = Effect.gen(function* () {
     assert.deepStrictEqual((yield* world.compare(resource)).differences, [])
     const [{ count } = { count: 0 }] = yield* world.query<{ count: number }>(

@@ -9,9 +9,8 @@ const schedule = { missed: "once", jitterMax: Duration.zero } as const
 export const hourly: ResourceSchedule = { ...schedule, timing: { kind: "every", interval: Duration.hours(1) } }
 export const off: ResourceSchedule = { ...schedule, timing: { kind: "off" } }
 
-export const makeWorker = (processId: string, scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly) =>
+export const makeWorker = (scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly) =>
   TaskWorker.make({
-    processId,
     scheduleOf,
     freshnessOf: () => Duration.minutes(90),
     concurrency: 2,

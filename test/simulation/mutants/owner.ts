@@ -29,9 +29,9 @@ export const owner: Mutants = {
     changes: [
       {
         file: slice,
-        find: "  const state = stateOf(worker, path)\n  const outcome = yield* fetchRecords(",
+        find: "  const outcome = yield* fetchRecords(",
         replace:
-          '  const state = stateOf(worker, path)\n  yield* resolve(worker, first.flatMap(({ events }) => events.map(({ id }) => ({ id, state: "done" as const, reason: "taken" }))))\n  const outcome = yield* fetchRecords('
+          '  yield* resolve(worker, first.flatMap(({ events }) => events.map(({ id }) => ({ id, state: "done" as const, reason: "taken" }))))\n  const outcome = yield* fetchRecords('
       },
       { file: slice, find: "  pause,\n", replace: "  pause,\n  resolve,\n" }
     ],

@@ -9,6 +9,7 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { protectDeliveries } from "../../../src/connector/ProtectedConnector.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as ProcessSlot from "../../../src/warehouse/ProcessSlot.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { protectionOf } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
@@ -89,6 +90,7 @@ export const serve = Effect.fnUntraced(function* (
   program: Program
 ) {
   const { drawn, ports } = machine
+  yield* ProcessSlot.acquire
   // The tables of other seeds exist before they begin.
   const { revision } =
     drawn.later.rules.length > 0
