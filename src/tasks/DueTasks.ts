@@ -154,8 +154,8 @@ export const resultStatement = Statement.named({
     const isAnswered = `(${Sql.epochUs("requested_at")} is not distinct from ${at.requestedAt})`
     return `update tributary.tasks
           set status = ${at.status}, run_id = ${at.runId}, error = ${at.error}, remedy = ${at.remedy}, failures = ${at.failures},
-              failure_kind = ${at.failureKind}, started_at = to_timestamp(${at.startedMs} / 1000), finished_at = tributary.now(),
-              updated_at = tributary.now(), next_run_at = to_timestamp(${at.nextMs} / 1000), deferred_from = null,
+              failure_kind = ${at.failureKind}, started_at = to_timestamp(${at.startedMs}::float8 / 1000), finished_at = tributary.now(),
+              updated_at = tributary.now(), next_run_at = to_timestamp(${at.nextMs}::float8 / 1000), deferred_from = null,
               requested_at = case when ${isAnswered} then null else requested_at end,
               full_requested = full_requested and (${at.repeated} or not ${isAnswered})
         where company = ${at.company} and resource = ${at.resource} and kind = ${at.kind}`
