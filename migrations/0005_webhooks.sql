@@ -154,8 +154,7 @@ create table tributary.delivery_gaps (
   company text not null,
   subscription_id text,
   resource text not null,
-  cause text not null check (cause in ('abandoned', 'acknowledged_not_stored', 'disabled', 'paused', 'missing',
-    'unobserved', 'dropped', 'overflow')),
+  cause text not null check (cause in ('event_lost', 'subscription_inactive', 'unobserved')),
   detail text not null,
   began_at timestamptz,
   ended_at timestamptz,
@@ -174,10 +173,10 @@ comment on column tributary.delivery_gaps.id is 'The number of the gap.';
 comment on column tributary.delivery_gaps.company is 'The name of the company in the configuration.';
 comment on column tributary.delivery_gaps.subscription_id is 'The subscription whose events may have been dropped.';
 comment on column tributary.delivery_gaps.resource is 'The path of the resource.';
-comment on column tributary.delivery_gaps.cause is 'abandoned: the source gave an event up; acknowledged_not_stored: it delivered one that is not in the inbox; disabled, paused: the subscription was; missing: no subscription listed the events; unobserved: the subscription was not checked for long; dropped: the delivery log shows that waiting events were dropped; overflow: the log was longer than a check reads';
+comment on column tributary.delivery_gaps.cause is 'event_lost: the delivery log has an event that is not in the inbox; subscription_inactive: no active subscription delivered the events; unobserved: the delivery log was not read, or not to its end';
 comment on column tributary.delivery_gaps.detail is 'What was observed, for people.';
 comment on column tributary.delivery_gaps.began_at is 'By the warehouse''s clock; null when it is unknown.';
-comment on column tributary.delivery_gaps.ended_at is 'Null while it lasts.';
+comment on column tributary.delivery_gaps.ended_at is 'When the last event fired that it may hide; null while it lasts.';
 comment on column tributary.delivery_gaps.detected_at is 'When the gap was found.';
 comment on column tributary.delivery_gaps.events is 'Events that are known to be lost. The next checks of the log ignore them.';
 comment on column tributary.delivery_gaps.attempts is 'Failed attempts to enable the subscription while the gap lasts, and to read the resource after that.';

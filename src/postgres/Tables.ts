@@ -300,15 +300,7 @@ export interface ControlTables {
     readonly company: string
     readonly subscription_id: string | null
     readonly resource: string
-    readonly cause:
-      | "abandoned"
-      | "acknowledged_not_stored"
-      | "disabled"
-      | "paused"
-      | "missing"
-      | "unobserved"
-      | "dropped"
-      | "overflow"
+    readonly cause: "event_lost" | "subscription_inactive" | "unobserved"
     readonly detail: string
     readonly began_at: Date | null
     readonly ended_at: Date | null

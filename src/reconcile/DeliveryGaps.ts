@@ -31,8 +31,12 @@ export interface NewGap {
   readonly events: ReadonlyArray<string>
   /** Whether it may hide a removal, which only a full scan shows; default false. */
   readonly requiresFullScan?: boolean
+  /** How long ago it ended; default 0. */
+  readonly endedMsAgo?: number
   /** How long other runs may close it before a run is made for it; default 0. */
   readonly dueInMs?: number
+  /** Minimum time from the close of the last gap of this resource and cause to a run for this one; default 0. */
+  readonly pauseMs?: number
 }
 
 export const lockStatement = Statement.make({
@@ -55,9 +59,6 @@ export const backoff = (firstMinutes: number, attempts: string): string =>
 /** SQL: whether a lasting gap ends, or an ended gap lasts again. */
 const turned = "((g.ended_at is null) <> (excluded.ended_at is null))"
 
-/** Minimum time between two reads of a resource for an overflow. */
-const overflowPause = "interval '1 hour'"
-
 export const insertStatement = Statement.make({
   name: "store delivery gaps",
   params: ["text", "jsonb"],
@@ -65,22 +66,50 @@ export const insertStatement = Statement.make({
   text: `insert into tributary.delivery_gaps as g
            (company, subscription_id, resource, cause, detail, began_at, ended_at, events, requires_full_scan, next_attempt_at)
          select $1, "subscriptionId", resource, cause, detail, "beganAt",
-                case when not lasts then tributary.now() end, events, coalesce("requiresFullScan", false),
+                case when not lasts then tributary.now() - coalesce("endedMsAgo", 0) * interval '1 millisecond' end,
+                events, coalesce("requiresFullScan", false),
                 greatest(tributary.now() + coalesce("dueInMs", 0) * interval '1 millisecond',
-                  case when cause = 'overflow' then (
-                    select max(p.closed_at) + ${overflowPause} from tributary.delivery_gaps p
-                     where p.company = $1 and p.resource = f.resource and p.cause = 'overflow') end)
+                  case when "pauseMs" > 0 then (
+                    select max(p.closed_at) + "pauseMs" * interval '1 millisecond' from tributary.delivery_gaps p
+                     where p.company = $1 and p.resource = f.resource and p.cause = f.cause) end)
            from jsonb_to_recordset($2::jsonb) as f("subscriptionId" text, resource text, cause text, detail text,
-             "beganAt" timestamptz, lasts boolean, events text[], "requiresFullScan" boolean, "dueInMs" float8)
+             "beganAt" timestamptz, lasts boolean, events text[], "requiresFullScan" boolean, "endedMsAgo" float8,
+             "dueInMs" float8, "pauseMs" float8)
          on conflict (company, resource, cause, coalesce(subscription_id, '')) where closed_at is null do update
-            set ended_at = excluded.ended_at, detail = excluded.detail, events = g.events || excluded.events,
+            set ended_at = case when excluded.ended_at is not null then greatest(g.ended_at, excluded.ended_at) end,
+                detail = excluded.detail, events = g.events || excluded.events,
                 requires_full_scan = g.requires_full_scan or excluded.requires_full_scan,
                 attempts = case when ${turned} then 0 else g.attempts end,
                 next_attempt_at = case when ${turned} then excluded.next_attempt_at else g.next_attempt_at end,
                 last_error = case when not ${turned} then g.last_error end
-          where g.ended_at is distinct from excluded.ended_at or excluded.requires_full_scan and not g.requires_full_scan
+          where g.ended_at is distinct from excluded.ended_at or g.detail <> excluded.detail
+             or excluded.requires_full_scan and not g.requires_full_scan
          returning xmax = 0 as "isOpened"`
 })
+
+/** One gap for two of the same resource, cause and subscription. It hides what either of them may hide. */
+const merge = (one: NewGap, other: NewGap): NewGap => {
+  const least = (name: "endedMsAgo" | "dueInMs" | "pauseMs") => Math.min(one[name] ?? 0, other[name] ?? 0)
+  return {
+    ...one,
+    detail: `${one.detail}; ${other.detail}`,
+    beganAt:
+      one.beganAt === null || other.beganAt === null || one.beganAt < other.beganAt ? one.beganAt : other.beganAt,
+    lasts: one.lasts || other.lasts,
+    events: [...one.events, ...other.events],
+    requiresFullScan: one.requiresFullScan === true || other.requiresFullScan === true,
+    endedMsAgo: least("endedMsAgo"),
+    dueInMs: least("dueInMs"),
+    pauseMs: least("pauseMs")
+  }
+}
+
+const merged = (gaps: ReadonlyArray<NewGap>): ReadonlyArray<NewGap> =>
+  [
+    ...Map.groupBy(gaps, ({ resource, cause, subscriptionId }) =>
+      JSON.stringify([resource, cause, subscriptionId])
+    ).values()
+  ].map((same) => same.reduce(merge))
 
 /**
  * Stores gaps, in the caller's serialized transaction. An open gap of the same resource, cause and subscription grows and
@@ -90,7 +119,7 @@ export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql.Qu
   gaps.length === 0
     ? Effect.succeed(0)
     : Effect.map(
-        Statement.run(insertStatement, [company, JSON.stringify(gaps)]),
+        Statement.run(insertStatement, [company, JSON.stringify(merged(gaps))]),
         (rows) => rows.filter(({ isOpened }) => isOpened).length
       )
 
@@ -130,11 +159,10 @@ export const endUnobserved = Statement.make({
 const endedGaps = "company = $1 and resource = $2 and closed_at is null and ended_at is not null"
 
 /**
- * SQL: the time at which all changes that a gap may hide are visible; `overlap` is the parameter in milliseconds. The
- * attempts of an abandoned event took longer than that. The last event of another gap may have fired just before its end.
+ * SQL: the time at which all changes that a gap may hide are visible; `overlap` is the parameter in milliseconds. The last
+ * event of a gap may have fired just before its end.
  */
-const visibleAt = (overlap: string) =>
-  `(g.ended_at + case when g.cause = 'abandoned' then 0 else ${overlap}::float8 end * interval '1 millisecond')`
+const visibleAt = (overlap: string) => `(g.ended_at + ${overlap}::float8 * interval '1 millisecond')`
 
 export const openGapsStatement = Statement.make({
   name: "list the open gaps of a company",

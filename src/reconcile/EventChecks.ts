@@ -7,18 +7,17 @@
  * the earlier proof and do not renew it.
  */
 import * as Duration from "effect/Duration"
-import type { Subscriptions } from "../connector/Subscriptions.ts"
+import type { Identity } from "../connector/Connector.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { SubscriptionRow } from "../subscriptions/SubscriptionStore.ts"
-import type { CheckedCompany } from "./CheckedCompany.ts"
+import type { CheckedCompany } from "./SubscriptionGaps.ts"
 
 /** An allowance for the time of a check. */
 const checkAllowance = Duration.minutes(1)
 
 /** Resources whose every change is announced by events that healthy subscriptions deliver. */
 const announcedResources = (
-  { unreadable, wanted }: CheckedCompany,
-  { announcing }: Subscriptions,
+  { source, unreadable, wanted }: CheckedCompany,
   rows: ReadonlyArray<SubscriptionRow>
 ): ReadonlyArray<string> => {
   const healthy = rows.filter(({ state, unhealthyReason }) => state === "active" && unhealthyReason === null)
@@ -26,7 +25,7 @@ const announcedResources = (
   // A gap is stored for wanted events only.
   const isProven = (event: string) => wanted.has(event) && delivered.has(event) && !unreadable.has(event)
   return [...new Set(wanted.values())].filter((resource) => {
-    const events = announcing(resource)
+    const events = source.announcing(resource)
     return events.length > 0 && events.every(isProven)
   })
 }
@@ -55,29 +54,73 @@ export const saveStatement = Statement.make({
           where e.company = $1 and not (e.resources <@ $3::text[]) and not exists (select from renewed)`
 })
 
-/** A finished check. */
-export interface FinishedCheck {
-  readonly company: CheckedCompany
-  readonly subscriptions: Subscriptions
-  /** The time from before the source was read. */
-  readonly at: string
-  /** The company's subscriptions after the check. */
-  readonly rows: ReadonlyArray<SubscriptionRow>
-  /** Whether every delivery log is known up to this check. */
-  readonly areLogsKnown: boolean
-  readonly checkInterval: Duration.Duration
-}
-
-/** Stores the result of a check. */
-export const save = ({ areLogsKnown, at, checkInterval, company, rows, subscriptions }: FinishedCheck) => {
-  const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)
+/** Stores the result of a check that began at `at`. `areLogsKnown` says that every delivery log is known up to then. */
+export const save = (
+  company: CheckedCompany,
+  at: string,
+  rows: ReadonlyArray<SubscriptionRow>,
+  areLogsKnown: boolean,
+  checkInterval: Duration.Duration
+) => {
+  const delayMs = Duration.toMillis(company.source.deliveryDelayMax)
   return Statement.run(saveStatement, [
     company.name,
     at,
-    announcedResources(company, subscriptions, rows),
+    announcedResources(company, rows),
     areLogsKnown,
     delayMs,
     delayMs + Duration.toMillis(checkInterval) + Duration.toMillis(checkAllowance),
     Duration.toMillis(company.unobservedMax)
   ])
+}
+
+// ------------------------------------------------------------------------------------------------- quiet companies
+
+/**
+ * The memory of the checks of one company in one process: a check of a quiet company is one request.
+ *
+ * A delivery log is left unread only if the list of subscriptions shows that it has no new entry. Each attempt changes the
+ * failure count or the time of the last delivery. The log must have been read twice while both were as they are now: the
+ * time may have a resolution of a second. The newest entry must agree with that time, so a source that does not report it
+ * is read in each check. A subscription that was disabled by one answer and enabled again shows the same values; so
+ * everything is read at least each hour.
+ */
+export interface Memory {
+  /** The identity of the company at the last check that read everything; null before the first. */
+  identity: Identity | null
+  /** When everything was last read, in milliseconds by the warehouse's clock. */
+  readAtMs: number
+  /** What the list showed at the last reads of each log, and how often the log was read since. */
+  readonly logs: Map<string, { readonly shown: string; readonly reads: number }>
+}
+
+export const makeMemory = (): Memory => ({ identity: null, readAtMs: 0, logs: new Map() })
+
+/** Time after which a check reads everything, also of a quiet company. */
+const readEveryMs = 3_600_000
+const readsMin = 2
+
+/** The known identity; null if this check has to read everything. */
+export const identityOf = ({ identity, readAtMs }: Memory, atMs: number): Identity | null =>
+  atMs >= readAtMs && atMs - readAtMs < readEveryMs ? identity : null
+
+const shownBy = ({ failCount, lastDeliveryAt }: SubscriptionRow): string => `${failCount} ${lastDeliveryAt}`
+
+/** Whether the list shows that the log has no entry that was not read. */
+export const isLogKnown = ({ logs }: Memory, row: SubscriptionRow): boolean => {
+  const log = logs.get(row.id)
+  const isQuiet = row.state === "active" && row.unhealthyReason === null && row.failCount === 0n
+  return isQuiet && log !== undefined && log.reads >= readsMin && log.shown === shownBy(row)
+}
+
+/** Remembers a read of a log; `newestAt` is the time of its newest entry. */
+export const rememberLog = ({ logs }: Memory, row: SubscriptionRow, newestAt: string | null): void => {
+  const shown = shownBy(row)
+  const { lastDeliveryAt } = row
+  // The time of the last delivery may be given in whole seconds.
+  const agrees =
+    newestAt === null || (lastDeliveryAt !== null && Date.parse(newestAt) < Date.parse(lastDeliveryAt) + 1000)
+  const before = logs.get(row.id)
+  if (!agrees) logs.delete(row.id)
+  else logs.set(row.id, { shown, reads: before?.shown === shown ? before.reads + 1 : 1 })
 }

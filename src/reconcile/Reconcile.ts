@@ -43,14 +43,11 @@ import { isOurs } from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import type { CheckedCompany } from "./CheckedCompany.ts"
-import * as CheckMemory from "./CheckMemory.ts"
+import * as DeliveryLog from "./DeliveryLog.ts"
 import * as EventChecks from "./EventChecks.ts"
-import { checkLog, recordFailedCheck, unobservedMax } from "./LogCheck.ts"
-import * as LogCursor from "./LogCursor.ts"
 import * as Reenable from "./Reenable.ts"
 import { type RepairMode, repairGaps, type Repairs } from "./Repair.ts"
-import { saveSnapshot, type SnapshotResult } from "./SubscriptionSnapshots.ts"
+import { type CheckedCompany, saveSnapshot, type SnapshotResult } from "./SubscriptionGaps.ts"
 
 /** The result of one check. */
 export interface ReconcileReport extends Pick<Repairs, "closed" | "repaired" | "notes"> {
@@ -92,17 +89,13 @@ interface Checked extends Pick<ReconcileReport, "subscriptions" | "opened" | "re
 }
 
 /** Reads the company's identity and its list of subscriptions. */
-const readSource = Effect.fnUntraced(function* (
-  checked: CheckedCompany,
-  identify: Company["connector"]["identify"],
-  subscriptions: Subscriptions
-) {
-  const { name, url, events } = checked
-  const source = Effect.all([identify, SubscriptionStore.listed(name, subscriptions)])
-  return yield* Effect.tapError(source, (error) =>
+const readSource = Effect.fnUntraced(function* (checked: CheckedCompany, identify: Company["connector"]["identify"]) {
+  const { name, source, url, events } = checked
+  const read = Effect.all([identify, SubscriptionStore.listed(name, source)])
+  return yield* Effect.tapError(read, (error) =>
     error._tag === "SourceError"
       ? Effect.flatMap(SubscriptionStore.read(name, events), (rows) =>
-          recordFailedCheck(
+          DeliveryLog.recordFailure(
             checked,
             rows.filter((row) => row.state !== "deleted" && isOurs(name, url, row.url)),
             error
@@ -133,22 +126,23 @@ const describeSubscriptions = (
 /** Checks the subscriptions and their delivery logs, and re-enables disabled subscriptions. */
 const checkSubscriptions = Effect.fnUntraced(function* (
   company: Company,
-  subscriptions: Subscriptions,
+  source: Subscriptions,
   { url, checkInterval }: ReconcileOptions,
-  memory: CheckMemory.CheckMemory
+  memory: EventChecks.Memory
 ) {
   const { name, events, connector } = company
   const tables = yield* company.tables
   const isSynced = (resource: string) => tables.has(resource)
   const wanted = new Map(
     events.flatMap((event) => {
-      const resource = subscriptions.resourceOf(event) ?? ""
+      const resource = source.resourceOf(event) ?? ""
       return isSynced(resource) ? [[event, resource] as const] : []
     })
   )
-  const removing = new Set([...wanted].flatMap(([event, of]) => (subscriptions.mayRemove(event) ? [of] : [])))
+  const removing = new Set([...wanted].flatMap(([event, of]) => (source.mayRemove(event) ? [of] : [])))
   const readable: CheckedCompany = {
     name,
+    source,
     url,
     events,
     wanted,
@@ -156,34 +150,32 @@ const checkSubscriptions = Effect.fnUntraced(function* (
     unreadable: new Map(),
     isSynced,
     overlapMs: Duration.toMillis(company.engine.overlap),
-    unobservedMax: unobservedMax(subscriptions, checkInterval ?? null)
+    unobservedMax: DeliveryLog.unobservedMax(source, checkInterval ?? null)
   }
   const notes: Array<string> = []
   const at = yield* readInstant
-  const known = CheckMemory.identityOf(memory, Date.parse(at))
+  const known = EventChecks.identityOf(memory, Date.parse(at))
   const identify = known === null ? connector.identify : Effect.succeed(known)
-  const [identity, list] = yield* readSource(readable, identify, subscriptions)
+  const [identity, list] = yield* readSource(readable, identify)
   const { companyId, scopes } = identity
-  const unreadable = EventScopes.undeliverableEvents(connector.catalogue, subscriptions, scopes, events)
+  const unreadable = EventScopes.undeliverableEvents(connector.catalogue, source, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
   let snapshot = yield* saveSnapshot(checked, list, at)
   let { opened } = snapshot
 
   let areLogsKnown = true
   for (const row of snapshot.ours) {
-    if (known !== null && CheckMemory.isLogKnown(memory, row)) {
-      const ageMaxMs = Duration.toMillis(checked.unobservedMax)
-      if (yield* LogCursor.confirm(name, row.id, at, ageMaxMs)) continue
-    }
-    const log = yield* Effect.result(checkLog(checked, subscriptions, row))
+    const isKnown = known !== null && EventChecks.isLogKnown(memory, row)
+    if (isKnown && (yield* DeliveryLog.confirm(checked, row, at))) continue
+    const log = yield* Effect.result(DeliveryLog.check(checked, row))
     if (log._tag === "Success") {
       opened += log.success.opened
-      CheckMemory.rememberLog(memory, row, log.success.newestAt)
+      EventChecks.rememberLog(memory, row, log.success.newestAt)
     } else if (log.failure._tag !== "SourceError") return yield* log.failure
     else {
       areLogsKnown = false
       const { message, remedy } = log.failure
-      opened += yield* recordFailedCheck(checked, [row], log.failure)
+      opened += yield* DeliveryLog.recordFailure(checked, [row], log.failure)
       notes.push(`the delivery log of subscription ${row.id} cannot be read: ${message}; ${remedy}`)
     }
   }
@@ -191,7 +183,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   const reenabled: Array<string> = []
   for (const { id, paused } of snapshot.ours.filter(({ state }) => state === "disabled")) {
     if (paused || !(yield* Reenable.isDue(name, id))) continue
-    const reason = yield* Reenable.reenable(name, subscriptions, id)
+    const reason = yield* Reenable.reenable(name, source, id)
     if (reason !== null) {
       yield* Statement.run(Reenable.recordFailure, [name, id, reason])
       notes.push(`subscription ${id} stays disabled: ${reason}`)
@@ -199,12 +191,11 @@ const checkSubscriptions = Effect.fnUntraced(function* (
     }
     reenabled.push(id)
     const seenAt = yield* readInstant
-    snapshot = yield* saveSnapshot(checked, yield* SubscriptionStore.listed(name, subscriptions), seenAt)
+    snapshot = yield* saveSnapshot(checked, yield* SubscriptionStore.listed(name, source), seenAt)
     opened += snapshot.opened
   }
   if (checkInterval !== undefined) {
-    const rows = snapshot.ours
-    yield* EventChecks.save({ company: checked, subscriptions, at, rows, areLogsKnown, checkInterval })
+    yield* EventChecks.save(checked, at, snapshot.ours, areLogsKnown, checkInterval)
   }
   if (known === null && areLogsKnown) {
     memory.identity = identity
@@ -229,7 +220,7 @@ const withLivePriority = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 const checkSource = Effect.fnUntraced(function* (
   company: Company,
   options: ReconcileOptions,
-  memory: CheckMemory.CheckMemory
+  memory: EventChecks.Memory
 ): Effect.fn.Return<Checked | NotOffered, ReconcileError, Database | SqlClient.SqlClient> {
   const { subscriptions } = company.connector
   if (subscriptions === undefined) return { _tag: "NotOffered" }
@@ -241,7 +232,7 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   company: Company,
   options: ReconcileOptions
 ): Effect.fn.Return<ReconcileResult, ReconcileError, Database | SqlClient.SqlClient> {
-  const checked = yield* checkSource(company, options, CheckMemory.make())
+  const checked = yield* checkSource(company, options, EventChecks.makeMemory())
   if (checked._tag !== "SourceChecked") return checked
   const { subscriptions, opened, reenabled, notes, isFailing, companyId } = checked
   const repairs = yield* withLivePriority(repairGaps(company, companyId, "all"))
@@ -329,7 +320,7 @@ const checkForever = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
   const { company, options } = state
   const log = onceLogger(company.name)
-  const check = checkSource(company, options, CheckMemory.make())
+  const check = checkSource(company, options, EventChecks.makeMemory())
   const bounded = options.checks === undefined ? check : options.checks.withPermit(check)
   let pauseMs = earlyMs
   for (;;) {

@@ -45,7 +45,7 @@ export const recordFailure = Statement.make({
             set last_error = $3, attempts = tried.reenable_attempts, last_attempt_at = tried.reenable_last_attempt_at,
                 next_attempt_at = tried.reenable_next_attempt_at
            from tried
-          where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`
+          where company = $1 and subscription_id = $2 and cause = 'subscription_inactive' and closed_at is null and ended_at is null`
 })
 
 /** Whether the event is in the inbox; if its id is unknown, any event since then. */

@@ -88,6 +88,16 @@ const rowsOf = (company: string) =>
       Query.instant(of.ref("tested_at")).as("testedAt"),
       Query.instant(of.ref("tested_after")).as("testedAfter")
     ])
+    // The newest entry of its log that was read, by the source's own time, byte for byte; null where there was none.
+    .select(["log_cursor_at as logCursorAt", "log_cursor_event as logCursorEvent"])
+    .select((of) => [
+      // When the log was read; null when it never was.
+      of.cast<string | null>("log_read_at", "text").as("logReadAt"),
+      // How long that has been the newest entry, of an event with attempts to come; null when it was not.
+      Query.ageMs(of.ref("log_head_pending_since")).as("logWaitsMs"),
+      // Of its first snapshot where the log was never read.
+      Query.ageMs(of.fn.coalesce("log_read_at", "first_seen_at")).as("logAgeMs")
+    ])
     .where("company", "=", company)
     .orderBy("first_seen_at")
     .orderBy("subscription_id")

@@ -113,16 +113,16 @@ describe("tributary status", () => {
                          (9, 'dead_letter', '1 hour', 'another reason')) as v(n, state, settled, reason)`
       const gap = { subscriptionId: "2", beganAt: null, events: [], detail: "subscription 2 is disabled" }
       yield* DeliveryGaps.open("main", [
-        { ...gap, resource: "x", cause: "disabled", lasts: true },
+        { ...gap, resource: "x", cause: "subscription_inactive", lasts: true },
         {
           ...gap,
           resource: "y",
-          cause: "acknowledged_not_stored",
+          cause: "event_lost",
           lasts: false,
           beganAt: "2026-03-01T08:00:00Z",
           detail: "1 event"
         },
-        { ...gap, resource: "z", cause: "acknowledged_not_stored", lasts: false }
+        { ...gap, resource: "z", cause: "event_lost", lasts: false }
       ])
       yield* Statement.run(Reenable.recordFailure, ["main", "2", "a test delivery was answered 502"])
       yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
@@ -150,10 +150,10 @@ describe("tributary status", () => {
         "      dead: another reason",
         "      dead: the source says no",
         "      what to do: tributary webhooks replay --dead",
-        "    gap: x (disabled) since an unknown time: subscription 2 is disabled; it is open: " +
+        "    gap: x (subscription inactive) since an unknown time: subscription 2 is disabled; it is open: " +
           "a test delivery was answered 502",
-        "    gap: y (acknowledged not stored) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
-        "    closed: z (acknowledged not stored) 3 h ago by run 7"
+        "    gap: y (event lost) since 2026-03-01T08:00:00Z: 1 event; it ended T and will be read again: the service failed",
+        "    closed: z (event lost) 3 h ago by run 7"
       ])
 
       const [finding] = yield* gaps(about("gaps", "main"), "main")

@@ -263,7 +263,7 @@ describe("the findings", () => {
   })
 
   it("have a delivery gap only where the comparison did not find everything equal", () => {
-    const gap = { resource: "things", cause: "disabled", detail: "", beganAt: null, endedAt: null }
+    const gap = { resource: "things", cause: "subscription_inactive", detail: "", beganAt: null, endedAt: null }
     const deliveryGaps = [gap, gap, { ...gap, resource: "others" }]
     const { verification } = content
     assert.deepStrictEqual(found({ deliveryGaps }), [])

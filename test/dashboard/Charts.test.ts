@@ -52,8 +52,8 @@ const seed = Effect.forEach(
        from generate_series(0, 6000) n where n not between 60 and 79`,
     `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 400, tributary.now())`,
     `insert into tributary.delivery_gaps (company, resource, cause, detail, detected_at, closed_at)
-     values ('north', 'widgets0', 'missing', 'x', tributary.now() - interval '7 hours', tributary.now() - interval '4 hours'),
-            ('south', 'widgets1', 'missing', 'x', tributary.now() - interval '90 minutes', null)`,
+     values ('north', 'widgets0', 'subscription_inactive', 'x', tributary.now() - interval '7 hours', tributary.now() - interval '4 hours'),
+            ('south', 'widgets1', 'subscription_inactive', 'x', tributary.now() - interval '90 minutes', null)`,
     `insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
      select 'process ' || n, '{north}', tributary.now() - n * n * interval '50 minutes',
             case when n < 3 then tributary.now() else tributary.now() - n * n * interval '49 minutes' end,

@@ -32,10 +32,10 @@ const problems: ReadonlyArray<string> = [
   `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, last_error, received_at)
    values ('north', 'e1', 'things1.updated', 'things1', '1', tributary.now(), '\\x7b7d', 'dead_letter', 'the record is unreadable', tributary.now() - interval '9 days')`,
   `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at)
-   select 'south', 's2', r, 'missing', 'no subscription', tributary.now() - interval '1 hour' from unnest(array['things1', 'things2']) r`,
+   select 'south', 's2', r, 'subscription_inactive', 'no subscription', tributary.now() - interval '1 hour' from unnest(array['things1', 'things2']) r`,
   // It has ended, and needs no person.
   `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at, ended_at)
-   values ('north', 's1', 'things1', 'missing', 'no subscription', tributary.now() - interval '2 hours', tributary.now())`,
+   values ('north', 's1', 'things1', 'subscription_inactive', 'no subscription', tributary.now() - interval '2 hours', tributary.now())`,
   `insert into tributary.outbox (company, resource, operation, externalid, record, state, code, reason, resolved_at)
    values ('north', 'things1', 'create', 'x1', '{}', 'rejected', 'invalid', 'a field is missing', tributary.now())`,
   `insert into tributary.invariants (name, severity, statement, comment, resources, query)

@@ -60,8 +60,8 @@ const statements: ReadonlyArray<string> = [
   `update tributary.inbox set run_id = (select case when state = 'done' then max(id) else min(id) end from tributary.runs where lane = 'records')
     where company = 'north' and state in ('done', 'dead_letter')`,
   `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at, ended_at, events, last_error)
-   values ('north', 's1', 'customers', 'acknowledged_not_stored', 'evt_lost is not in the inbox', tributary.now() - interval '2 hours', tributary.now() - interval '90 minutes', '{evt_lost}', null),
-          ($company, $company, $company, 'missing', $text, tributary.now() - interval '1 hour', null, '{}', $text)`,
+   values ('north', 's1', 'customers', 'event_lost', 'evt_lost is not in the inbox', tributary.now() - interval '2 hours', tributary.now() - interval '90 minutes', '{evt_lost}', null),
+          ($company, $company, $company, 'subscription_inactive', $text, tributary.now() - interval '1 hour', null, '{}', $text)`,
   `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, duplicates, finished_at)
    values ('north', 'customers', 'create', 'new.csv', 'a', 130, 10, tributary.now()), ($company, $company, 'update', $company, 'b', 4, 0, null)`,
   `insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count, state, status, reason, failed_attempts, created_at, closed_at)

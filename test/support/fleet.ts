@@ -46,7 +46,7 @@ const fleetStatements = (companies: number, resources: number): ReadonlyArray<st
             case when n % 500 = 2 and r = 1 or n % 50 = 3 and r = 2 then null else tributary.now() end,
             case when n % 500 = 2 and r = 1 then 'the record is unreadable' end from ${every} where r <= 5`,
     `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at)
-     select name, 's' || n, 'r01', 'disabled', 'the subscription was disabled', tributary.now() - interval '1 hour'
+     select name, 's' || n, 'r01', 'subscription_inactive', 'the subscription was disabled', tributary.now() - interval '1 hour'
        from ${all} as x where n % 500 = 1`,
     `insert into tributary.outbox (company, resource, operation, externalid, record, state, code, reason, resolved_at, outcome)
      select name, 'r01', 'create', 'x' || r, '{}',

@@ -10,43 +10,34 @@ type Gap = Webhooks.GapStatus
 /** Characters of a reason in a table. */
 const reasonMax = 240
 
-/** What happened, and until when a gap of this cause lasts. */
-const causes: Readonly<Record<Webhooks.GapStatus["cause"], { readonly happened: string; readonly lastsUntil?: Html }>> =
-  {
-    abandoned: { happened: "The source abandoned an event after its last attempt failed." },
-    acknowledged_not_stored: { happened: "The source reports an event as delivered which is not in the inbox." },
-    disabled: { happened: "The source disabled the subscription, and dropped the events that fired meanwhile." },
-    paused: {
-      happened: "The subscription was paused, and the source dropped the events that fired meanwhile.",
-      lastsUntil: html`the subscription is resumed`
-    },
-    missing: {
-      happened: "No subscription included the events.",
-      lastsUntil: html`a subscription includes them (<code>tributary webhooks ensure</code>)`
-    },
-    unobserved: {
-      happened: "The subscription could not be read for so long that events may have been dropped unseen.",
-      lastsUntil: html`the subscription can be read again`
-    },
-    dropped: { happened: "The source’s log shows that events waiting for delivery were dropped." },
-    overflow: { happened: "The source delivered more events between two checks than a check reads from its log." }
-  }
+/** What happened. */
+const causes: Readonly<Record<Gap["cause"], string>> = {
+  event_lost: "The source’s delivery log has events that are not in the inbox.",
+  subscription_inactive: "No active subscription delivered the events.",
+  unobserved: "The delivery log was not read to its end, so that events may have been dropped unseen."
+}
 
-const deliversAgain = "the subscription delivers again, which is retried automatically"
+/** What ends a gap that lasts. */
+const lastsUntil: Readonly<Record<Gap["cause"], Html>> = {
+  event_lost: html`the next check`,
+  subscription_inactive: html`a subscription delivers them. A disabled one is tested and enabled automatically;
+    otherwise run <code>tributary webhooks ensure</code>`,
+  unobserved: html`the subscription can be read again`
+}
 
 /** What happened at the beginning of a gap of this cause. */
-export const causeSentence = (cause: Webhooks.GapStatus["cause"]): string => causes[cause].happened
+export const causeSentence = (cause: Gap["cause"]): string => causes[cause]
 
 /** What ends an open gap, and what closes it. */
 export const nextStep = ({
   cause,
   endedAt
 }: {
-  readonly cause: Webhooks.GapStatus["cause"]
+  readonly cause: Gap["cause"]
   readonly endedAt: Date | string | null
 }): Html =>
   endedAt === null
-    ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then a scan of the resource closes it.`
+    ? html`It lasts until ${lastsUntil[cause]}; then a scan of the resource closes it.`
     : html`Nothing to do: one more scan of the resource closes it.`
 
 /** Why the last try did not close a gap; {@link nextStep} says what closes it. */
@@ -54,7 +45,7 @@ export const lastTry = (reason: string): string => reason.replace("; one more sc
 
 /** Open gaps of the same cause, state and last error, whose numbers of runs may differ. */
 const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
-  JSON.stringify([cause, endedAt === null, reason?.replaceAll(/\d+/g, "#"), cause === "missing" ? "" : detail])
+  JSON.stringify([cause, endedAt === null, reason?.replaceAll(/\d+/g, "#"), detail])
 
 const resourcesMax = 8
 
@@ -82,9 +73,9 @@ const openRow = (gaps: ReadonlyArray<Gap & { readonly company: string }>, now: D
   const began = first(gaps.flatMap(({ beganAt }) => beganAt ?? []))
   return [
     resourcesOf(gaps),
-    html`${endedAt === null ? badge("warn", "lasts") : badge("busy", "ended")} ${causes[cause].happened}
+    html`${endedAt === null ? badge("warn", "lasts") : badge("busy", "ended")} ${causes[cause]}
     ${endedAt === null ? "" : html`That ended ${ago(last(gaps.flatMap((gap) => gap.endedAt ?? [])), now)}.`}
-    ${cause === "missing" || detail === "" ? "" : html`<span class="detail">${truncated(detail, reasonMax)}</span>`}`,
+    ${detail === "" ? "" : html`<span class="detail">${truncated(detail, reasonMax)}</span>`}`,
     html`${ago(first(gaps.map(({ detectedAt }) => detectedAt)), now)}${
       began === null ? "" : html` <span class="detail">events since ${ago(began, now)}</span>`
     }`,
@@ -116,7 +107,7 @@ export const closedGaps = ({ closed, company }: Webhooks.CompanyStatus, key: str
           "Resource, What happened, Closed, By",
           closed.map((gap) => [
             visible(gap.resource),
-            causes[gap.cause].happened,
+            causes[gap.cause],
             ago(new Date(now.getTime() - gap.closedMs), now),
             truncated(gap.closedBy, reasonMax)
           ])

@@ -146,7 +146,7 @@ export const triggers = {
   gap: {
     begin: run(
       `insert into tributary.delivery_gaps (company, resource, cause, detail, began_at)
-       values ('north', 'things', 'disabled', 'the subscription was disabled', tributary.now())`
+       values ('north', 'things', 'subscription_inactive', 'the subscription was disabled', tributary.now())`
     ),
     minutes: 12,
     end: run("update tributary.delivery_gaps set closed_at = tributary.now()"),

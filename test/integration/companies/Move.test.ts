@@ -96,7 +96,7 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
     "tributary.subscriptions": `(company, subscription_id, url, events, state, checked_at) values ('${company}', '7', 'https://hooks', array['*'], 'active', now())`,
     "tributary.event_checks": `(company, checked_at, delay, age_max, expires_at, resources)
       values ('${company}', now(), '6 minutes', '12 minutes', now(), array['customers'])`,
-    "tributary.delivery_gaps": `(company, resource, cause, detail, closed_by) values ('${company}', 'customers', 'dropped', '', 'run ' || ${run})`,
+    "tributary.delivery_gaps": `(company, resource, cause, detail, closed_by) values ('${company}', 'customers', 'event_lost', '', 'run ' || ${run})`,
     "tributary.pushes": `(company, resource, operation, source, content_hash, record_count) values ('${company}', 'customers', 'create', 'a file', 'hash', 1)`,
     "tributary.push_requests": `(company, resource, operation, idempotency_key, record_count) values ('${company}', 'customers', 'create', 'key of ${company}', 1)`,
     "tributary.outbox": `(company, resource, state, push_id, request_id, record) values ('${company}', 'customers', 'in_flight',

@@ -89,7 +89,7 @@ describe.concurrent("a migration behind an open transaction", () => {
           Effect.all(
             [
               "select count(*) from tributary.subscriptions",
-              "insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at) values (gen_random_uuid()::text, 'orders', 'abandoned', '', now(), now())"
+              "insert into tributary.delivery_gaps (company, resource, cause, detail, began_at, ended_at) values (gen_random_uuid()::text, 'orders', 'event_lost', '', now(), now())"
             ].map((statement) => longest(statement, () => isOver)),
             { concurrency: "unbounded" }
           )

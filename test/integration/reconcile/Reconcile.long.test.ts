@@ -15,23 +15,31 @@ import { untilTrue } from "../../support/until.ts"
 
 suite("reconcile in rare cases", warehouse, (test) => {
   test("detects a pause between two checks made by a command", function* () {
-    const { check, customer, equal, company, id } = yield* settled()
+    const { check, customer, equal, company, detail, id } = yield* settled()
     const desired = { url: receiver, events }
     const secrets = SigningSecrets.layer([])
     yield* Effect.provide(Subscribe.pause(company, desired, id), secrets)
     customer("BETWEEN")
     yield* Effect.provide(Subscribe.resume(company, desired, id), secrets)
-    assert.deepStrictEqual(causes((yield* check).closed), ["customers paused", "items paused"])
+    assert.deepStrictEqual(causes((yield* check).closed), [
+      "customers subscription_inactive",
+      "items subscription_inactive"
+    ])
+    assert.match(yield* detail, /was paused for a while/)
     assert.isTrue(yield* equal("customers"))
     assert.strictEqual((yield* check).opened, 0)
   })
 
   test("keeps the gap of a cancelled subscription open until there is a new one", function* () {
-    const { check, customer, equal, gaps, call, id } = yield* settled()
+    const { check, customer, equal, gaps, detail, call, id } = yield* settled()
     assert.strictEqual(call("DELETE", `/webhooks/${id}`).status, 200)
     customer("UNHEARD")
     assert.match((yield* check).notes.join(), /tributary webhooks ensure/)
-    assert.deepStrictEqual(lastingCauses(yield* gaps), ["customers missing", "items missing"])
+    assert.deepStrictEqual(lastingCauses(yield* gaps), [
+      "customers subscription_inactive",
+      "items subscription_inactive"
+    ])
+    assert.include(yield* detail, "no subscription delivers its events")
     subscribe(call, events)
     const again = yield* check
     assert.deepStrictEqual([again.closed.length, again.open], [2, 0])
@@ -43,10 +51,12 @@ suite("reconcile in rare cases", warehouse, (test) => {
     call("PATCH", `/webhooks/${id}`, { events: customers })
     item("UNHEARD")
     yield* check
-    assert.deepStrictEqual(yield* gaps, [{ resource: "items", cause: "missing", lasts: true, reason: null }])
+    assert.deepStrictEqual(yield* gaps, [
+      { resource: "items", cause: "subscription_inactive", lasts: true, reason: null }
+    ])
     call("PATCH", `/webhooks/${id}`, { events })
     const { result, requests } = yield* requestsOf(check)
-    assert.deepStrictEqual(causes(result.closed), ["items missing"])
+    assert.deepStrictEqual(causes(result.closed), ["items subscription_inactive"])
     assert.isEmpty(requests.filter((request) => request.startsWith("GET /customers")))
     assert.isTrue(yield* equal("items"))
     assert.strictEqual((yield* check).opened, 0)

@@ -35,7 +35,8 @@ suite("reconcile", warehouse, (test) => {
   })
 
   test("detects an abandoned event, reads its resource once and closes the gap", function* () {
-    const { check, customer, cycles, requestsOf, server, equal, gaps, advance, receives, sql, name } = yield* settled()
+    const { check, customer, cycles, requestsOf, server, equal, gaps, detail, advance, receives, sql, name } =
+      yield* settled()
     yield* advance(600)
     server.reply(() => 503)
     customer("ABANDONED")
@@ -48,8 +49,9 @@ suite("reconcile", warehouse, (test) => {
     const { result, requests } = yield* requestsOf(check)
     assert.deepStrictEqual([result.opened, result.open], [1, 0])
     assert.deepStrictEqual(result.closed, [
-      { resource: "customers", cause: "abandoned", closedBy: `run ${result.repaired[0]!.runId}` }
+      { resource: "customers", cause: "event_lost", closedBy: `run ${result.repaired[0]!.runId}` }
     ])
+    assert.include(yield* detail, "the source abandoned 1 event")
     const reads = requests.filter((request) => /^GET \/(customers|items)/.test(request))
     assert.lengthOf(reads, 1)
     assert.match(reads[0]!, /^GET \/customers\?.*modifiedsince=/)
@@ -62,7 +64,8 @@ suite("reconcile", warehouse, (test) => {
     yield* cycles(1)
     yield* sql`delete from tributary.inbox where company = ${name}`
     yield* sql`update tributary.subscriptions set log_cursor_at = '2999-01-01T00:00:00Z' where company = ${name}`
-    assert.deepStrictEqual(valuesOf((yield* check).closed, "cause"), ["acknowledged_not_stored"])
+    assert.deepStrictEqual(valuesOf((yield* check).closed, "cause"), ["event_lost"])
+    assert.match(yield* detail, /delivered and acknowledged, but not in the inbox/)
     assert.strictEqual((yield* check).opened, 0)
   })
 
@@ -82,7 +85,7 @@ suite("reconcile", warehouse, (test) => {
   })
 
   test("re-enables a disabled subscription after a successful test delivery, and reads dropped events", function* () {
-    const { check, customer, cycles, server, equal, gaps, advance, receives, call, id, sql, name, requests } =
+    const { check, customer, cycles, server, equal, gaps, detail, advance, receives, call, id, sql, name, requests } =
       yield* settled()
     server.reply(() => ({ status: 502, body: "no such tunnel" }))
     for (let n = 0; n < 9; n += 1) customer(`MANY${n}`)
@@ -91,13 +94,14 @@ suite("reconcile", warehouse, (test) => {
     customer("DROPPED")
 
     assert.deepStrictEqual((yield* check).reenabled, [])
-    const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
+    const [first] = (yield* gaps).filter(({ cause }) => cause === "subscription_inactive")
     assert.deepStrictEqual(
       [first!.resource, first!.lasts, first!.reason],
       ["customers", true, "a test delivery was answered 502: no such tunnel"]
     )
     // The gap of the abandoned events is closed meanwhile.
-    assert.deepStrictEqual(causes(yield* gaps), ["customers disabled", "items disabled"])
+    assert.deepStrictEqual(causes(yield* gaps), ["customers subscription_inactive", "items subscription_inactive"])
+    assert.match(yield* detail, /disabled by the source since/)
     // The subscription is not tested again immediately.
     const tests = () => requests.filter((request) => request.endsWith("/test")).length
     assert.strictEqual(tests(), 1)
@@ -120,7 +124,7 @@ suite("reconcile", warehouse, (test) => {
     const back = yield* check
     assert.strictEqual(tests(), 3)
     assert.deepStrictEqual([back.reenabled, back.open], [[id], 0])
-    assert.deepStrictEqual(causes(back.closed), ["customers disabled", "items disabled"])
+    assert.deepStrictEqual(causes(back.closed), ["customers subscription_inactive", "items subscription_inactive"])
     assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
     assert.isTrue(yield* equal("customers"))
     const after = yield* check
@@ -131,7 +135,7 @@ suite("reconcile", warehouse, (test) => {
   })
 
   test("leaves a paused subscription paused, and closes the gap after it was resumed", function* () {
-    const { check, customer, equal, gaps, call, id } = yield* settled()
+    const { check, customer, equal, gaps, detail, call, id } = yield* settled()
     assert.strictEqual(call("PATCH", `/webhooks/${id}`, { paused: true }).status, 200)
     customer("WHILE PAUSED")
     for (let n = 0; n < 2; n += 1) {
@@ -139,7 +143,8 @@ suite("reconcile", warehouse, (test) => {
       assert.deepStrictEqual([paused.closed, paused.reenabled, paused.open], [[], [], 2])
       assert.match(paused.notes.join(), /is paused/)
     }
-    assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "paused" && lasts))
+    assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "subscription_inactive" && lasts))
+    assert.match(yield* detail, /paused, so that the source drops its events/)
     assert.strictEqual(call("GET", `/webhooks/${id}`).body["paused"], true)
     call("PATCH", `/webhooks/${id}`, { paused: false })
     const resumed = yield* check
@@ -158,7 +163,7 @@ suite("reconcile", warehouse, (test) => {
     assert.deepStrictEqual([checked.subscriptions, checked.opened, checked.needsEarlyCheck], [2, 0, false])
     call("PATCH", `/webhooks/${id}`, { paused: true })
     yield* check
-    assert.deepStrictEqual(causes(yield* gaps), ["customers paused"])
+    assert.deepStrictEqual(causes(yield* gaps), ["customers subscription_inactive"])
     call("PATCH", `/webhooks/${id}`, { paused: false })
     assert.lengthOf((yield* check).closed, 1)
     assert.strictEqual((yield* check).opened, 0)
@@ -183,7 +188,7 @@ suite("reconcile", warehouse, (test) => {
     const { result, requests: made } = yield* requestsOf(Reconcile.reconcile(company, { url: receiver }))
     assert.isTrue(result._tag === "Checked")
     assert.deepStrictEqual((result as Reconcile.ReconcileReport).closed, [
-      { resource: "customers", cause: "abandoned", closedBy: `run ${runId}` }
+      { resource: "customers", cause: "event_lost", closedBy: `run ${runId}` }
     ])
     assert.isEmpty(made.filter((request) => /^GET \/(customers|items)/.test(request)))
   })

@@ -35,23 +35,24 @@ const noLog = new SourceError({
 })
 
 suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
-  test("reports an overflowing delivery log as overflow, and reads for it at most once an hour", function* () {
-    const { company, gaps, advance, requests, check } = yield* settled()
+  test("reports a delivery log that is too long to be read, and reads for it at most once an hour", function* () {
+    const { company, gaps, detail, advance, requests, check } = yield* settled()
     const { endless, pages } = endlessLog(company)
     const overflowing = Reconcile.reconcile(endless, { url: receiver })
     const first = yield* overflowing
     assert.strictEqual(pages(), 200)
     assert.deepStrictEqual(causes((first as Reconcile.ReconcileReport).closed), [
-      "customers overflow",
-      "items overflow"
+      "customers unobserved",
+      "items unobserved"
     ])
+    assert.match(yield* detail, /more was delivered since the last check than a check reads/)
     const before = requests.length
     for (let looks = 0; looks < 2; looks += 1) {
       yield* advance(900)
       yield* overflowing
     }
     assert.isEmpty(reads(requests.slice(before), "customers"))
-    assert.deepStrictEqual(causes(yield* gaps), ["customers overflow", "items overflow"])
+    assert.deepStrictEqual(causes(yield* gaps), ["customers unobserved", "items unobserved"])
     yield* advance(1_900)
     assert.lengthOf((yield* check).closed, 2)
   })
@@ -78,7 +79,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     assert.lengthOf(yield* gaps, 1)
     yield* advance(120)
     const { result, requests } = yield* requestsOf(check)
-    assert.deepStrictEqual(causes(result.closed), ["orderlines abandoned"])
+    assert.deepStrictEqual(causes(result.closed), ["orderlines event_lost"])
     assert.isTrue(reads(requests, "orderlines").every((request) => !request.includes("modifiedsince")))
     assert.isTrue(yield* equal("orderlines"))
     // A period in which a cancellation may have fired needs a full scan too; an incremental run does not close it.
@@ -99,7 +100,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
   })
 
   test("opens a gap when the failure count was reset without a delivery", function* () {
-    const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+    const { check, customer, item, cycles, server, advance, call, id, receives, equal, detail } = yield* settled()
     server.reply(() => 503)
     customer("FAILS")
     yield* cycles(1)
@@ -110,14 +111,18 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     receives()
     call("PATCH", `/webhooks/${id}`, { enabled: true })
     yield* advance(60)
-    assert.deepStrictEqual(causes((yield* check).closed), ["customers disabled", "items disabled"])
+    assert.deepStrictEqual(causes((yield* check).closed), [
+      "customers subscription_inactive",
+      "items subscription_inactive"
+    ])
+    assert.match(yield* detail, /was disabled for a while/)
     assert.isTrue((yield* equal("customers")) && (yield* equal("items")))
     assert.strictEqual((yield* check).opened, 0)
   })
 
   test("opens a gap for a dropped event after a later event or after the last retry", function* () {
     for (const isFollowed of [true, false]) {
-      const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
+      const { check, customer, item, cycles, server, advance, call, id, receives, equal, detail } = yield* settled()
       yield* advance(60)
       server.reply(() => 503)
       customer("TRIED ONCE")
@@ -137,7 +142,8 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
       } else {
         yield* advance(3_700)
       }
-      assert.deepStrictEqual(causes((yield* check).closed), ["customers dropped", "items dropped"])
+      assert.deepStrictEqual(causes((yield* check).closed), ["customers event_lost", "items event_lost"])
+      assert.match(yield* detail, /the source dropped 1 event before the attempts were used up, and the events behind/)
       assert.isTrue((yield* equal("items")) && (yield* equal("customers")))
       yield* advance(3_700)
       assert.strictEqual((yield* check).opened, 0)
@@ -189,9 +195,9 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     for (let looks = 0; looks < 2; looks += 1) {
       const result = yield* Reconcile.reconcile(less, { url: receiver })
       assert.isTrue(result._tag === "Checked" && /lacks the scope \w+:read/.test(result.notes.join()))
-      assert.deepStrictEqual(lastingCauses(yield* gaps), ["items missing"])
+      assert.deepStrictEqual(lastingCauses(yield* gaps), ["items subscription_inactive"])
     }
-    assert.deepStrictEqual(causes((yield* check).closed), ["items missing"])
+    assert.deepStrictEqual(causes((yield* check).closed), ["items subscription_inactive"])
   })
 
   test("reads at once after a pause, and closes the gap after a second read past the overlap", function* () {
@@ -250,7 +256,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     assert.isTrue(other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
     // Gaps that need a full scan are read while the other read hangs.
     const open = sql<{ resource: string }>`
-          select resource from tributary.delivery_gaps where company = ${name} and cause = 'acknowledged_not_stored' and closed_at is null order by 1`
+          select resource from tributary.delivery_gaps where company = ${name} and cause = 'event_lost' and closed_at is null order by 1`
     yield* until("the read of the other gap", open, (rows) => rows.length === 1)
     yield* Fiber.interrupt(fiber)
     assert.deepStrictEqual(yield* open, [{ resource: "customers" }])
@@ -258,7 +264,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
 
   test("keeps the backoff of a growing gap, and limits the share of full scans", function* () {
     const { name, companyId, sql, sync } = yield* settled()
-    const gap = gapOf("items", { subscriptionId: "1", cause: "abandoned" })
+    const gap = gapOf("items", { subscriptionId: "1", cause: "event_lost" })
     yield* DeliveryGaps.open(name, [{ ...gap, events: ["a"] }])
     for (let tries = 0; tries < 3; tries += 1) {
       yield* sql`update tributary.delivery_gaps set next_attempt_at = tributary.now() where company = ${name}`
@@ -266,7 +272,7 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
     }
     yield* DeliveryGaps.open(name, [{ ...gap, events: ["b"] }])
     const [grown] = yield* sql<{ attempts: number; due: boolean; events: ReadonlyArray<string> }>`
-          select attempts, next_attempt_at <= tributary.now() as due, events from tributary.delivery_gaps where company = ${name} and cause = 'abandoned'`
+          select attempts, next_attempt_at <= tributary.now() as due, events from tributary.delivery_gaps where company = ${name} and cause = 'event_lost'`
     assert.deepStrictEqual(grown, { attempts: 3, due: false, events: ["a", "b"] })
     // The lasting gap ends: the read is due at once.
     yield* DeliveryGaps.open(name, [{ ...gap, resource: "customers", cause: "unobserved", lasts: true, events: [] }])

@@ -124,6 +124,12 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const gaps = sql<OpenGap>`
     select resource, cause, ended_at is null as lasts, last_error as reason from tributary.delivery_gaps
      where company = ${name} and closed_at is null order by resource, cause`
+  /** What happened, of every gap. */
+  const detail = Effect.map(
+    sql<{ detail: string }>`
+      select string_agg(distinct detail, '; ') as detail from tributary.delivery_gaps where company = ${name}`,
+    ([all]) => all!.detail
+  )
   const equal = (resource: string) =>
     Effect.gen(function* () {
       const { text } = server.control("GET", `/state?company=${companyNumber}&resource=${resource}`)
@@ -177,6 +183,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     checkOften,
     token,
     gaps,
+    detail,
     equal,
     customer,
     item,
@@ -200,7 +207,7 @@ export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) 
 export const gapOf = (resource: string, more: Partial<DeliveryGaps.NewGap> = {}): DeliveryGaps.NewGap => ({
   subscriptionId: null,
   resource,
-  cause: "acknowledged_not_stored",
+  cause: "event_lost",
   detail: "",
   beganAt: null,
   lasts: false,
@@ -208,7 +215,7 @@ export const gapOf = (resource: string, more: Partial<DeliveryGaps.NewGap> = {})
   ...more
 })
 
-/** `customers paused` for each gap. */
+/** `customers event_lost` for each gap. */
 export const causes = (gaps: ReadonlyArray<{ readonly resource: string; readonly cause: string }>) =>
   gaps.map(({ resource, cause }) => `${resource} ${cause}`)
 /** The same. All gaps last. */

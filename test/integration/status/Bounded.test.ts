@@ -24,7 +24,7 @@ const rows: ReadonlyArray<string> = [
    select 'north', 'e' || n, 'things.updated', at, '', 'done', at
      from generate_series(${stored}, 1, -1) n, lateral (select tributary.now() - n * interval '2 minutes' as at) t`,
   `insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
-   select 'north', 'things', 'missing', '', tributary.now() - n * interval '1 hour' from generate_series(1, ${stored}) n`,
+   select 'north', 'things', 'subscription_inactive', '', tributary.now() - n * interval '1 hour' from generate_series(1, ${stored}) n`,
   `insert into tributary.invariants (name, severity, statement, comment, resources, query)
    values ('sums', 'critical', 'lines add up', '', '{things}', 'select 1')`,
   `insert into tributary.invariant_states (invariant, company_id, state)

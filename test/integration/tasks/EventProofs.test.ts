@@ -44,7 +44,7 @@ const proven = Effect.fnUntraced(function* () {
 const endings: ReadonlyArray<readonly [what: string, text: string]> = [
   [
     "a delivery gap",
-    "insert into tributary.delivery_gaps (company, resource, cause, detail) values ($1, 'a', 'paused', '')"
+    "insert into tributary.delivery_gaps (company, resource, cause, detail) values ($1, 'a', 'subscription_inactive', '')"
   ],
   [
     "a dead letter",

@@ -14,9 +14,8 @@ const rows = "src/inbox/CompareWithRow.ts"
 const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const reconcile = "src/reconcile/Reconcile.ts"
-const logCheck = "src/reconcile/LogCheck.ts"
+const deliveryLog = "src/reconcile/DeliveryLog.ts"
 const eventChecks = "src/reconcile/EventChecks.ts"
-const checkMemory = "src/reconcile/CheckMemory.ts"
 const reenable = "src/reconcile/Reenable.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
 const changeSubscription = "src/subscriptions/ChangeSubscription.ts"
@@ -186,17 +185,17 @@ export const webhook: Mutants = {
   },
   "abandoned-not-compared": {
     why: ["gap healing", "events that were given up are the sender's business"],
-    file: logCheck,
-    find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
-    replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue",
+    file: deliveryLog,
+    find: "return (delivered || abandoned) && resource",
+    replace: "return delivered && resource",
     // Without an overlap, the read for another gap does not repair it.
     options: just(["W9"], { ...alone, overlap: 0, writes: 45 })
   },
   "delivered-not-compared": {
     why: ["gap healing", "an acknowledged delivery has arrived"],
-    file: logCheck,
-    find: "if (resource === null || isStored(eventId) || !isSynced(resource)) continue",
-    replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue",
+    file: deliveryLog,
+    find: "return (delivered || abandoned) && resource",
+    replace: "return abandoned && !delivered && resource",
     options: just(["W1", "W3"], { ...alone, overlap: 0 })
   },
   "disabled-for-ever": {
@@ -236,9 +235,9 @@ export const webhook: Mutants = {
   },
   "silence-is-no-gap": {
     why: ["gap healing", "the log reports everything"],
-    file: logCheck,
-    find: "if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {",
-    replace: "if (cursor.ageMs > 6_000 * 86_400_000) {",
+    file: deliveryLog,
+    find: "  if (isUnobserved(company, row)) {\n",
+    replace: "  if (logAgeMs > 6_000 * 86_400_000) {\n",
     // An abandoned delivery is visible, and causes a full read of its resource. So almost everything is acknowledged by
     // an intermediary.
     options: just(["R8", "W3"], {
@@ -251,8 +250,8 @@ export const webhook: Mutants = {
   },
   "enabled-is-well": {
     why: ["gap healing", "the subscription is active, so nothing can be missing"],
-    file: logCheck,
-    find: 'disabling !== null && row.state !== "disabled"',
+    file: deliveryLog,
+    find: 'disabling !== null && row.state === "active"',
     replace: "false",
     options: just(["W12"], { ...soon, resources: ["jobs", "worktypes"], writes: 60 })
   },
@@ -288,8 +287,8 @@ export const webhook: Mutants = {
   "proven-at-the-check": {
     why: ["freshness claimed too early", "the check has just seen that everything is delivered"],
     file: eventChecks,
-    find: "const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)",
-    replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)",
+    find: "const delayMs = Duration.toMillis(company.source.deliveryDelayMax)",
+    replace: "const delayMs = 0 * Duration.toMillis(company.source.deliveryDelayMax)",
     options: just(["W13"], { ...soon, writes: 60 })
   },
   "delays-are-over": {
@@ -307,7 +306,7 @@ export const webhook: Mutants = {
   },
   "quiet-log-is-known": {
     why: ["freshness claimed too early", "an active subscription without failures has lost nothing"],
-    file: checkMemory,
+    file: eventChecks,
     find: " && log.reads >= readsMin && log.shown === shownBy(row)",
     replace: "",
     options: just(["W13", "W3"], { ...soon, writes: 60 })

@@ -4,17 +4,42 @@
  * Promise: one transaction stores a snapshot and its gaps. Lasting gaps open or stay open. Gaps whose cause is over end. A
  * repair between two snapshots leaves a gap that has ended.
  */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { Subscription } from "../connector/Subscriptions.ts"
+import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import { control } from "../postgres/Tables.ts"
 import * as HookUrl from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
-import { type CheckedCompany, deliveredResources } from "./CheckedCompany.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
 type Row = SubscriptionStore.SubscriptionRow
+
+/** A company during a check: which events it wants, and what they are about. */
+export interface CheckedCompany {
+  readonly name: string
+  readonly source: Subscriptions
+  /** The address for its deliveries; null accepts any address that ends in `/hooks/` and its name. */
+  readonly url: string | null
+  /** Every wanted event. */
+  readonly events: ReadonlyArray<string>
+  /** The synced resource of each wanted event. An event of an unsynced resource cannot leave a gap. */
+  readonly wanted: ReadonlyMap<string, string>
+  /** The resources with events of removals that no cursor shows. */
+  readonly removing: ReadonlySet<string>
+  /** Wanted events that the source does not deliver, by the scope that the token lacks. */
+  readonly unreadable: ReadonlyMap<string, string>
+  readonly isSynced: (resource: string) => boolean
+  readonly overlapMs: number
+  readonly unobservedMax: Duration.Duration
+}
+
+/** The resources of those events that are wanted and delivered. */
+export const deliveredResources = (
+  { wanted, unreadable }: CheckedCompany,
+  events: ReadonlyArray<string>
+): ReadonlySet<string> => new Set(events.flatMap((event) => (unreadable.has(event) ? [] : (wanted.get(event) ?? []))))
 
 export interface SnapshotResult {
   /** Those that deliver to us and are not gone. */
@@ -35,17 +60,9 @@ interface Current {
   readonly healthyAt: string | null
 }
 
-type SnapshotGap = Pick<DeliveryGaps.NewGap, "resource" | "subscriptionId" | "detail" | "beganAt"> & {
-  readonly cause: "disabled" | "paused" | "missing"
-}
+type SnapshotGap = Pick<DeliveryGaps.NewGap, "resource" | "subscriptionId" | "detail" | "beganAt">
 
-const causes: Readonly<Record<SnapshotGap["cause"], string>> = {
-  disabled: "disabled by the source",
-  paused: "paused, so that the source drops its events",
-  missing: "no subscription delivers its events"
-}
-
-const keyOf = ({ resource, cause, subscriptionId }: SnapshotGap) => `${resource} ${cause} ${subscriptionId}`
+const keyOf = ({ resource, subscriptionId }: SnapshotGap) => `${resource} ${subscriptionId}`
 
 const latestHealthyAt = (rows: ReadonlyArray<Row>) =>
   rows.reduce<string | null>(
@@ -59,7 +76,7 @@ const lastingGaps = (
   { ever, ours, healthyAt }: Current
 ): ReadonlyArray<SnapshotGap> =>
   [...(url !== null || ever.length > 0 ? wanted : [])].flatMap(([event, resource]): ReadonlyArray<SnapshotGap> => {
-    const missing = { resource, cause: "missing", subscriptionId: null, beganAt: healthyAt } as const
+    const missing = { resource, subscriptionId: null, beganAt: healthyAt }
     const scope = unreadable.get(event)
     if (scope !== undefined) {
       const detail = `the token lacks the scope ${scope}, so that the source does not deliver the event`
@@ -71,11 +88,11 @@ const lastingGaps = (
     if (ours.some(({ events, missingEvents }) => !events.includes(event) && !missingEvents.includes(event))) return []
     const [idle] = listing
     if (idle === undefined || (idle.state !== "disabled" && idle.state !== "paused"))
-      return [{ ...missing, detail: causes.missing }]
+      return [{ ...missing, detail: "no subscription delivers its events" }]
     const { id, state, disabledAt } = idle
-    const since = state === "disabled" && disabledAt !== null ? ` since ${disabledAt}` : ""
-    const detail = `subscription ${id}: ${causes[state]}${since}`
-    return [{ resource, cause: state, subscriptionId: id, detail, beganAt: idle.healthyAt }]
+    const since = disabledAt === null ? "" : ` since ${disabledAt}`
+    const why = state === "paused" ? "paused, so that the source drops its events" : `disabled by the source${since}`
+    return [{ resource, subscriptionId: id, detail: `subscription ${id}: ${why}`, beganAt: idle.healthyAt }]
   })
 
 /** Ended gaps: events that active subscriptions did not deliver for a while. Also the subscriptions that caused them. */
@@ -106,16 +123,16 @@ const endedGaps = (
     if (previous?.isEvaluated !== true) {
       const detail = `subscription ${row.id} began to deliver; nothing before it was delivered`
       const beganAt = healthyAt === row.healthyAt ? null : healthyAt
-      add({ cause: "missing", subscriptionId: null, detail, beganAt })
+      add({ subscriptionId: null, detail, beganAt })
       repaired.push(row)
     } else if (row.unhealthyReason === "paused" || row.unhealthyReason === "disabled") {
       const detail = `subscription ${row.id} was ${row.unhealthyReason} for a while`
-      add({ cause: row.unhealthyReason, subscriptionId: row.id, detail, beganAt: row.healthyAt })
+      add({ subscriptionId: row.id, detail, beganAt: row.healthyAt })
       repaired.push(row)
     } else if (row.unhealthyReason === "missing") {
       // Gaps of the last snapshots are stored. A snapshot that was not evaluated may have missed any event.
       const detail = `subscription ${row.id} did not deliver everything for a while`
-      if (!previous.isUpToDate) add({ cause: "missing", subscriptionId: null, detail, beganAt: row.healthyAt })
+      if (!previous.isUpToDate) add({ subscriptionId: null, detail, beganAt: row.healthyAt })
       if (SubscriptionStore.isHealthy(row)) repaired.push(row)
     }
   }
@@ -140,6 +157,7 @@ const evaluate = Effect.fnUntraced(function* (
   const over = new Map(ended.gaps.filter((gap) => !last.has(keyOf(gap))).map((gap) => [keyOf(gap), gap]))
   const complete = (gap: SnapshotGap, lasts: boolean): DeliveryGaps.NewGap => ({
     ...gap,
+    cause: "subscription_inactive",
     lasts,
     events: [],
     requiresFullScan: removing.has(gap.resource)
