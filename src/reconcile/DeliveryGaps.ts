@@ -164,23 +164,23 @@ const endedGaps = "company = $1 and resource = $2 and closed_at is null and ende
  */
 const visibleAt = (overlap: string) => `(g.ended_at + ${overlap}::float8 * interval '1 millisecond')`
 
-export const openGapsStatement = Statement.make({
-  name: "list the open gaps of a company",
-  params: ["text"],
-  columns: { resource: "text", dueInMs: "float8", requiresFullScan: "bool", isFullDue: "bool" },
-  text: `select resource, greatest(0, extract(epoch from min(next_attempt_at) - tributary.now()) * 1000)::float8 as "dueInMs",
-                bool_or(requires_full_scan) as "requiresFullScan", bool_or(requires_full_scan and next_attempt_at <= tributary.now()) as "isFullDue"
-           from tributary.delivery_gaps
-          where company = $1 and closed_at is null and ended_at is not null group by resource order by min(id)`
+export const dueStatement = Statement.make({
+  name: "list the due gaps of a company",
+  params: ["text", "text?"],
+  columns: { resource: "text", isFullDue: "bool" },
+  text: `select resource, bool_or(requires_full_scan) as "isFullDue" from tributary.delivery_gaps
+          where company = $1 and resource = coalesce($2, resource) and closed_at is null and ended_at is not null
+            and next_attempt_at <= tributary.now()
+          group by resource order by min(id)`
 })
 
-/**
- * A resource with gaps that have ended and are not closed. No run is made for it in the next `dueInMs`; 0 is now. Any of
- * its gaps, and any that is due, may need a full scan.
- */
-export type OpenGap = Statement.RowOf<typeof openGapsStatement>
+/** The resources whose gaps want a run now, the oldest gap first. */
+export const dueResources = (company: string): Sql.Query<ReadonlyArray<string>> =>
+  Effect.map(Statement.run(dueStatement, [company, null]), (rows) => rows.map(({ resource }) => resource))
 
-export const openGaps = (company: string) => Statement.run(openGapsStatement, [company])
+/** Whether the gaps of a resource that want a run now need a full scan; null where none wants one. */
+export const dueOf = (company: string, resource: string) =>
+  Effect.map(Statement.run(dueStatement, [company, resource]), ([row]) => row ?? null)
 
 /** SQL: whether a full scan soft-deleted missing rows. A quarantined record without a number prevents it. */
 const showsAbsence = `not exists (
@@ -231,18 +231,14 @@ export const markRead = Statement.make({
           where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`
 })
 
-/** A change of the gaps of a resource that have ended and are not closed. */
-const changeEnded = (company: string, resource: string) =>
-  control
-    .updateTable("tributary.delivery_gaps")
-    .where((is) => is.and({ company, resource }))
-    .where("closed_at", "is", null)
-    .where("ended_at", "is not", null)
-
 /** Postpones the ended gaps of a resource, or only those that need a full scan. */
 export const postpone = (company: string, resource: string, ms: number, onlyFull: boolean) =>
   Query.run(
-    changeEnded(company, resource)
+    control
+      .updateTable("tributary.delivery_gaps")
+      .where((is) => is.and({ company, resource }))
+      .where("closed_at", "is", null)
+      .where("ended_at", "is not", null)
       .set((of) => ({ next_attempt_at: of.fn("greatest", ["next_attempt_at", Query.nowPlus(ms)]) }))
       .$if(onlyFull, (gaps) => gaps.where("requires_full_scan", "=", true))
   )
@@ -273,17 +269,19 @@ export const fullScanDelay = (
     ([row]) => row?.waitMs ?? 0
   )
 
-/** Closes the ended gaps of a resource that is not synced any more. */
-export const closeUnsynced = (company: string, resource: string) =>
+/** Closes the open gaps of resources that are not synced any more. */
+export const closeUnsynced = (company: string, synced: Iterable<string>) =>
   Query.run(
-    changeEnded(company, resource).set({
-      closed_at: Query.now,
-      closed_by: "the resource is not synced any more",
-      last_error: null
-    })
+    control
+      .updateTable("tributary.delivery_gaps")
+      .set({ closed_at: Query.now, closed_by: "the resource is not synced any more", last_error: null })
+      .set((of) => ({ ended_at: of.fn.coalesce("ended_at", Query.now) }))
+      .where("company", "=", company)
+      .where("closed_at", "is", null)
+      .where((is) => is.not(is("resource", "=", Query.anyOf([...synced]))))
   )
 
-export const repairFailureStatement = Statement.make({
+export const readFailureStatement = Statement.make({
   name: "store why gaps stay open",
   params: ["text", "text", "text"],
   columns: { id: "int8" },
@@ -294,8 +292,8 @@ export const repairFailureStatement = Statement.make({
 })
 
 /** Stores why the due gaps of a resource stay open. Returns whether there are any. */
-export const recordRepairFailure = (company: string, resource: string, reason: string): Sql.Query<boolean> =>
-  Effect.map(Statement.run(repairFailureStatement, [company, resource, reason]), ({ length }) => length > 0)
+export const recordReadFailure = (company: string, resource: string, reason: string): Sql.Query<boolean> =>
+  Effect.map(Statement.run(readFailureStatement, [company, resource, reason]), ({ length }) => length > 0)
 
 /** Whether the resource was ever read to its end. */
 export const isLoaded = (company_id: bigint, resource: string): Sql.Query<boolean> =>

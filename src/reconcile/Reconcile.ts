@@ -3,9 +3,9 @@
  *
  * Promise: an event that the source dropped, or that the warehouse lost after it was acknowledged, leads to a run that
  * began when the event's change had to be visible. Until that run is complete, the gap stays open with its reason. Only the
- * resources concerned are read, and only if no scheduled run covers them. Checks never wait for reads. Several processes may
- * check at once, and may be killed at any time: gaps are stored first, and every step may be repeated. The lock of the
- * lane keeps two of them from reading a resource at once.
+ * resources concerned are read, and only if no scheduled run covers them: a gap that has ended wants a run, which the worker
+ * of the tasks makes (`GapReads.ts`). Checks never wait for reads. Several processes may check at once, and may be killed at
+ * any time: gaps are stored first, and every step may be repeated.
  *
  * How each check finds a loss:
  *
@@ -29,7 +29,6 @@ import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
 import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
@@ -46,11 +45,11 @@ import * as DeliveryGaps from "./DeliveryGaps.ts"
 import * as DeliveryLog from "./DeliveryLog.ts"
 import * as EventChecks from "./EventChecks.ts"
 import * as Reenable from "./Reenable.ts"
-import { type RepairMode, repairGaps, type Repairs } from "./Repair.ts"
+import * as GapReads from "./GapReads.ts"
 import { type CheckedCompany, saveSnapshot, type SnapshotResult } from "./SubscriptionGaps.ts"
 
 /** The result of one check. */
-export interface ReconcileReport extends Pick<Repairs, "closed" | "repaired" | "notes"> {
+export interface ReconcileReport extends GapReads.GapReads {
   readonly _tag: "Checked"
   /** Subscriptions that deliver to this company's address. */
   readonly subscriptions: number
@@ -160,6 +159,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   const { companyId, scopes } = identity
   const unreadable = EventScopes.undeliverableEvents(connector.catalogue, source, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
+  yield* DeliveryGaps.closeUnsynced(name, tables.keys())
   let snapshot = yield* saveSnapshot(checked, list, at)
   let { opened } = snapshot
 
@@ -235,7 +235,7 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   const checked = yield* checkSource(company, options, EventChecks.makeMemory())
   if (checked._tag !== "SourceChecked") return checked
   const { subscriptions, opened, reenabled, notes, isFailing, companyId } = checked
-  const repairs = yield* withLivePriority(repairGaps(company, companyId, "all"))
+  const repairs = yield* withLivePriority(GapReads.readNow(company, companyId))
   const { open } = yield* DeliveryGaps.countOpen(company.name)
   return {
     _tag: "Checked",
@@ -263,8 +263,6 @@ const describeFailure = (error: unknown): string => {
 
 /** The first pause after a failure, or while an early check is needed. */
 const earlyMs = 30_000
-/** Pause before the next look at a resource that another process repairs. */
-const repairAgainMs = 5_000
 
 /** Logs each note once, when it appears. */
 const onceLogger = (company: string) => {
@@ -275,87 +273,42 @@ const onceLogger = (company: string) => {
   })
 }
 
-/** The state that the loops of one company share. */
-interface RunState {
-  readonly company: Company
-  readonly options: RunOptions
-  /** Null before the first check of the source. */
-  companyId: bigint | null
-}
-
-/** Repairs gaps forever, whenever a check ends or a repair is due. */
-const repairForever = Effect.fnUntraced(function* (
-  state: RunState,
-  mode: RepairMode,
-  checked: Latch.Latch
+/**
+ * Checks the source forever: at once, then each `checkInterval`, and earlier while deliveries fail or a gap lasts. Failures
+ * are logged once.
+ */
+export const run = Effect.fn("Reconcile.run")(function* (
+  company: Company,
+  options: RunOptions
 ): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
-  const { company } = state
-  const log = onceLogger(company.name)
-  for (;;) {
-    yield* checked.close
-    let waitMs: number | null = earlyMs
-    if (state.companyId !== null) {
-      const exit = yield* Effect.exit(withLivePriority(repairGaps(company, state.companyId, mode)))
-      if (exit._tag === "Failure") {
-        yield* log([`gaps cannot be closed now: ${describeFailure(Cause.squash(exit.cause))}`])
-      } else {
-        const { closed, notes, dueInMs } = exit.value
-        for (const { resource, cause, closedBy } of closed) {
-          yield* Effect.logInfo(
-            `${company.name}: ${resource}: a gap (${cause.replaceAll("_", " ")}) was closed by ${closedBy}`
-          )
-        }
-        yield* log(notes)
-        waitMs = dueInMs === null ? null : Math.max(repairAgainMs, dueInMs)
-      }
-    }
-    yield* waitMs === null ? checked.await : Effect.timeoutOption(checked.await, Duration.millis(Math.ceil(waitMs)))
-  }
-})
-
-/** Checks the source forever: at once, then each `checkInterval`, and earlier while deliveries fail or a gap lasts. */
-const checkForever = Effect.fnUntraced(function* (
-  state: RunState,
-  onChecked: Effect.Effect<unknown>
-): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
-  const { company, options } = state
-  const log = onceLogger(company.name)
+  const { name } = company
+  const log = onceLogger(name)
   const check = checkSource(company, options, EventChecks.makeMemory())
   const bounded = options.checks === undefined ? check : options.checks.withPermit(check)
+  const checkAndClose = Effect.gen(function* () {
+    const checked = yield* bounded
+    if (checked._tag !== "SourceChecked") return null
+    const { open, lasting } = yield* DeliveryGaps.countOpen(name)
+    // Other runs may cover a gap before a run is made for it.
+    if (open > lasting) yield* GapReads.closeCovered(company, checked.companyId)
+    return { ...checked, lasting }
+  })
   let pauseMs = earlyMs
   for (;;) {
-    const exit = yield* Effect.exit(bounded)
+    const exit = yield* Effect.exit(checkAndClose)
     let isEarly = true
     if (exit._tag === "Failure") {
       yield* log([`its webhooks cannot be checked: ${describeFailure(Cause.squash(exit.cause))}`])
-    } else if (exit.value._tag === "NotOffered") {
+    } else if (exit.value === null) {
       return yield* Effect.never
     } else {
-      const { opened, isFailing, reenabled, notes } = exit.value
-      state.companyId = exit.value.companyId
-      yield* onChecked
-      const gaps = yield* Effect.exit(DeliveryGaps.countOpen(company.name))
-      isEarly = opened > 0 || isFailing || gaps._tag === "Failure" || gaps.value.lasting > 0
-      for (const id of reenabled) yield* Effect.logInfo(`${company.name}: subscription ${id} delivers again`)
+      const { opened, isFailing, reenabled, notes, lasting } = exit.value
+      isEarly = opened > 0 || isFailing || lasting > 0
+      for (const id of reenabled) yield* Effect.logInfo(`${name}: subscription ${id} delivers again`)
       yield* log(notes)
     }
     // Early checks become rarer, down to the usual interval.
     yield* Effect.sleep(isEarly ? Duration.min(Duration.millis(pauseMs), options.checkInterval) : options.checkInterval)
     pauseMs = isEarly ? pauseMs * 2 : earlyMs
   }
-})
-
-/** Checks and repairs the company forever. A long scan does not delay the next check. Failures are logged once. */
-export const run = Effect.fn("Reconcile.run")(function* (
-  company: Company,
-  options: RunOptions
-): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
-  const state: RunState = { company, options, companyId: null }
-  const repairs = (["cursor", "whole"] as const).map((mode) => ({ mode, checked: Latch.makeUnsafe(false) }))
-  const wake = Effect.forEach(repairs, ({ checked }) => checked.open, { discard: true })
-  yield* Effect.all(
-    [checkForever(state, wake), ...repairs.map(({ mode, checked }) => repairForever(state, mode, checked))],
-    { concurrency: "unbounded" }
-  )
-  return yield* Effect.never
 })

@@ -33,6 +33,10 @@ export interface PollResult {
   readonly requested: ReadonlyArray<string>
 }
 
+/** SQL: whether a delivery gap wants a run of its resource. */
+const wantsRun = (gap: string, now: string) =>
+  `${gap}.closed_at is null and ${gap}.ended_at is not null and ${gap}.next_attempt_at <= ${now}`
+
 /** SQL: the taken tasks; the parameter is an array in JSON. */
 const takenSql = (parameter: string) =>
   `taken as materialized (
@@ -42,7 +46,7 @@ export const pollStatement = Statement.make({
   name: "poll for due tasks",
   params: ["text"],
   columns: { nowMs: "float8", due: "text[]?", requested: "text[]?" },
-  // One branch for each of the two indexes. With a condition on the company, or without a lower bound of the time, the
+  // One branch for each index. With a condition on the company, or without a lower bound of the time, the
   // planner expects many rows and reads every task.
   text: `with clock as materialized (select tributary.now() as now, timestamptz '-infinity' as ever),
      ${takenSql("$1")},
@@ -50,7 +54,10 @@ export const pollStatement = Statement.make({
        select company, resource, kind, false as requested from tributary.tasks
         where paused_at is null and next_run_at >= (select ever from clock) and next_run_at <= (select now from clock)
        union all
-       select company, resource, kind, true from tributary.tasks where requested_at is not null)
+       select company, resource, kind, true from tributary.tasks where requested_at is not null
+       union all
+       select company, resource, kind, false from tributary.delivery_gaps g join tributary.tasks t using (company, resource)
+        where t.kind = 'sync' and t.paused_at is null and ${wantsRun("g", "(select now from clock)")})
      select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct company) as due,
             array_agg(distinct company) filter (where requested) as requested
        from due left join taken using (company, resource, kind) where taken.company is null`
@@ -78,16 +85,24 @@ export const nextStatement = Statement.make({
     full: "bool",
     ...Statement.columns("text?", "since", "until"),
     failures: "int4",
+    /** Whether delivery gaps of the resource have ended, and whether nothing but one of them makes it due. */
+    ...Statement.columns("bool", "hasGap", "isForGap"),
     /** The warehouse's time, in milliseconds since 1970. */
     nowMs: "float8"
   },
   text: `with clock as materialized (select tributary.now() as now),
      ${takenSql("$2")},
+     gaps as materialized (
+       select company, resource, 'sync' as kind, bool_or(${wantsRun("g", "clock.now")}) as wants_run
+         from clock, tributary.delivery_gaps g
+        where company = any($1) and closed_at is null and ended_at is not null group by company, resource),
      tasks as materialized (
        select s.*, ${Sql.epochMs("clock.now")} as now_ms, taken.company is not null as is_taken, coalesce(taken.runs, false) as runs,
               extract(epoch from clock.now - s.next_run_at) * 1000 / coalesce(nullif(s.freshness_target_ms, 0), 1) as lateness,
-              coalesce(s.requested_at is not null or (s.paused_at is null and s.next_run_at <= clock.now), false) as due
-         from clock, tributary.tasks s left join taken using (company, resource, kind) where s.company = any($1)),
+              gaps.company is not null as has_gap,
+              s.requested_at is not null or s.paused_at is null and (coalesce(s.next_run_at <= clock.now, false) or coalesce(gaps.wants_run, false)) as due
+         from clock, tributary.tasks s left join taken using (company, resource, kind) left join gaps using (company, resource, kind)
+        where s.company = any($1)),
      busy as (select company, kind, count(*) as running from tasks where runs group by company, kind),
      first as (
        select distinct on (s.company, s.kind) s.*
@@ -96,7 +111,7 @@ export const nextStatement = Statement.make({
                 select 1 from tasks p where p.company = s.company and p.resource = s.parent and p.kind = 'sync' and (p.due or p.runs)))
         order by s.company, s.kind, s.requested_at is null, s.requested_at, s.lateness desc nulls last, s.resource)
      select company, resource, kind, ${Sql.epochUs("requested_at")} as "requestedAt", full_requested as "full", since, until,
-            failures, now_ms as "nowMs"
+            failures, has_gap as "hasGap", requested_at is null and (lateness < 0) is not false as "isForGap", now_ms as "nowMs"
        from first left join busy using (company, kind)
       where coalesce(running, 0) < case kind when 'sync' then $3::int else 1 end
       order by requested_at is null, requested_at, lateness desc nulls last, company limit $4`

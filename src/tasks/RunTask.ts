@@ -14,6 +14,8 @@ import type { Identity } from "../connector/Connector.ts"
 import type { Database } from "../postgres/Database.ts"
 import { retryTransient } from "../postgres/Transaction.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
+import * as DeliveryGaps from "../reconcile/DeliveryGaps.ts"
+import * as GapReads from "../reconcile/GapReads.ts"
 import { accessBlockOf } from "../sync/Sync.ts"
 import { syncResource } from "../sync/SyncResource.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
@@ -44,16 +46,20 @@ const sync = (
     readonly table: Table
     readonly tables: ReadonlyMap<string, Table>
     readonly history: ResourceHistory
+    readonly gapReads: Effect.Success<ReturnType<typeof GapReads.plan>>
   }
 ) => {
-  const { history, identity, state, table, tables } = target
+  const { gapReads, history, identity, state, table, tables } = target
   const { batchRecordsMax, connector, engine } = state.company
   const isBackfill = task.kind === "backfill"
   const { companyId } = identity
   return syncResource(
     { companyId, connector, table, children: childrenOf(tables, task.resource) },
     {
-      mode: { full: task.full, backfill: isBackfill ? { since: task.since, until: task.until } : undefined },
+      mode: {
+        full: task.full || gapReads === "everything",
+        backfill: isBackfill ? { since: task.since, until: task.until } : undefined
+      },
       batchRecordsMax,
       engine,
       whenHeld: "evict",
@@ -62,7 +68,11 @@ const sync = (
   ).pipe(
     Effect.provideService(Priority, {
       class: isBackfill ? "backfill" : "live",
-      dueAt: history.syncedMs + Duration.toMillis(worker.options.freshnessOf(task.resource))
+      // A full scan for a gap gives way to other live runs.
+      dueAt:
+        gapReads === "everything"
+          ? Number.POSITIVE_INFINITY
+          : history.syncedMs + Duration.toMillis(worker.options.freshnessOf(task.resource))
     })
   )
 }
@@ -88,10 +98,17 @@ const syncTask = Effect.fnUntraced(function* (
   const block = accessBlockOf(table.resource, identity)
   if (block !== null) return skipped(worker, task, `${resource}: ${block.reason}`, block.remedy)
 
-  const history = yield* readHistory(identity.companyId, resource)
-  const done = alreadyDone(worker, task, history)
+  const { companyId } = identity
+  if (task.hasGap) yield* GapReads.closeCovered(state.company, companyId)
+  const gapReads = task.hasGap ? yield* GapReads.plan(state.company, companyId, table, true) : null
+  if (gapReads === null && task.isForGap) return null
+  const history = yield* readHistory(companyId, resource)
+  const done = gapReads === null ? alreadyDone(worker, task, history) : null
   if (done !== null) return done
-  const outcome = yield* sync(worker, task, { state, identity, table, tables, history })
+  const outcome = yield* sync(worker, task, { state, identity, table, tables, history, gapReads })
+  if (task.hasGap && outcome.failure?.disposition !== "contended") {
+    yield* GapReads.settle(state.company, companyId, outcome)
+  }
   if (outcome.failure === null) {
     const inferred = yield* ColumnPromotion.inferAll([table.resource], worker.options.datasets)
     for (const sentence of inferred) yield* Effect.logInfo(sentence)
@@ -121,6 +138,10 @@ export const runTask = (worker: WorkerState, task: DueTasks.DueTask) =>
     )
     if (result === null) return rest(worker, task)
     yield* retryTransient(DueTasks.completeTask(task, result))
+    const { error, remedy, status } = result
+    if (task.hasGap && (status === "failed" || status === "skipped")) {
+      yield* DeliveryGaps.recordReadFailure(task.company, task.resource, `${error}; ${remedy}`)
+    }
     yield* logResult(task, result)
   }).pipe(
     // Another run of the task would find its work done, and store that.

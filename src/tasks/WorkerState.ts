@@ -24,6 +24,8 @@ export interface ScheduledCompany {
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, DatabaseError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number
+  /** The limit of the token's budget; null or absent is no limit. */
+  readonly requestsPerMinute?: number | null
 }
 
 export interface TaskWorkerOptions {

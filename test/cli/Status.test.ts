@@ -125,7 +125,7 @@ describe("tributary status", () => {
         { ...gap, resource: "z", cause: "event_lost", lasts: false }
       ])
       yield* Statement.run(Reenable.recordFailure, ["main", "2", "a test delivery was answered 502"])
-      yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
+      yield* DeliveryGaps.recordReadFailure("main", "y", "the service failed")
       yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`
 

@@ -1,6 +1,6 @@
 /** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
 import { assert } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Latch, Ref, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Latch, Ref, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
@@ -13,6 +13,7 @@ import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { Database, type DatabaseShape } from "../../../src/postgres/Database.ts"
 import * as ProcessSlot from "../../../src/warehouse/ProcessSlot.ts"
 import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
+import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import { execute, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
@@ -250,6 +251,83 @@ suite("the task worker", warehouse, (test) => {
       })
     )
     assert.strictEqual((yield* runsOf(one.companyId)).find(({ resource }) => resource === "things")!.status, "done")
+  })
+
+  test("reads a resource for its delivery gaps, in full where one needs that, and not while it is paused", function* () {
+    const one = makeCompany()
+    const { company, companyId, name } = one
+    yield* Effect.forkScoped(runTasks([one], () => off))
+    yield* until("the tasks", taskOf(name, "plains"), (task) => task !== undefined)
+    for (const resource of tables.keys()) {
+      yield* request(name, resource)
+      yield* becomes(name, resource, "done")
+    }
+    const gap = {
+      subscriptionId: null,
+      cause: "event_lost",
+      detail: "",
+      beganAt: null,
+      lasts: false,
+      events: []
+    } as const
+    const closed = (resource: string) =>
+      until(
+        "the closed gap",
+        execute<{ closedBy: string | null }>(
+          `select closed_by as "closedBy" from tributary.delivery_gaps where company = $1 and resource = $2 and closed_at is not null`,
+          [name, resource]
+        ),
+        (rows) => rows.length > 0
+      )
+    const overlap = Duration.toMillis(company.engine.overlap)
+    const open = (resource: string, more: Partial<DeliveryGaps.NewGap> = {}) =>
+      DeliveryGaps.open(name, [{ ...gap, resource, endedMsAgo: overlap, ...more }])
+    yield* open("things")
+    yield* closed("things")
+    const [last] = (yield* runsOf(companyId)).filter(({ resource }) => resource === "things").slice(-1)
+    assert.strictEqual(last!.kind, "incremental")
+
+    yield* execute("delete from tributary.delivery_gaps")
+    yield* TaskQueue.pauseTasks({ company: name, resource: "things", by: "Ann" })
+    yield* open("things", { requiresFullScan: true })
+    yield* open("plains")
+    yield* closed("plains")
+    assert.strictEqual((yield* runsOf(companyId)).filter(({ resource }) => resource === "things").at(-1)!.id, last!.id)
+    yield* TaskQueue.resumeTasks({ company: name, resource: "things", by: "Ann" })
+    yield* closed("things")
+    assert.strictEqual((yield* runsOf(companyId)).filter(({ resource }) => resource === "things").at(-1)!.kind, "full")
+  })
+
+  test("stores why a gap stays open, and tries again later", function* () {
+    const one = makeCompany()
+    yield* Effect.forkScoped(runTasks([one], () => off))
+    yield* until("the tasks", taskOf(one.name, "things"), (task) => task !== undefined)
+    yield* request(one.name, "things")
+    yield* becomes(one.name, "things", "done")
+    one.source.script = () => {
+      throw failing(serverFault)
+    }
+    yield* DeliveryGaps.open(one.name, [
+      {
+        subscriptionId: null,
+        resource: "things",
+        cause: "event_lost",
+        detail: "",
+        beganAt: null,
+        lasts: false,
+        events: []
+      }
+    ])
+    const [gap] = yield* until(
+      "the reason",
+      execute<{ error: string | null; waits: boolean; attempts: number }>(
+        "select last_error as error, attempts, next_attempt_at > tributary.now() as waits from tributary.delivery_gaps where company = $1",
+        [one.name]
+      ),
+      ([row]) => row?.error !== null
+    )
+    assert.match(gap!.error!, /500/)
+    assert.deepInclude(gap!, { waits: true, attempts: 1 })
   })
 
   test("promotes unknown fields to columns, and fills them in later runs", function* () {

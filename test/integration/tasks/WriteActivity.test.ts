@@ -116,7 +116,7 @@ suite("the activity", layerWarehouse, (test) => {
     )
     yield* execute(
       `insert into tributary.delivery_gaps (company, resource, cause, detail, detected_at, closed_at)
-         values ('north', 'a', 'dropped', '', $1::timestamptz, $2::timestamptz)`,
+         values ('north', 'a', 'event_lost', '', $1::timestamptz, $2::timestamptz)`,
       [instant(130), instant(250)]
     )
     yield* execute(

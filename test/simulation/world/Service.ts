@@ -24,6 +24,8 @@ import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
+import { freshnessDefault } from "../../../src/sync/EngineSettings.ts"
+import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
 import * as NewEvents from "../../../src/inbox/NewEvents.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
@@ -115,6 +117,13 @@ export const serve = Effect.fnUntraced(function* (
   })
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
+  const tasks = yield* TaskWorker.make({
+    scheduleOf: () => ({ timing: { kind: "off" }, missed: "once", jitterMax: null }),
+    freshnessOf: () => freshnessDefault,
+    concurrency: drawn.concurrency,
+    datasets: datasetsDefault,
+    models: []
+  })
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   const events = new Map(workers.map(({ company, arrived }) => [company.name, arrived]))
   const keeper = (bucket: number) =>
@@ -122,6 +131,7 @@ export const serve = Effect.fnUntraced(function* (
       workers
         .filter(({ company }) => bucketOf(company.name) === bucket)
         .flatMap(({ company, arrived }) => [
+          Effect.scoped(Effect.andThen(tasks.own(company), Effect.never)),
           Supervisor.runForever("processing events", ProcessInbox.run({ company, arrived, reader: deliveryReader })),
           Supervisor.runForever(
             "looking for missed events",
@@ -149,6 +159,7 @@ export const serve = Effect.fnUntraced(function* (
         )
       ),
       Supervisor.runForever("the watch for new events", NewEvents.watch(inbox.arrived, events, Duration.seconds(1))),
+      Supervisor.runForever("the tasks", tasks.run),
       Supervisor.runForever("the watch for pending work", PendingWork.watch({ events, outbox: new Map() })),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
