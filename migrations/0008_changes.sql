@@ -196,6 +196,7 @@ comment on column tributary.changes.landed_at is 'When the change was written.';
 
 create table tributary.change_endpoints (
   name text primary key,
+  kind text not null default 'changes' check (kind in ('changes', 'alerts')),
   url text not null,
   origin text not null check (origin in ('file', 'command')),
   only_company text,
@@ -224,9 +225,10 @@ create table tributary.change_endpoints (
   delivered bigint not null default 0,
   created_at timestamptz not null default tributary.now()
 );
-comment on table tributary.change_endpoints is 'Addresses to which the changes of the feed are sent as signed webhooks.';
-comment on column tributary.change_endpoints.name is 'The name of the endpoint.';
-comment on column tributary.change_endpoints.url is 'The address that the changes are sent to.';
+comment on table tributary.change_endpoints is 'Addresses to which the changes of the feed are sent as signed webhooks, and the routes of alerts.';
+comment on column tributary.change_endpoints.name is 'The name of the endpoint; alerts: and the name of an alert route.';
+comment on column tributary.change_endpoints.kind is 'What is sent: the changes of the feed, or the messages of tributary.alert_messages.';
+comment on column tributary.change_endpoints.url is 'The address that the changes are sent to. Of an alert route, whose address may be a secret: slack, http or email.';
 comment on column tributary.change_endpoints.origin is 'file: the configuration file states it, and its secrets are in the environment. command: tributary changes endpoints add made it.';
 comment on column tributary.change_endpoints.only_company is 'The company whose changes are sent; null: of all.';
 comment on column tributary.change_endpoints.resources is 'The resources whose changes are sent; null: all.';
@@ -241,7 +243,7 @@ comment on column tributary.change_endpoints.previous_until is 'Until when previ
 comment on column tributary.change_endpoints.state is 'active: changes are sent. paused: a person stopped it. dead: it failed for too long, or cannot be read on for. Changes wait in the feed.';
 comment on column tributary.change_endpoints.state_since is 'Since when the endpoint is in this state.';
 comment on column tributary.change_endpoints.reason is 'Why it is paused or dead.';
-comment on column tributary.change_endpoints.last_position is 'Every change up to this position of the feed is delivered, not meant for the endpoint, or in change_retries.';
+comment on column tributary.change_endpoints.last_position is 'Every change up to this position of the feed is delivered, not meant for the endpoint, or in change_retries. Of an alert route: every message up to this id.';
 comment on column tributary.change_endpoints.last_token is 'The token of the position, as hexadecimal digits.';
 comment on column tributary.change_endpoints.process_id is 'The process that sends.';
 comment on column tributary.change_endpoints.leased_until is 'Another process may send after this time.';
@@ -261,25 +263,28 @@ create table tributary.change_retries (
   company_number bigint not null,
   resource text not null,
   record_id bigint,
-  state text not null default 'waiting' check (state in ('waiting', 'dead')),
+  state text not null default 'waiting' check (state in ('waiting', 'sending', 'dead')),
   attempts integer not null default 0,
   failed_at timestamptz,
   next_attempt_at timestamptz not null,
   error text,
+  alert_message bigint generated always as (case when endpoint like 'alerts:%' then "position" end) stored,
   primary key (endpoint, "position")
 );
-comment on table tributary.change_retries is 'Changes that an endpoint has not accepted. The feed and the history have their contents.';
+comment on table tributary.change_retries is 'Changes and alert messages that an endpoint has not accepted. The feed and the history, or alert_messages, have their contents.';
 comment on column tributary.change_retries.endpoint is 'The name of the change endpoint.';
-comment on column tributary.change_retries."position" is 'The position in the feed.';
-comment on column tributary.change_retries.company_number is 'The number of the company.';
-comment on column tributary.change_retries.resource is 'The path of the resource.';
-comment on column tributary.change_retries.record_id is 'The record; null for a truncate, before which no later change of the resource is sent.';
-comment on column tributary.change_retries.state is 'waiting: it is sent again, and later changes of the record after it. dead: it is sent again only on request.';
+comment on column tributary.change_retries."position" is 'The position in the feed; the id of an alert message.';
+comment on column tributary.change_retries.company_number is 'The number of the company; 0 for an alert message.';
+comment on column tributary.change_retries.resource is 'The path of the resource; alerts for an alert message.';
+comment on column tributary.change_retries.record_id is 'The record; null for a truncate, before which no later change of the resource is sent. Of an alert message: its condition.';
+comment on column tributary.change_retries.state is 'waiting: it is sent again, and later changes of the record after it. sending: the request of an alert message is under way, or its process has died. dead: it is sent again only on request.';
 comment on column tributary.change_retries.attempts is 'Failed attempts; 0 where it waits for an earlier change.';
 comment on column tributary.change_retries.failed_at is 'The first failed attempt.';
 comment on column tributary.change_retries.next_attempt_at is 'The earliest time of the next attempt; null where there is none.';
 comment on column tributary.change_retries.error is 'Why the last attempt failed.';
+comment on column tributary.change_retries.alert_message is 'The alert message, with which the row is deleted; null for a change.';
 create index change_retries_state on tributary.change_retries (endpoint, state, "position");
+create index change_retries_alert_message on tributary.change_retries (alert_message) where alert_message is not null;
 
 create table tributary.change_attempts (
   endpoint text not null references tributary.change_endpoints (name) on delete cascade,

@@ -115,11 +115,11 @@ comment on column tributary.alert_conditions.absent_at is 'Since when it is no l
 comment on column tributary.alert_conditions.what is 'What happened, as a sentence without its full stop; remedy is what to do.';
 comment on column tributary.alert_conditions.remedy is 'What a person can do about it.';
 
--- Ends with the work queue.
 create table tributary.alert_messages (
   id bigint generated always as identity primary key,
   condition bigint not null,
   route text not null,
+  endpoint text not null generated always as ('alerts:' || route) stored,
   event text not null check (event in ('start', 'worse', 'end')),
   kind text not null,
   company text not null,
@@ -130,22 +130,15 @@ create table tributary.alert_messages (
   at timestamptz not null,
   what text not null,
   remedy text not null,
-  state text not null default 'pending' check (state in ('pending', 'sending', 'sent', 'failed', 'uncertain')),
   due_at timestamptz not null,
   batch bigint,
-  lease_owner text,
-  lease_expires_at timestamptz,
-  sending_at timestamptz,
-  first_attempt_at timestamptz,
-  attempts integer not null default 0,
-  resolved_at timestamptz,
-  last_error text,
   unique (condition, route, event, level)
 );
-comment on table tributary.alert_messages is 'The messages about conditions, for each route: those that wait, and those that were sent. The evaluation writes them in the transaction that changes the condition.';
+comment on table tributary.alert_messages is 'The feed of the alert routes: the messages about conditions, for each route, in the order of their ids. The evaluation writes them in the transaction that changes the condition. What a route has not accepted is in change_retries.';
 comment on column tributary.alert_messages.id is 'The number of the message.';
 comment on column tributary.alert_messages.condition is 'The condition, whose row may be gone. It has one message of each event and level on a route.';
 comment on column tributary.alert_messages.route is 'The name of the route in the configuration.';
+comment on column tributary.alert_messages.endpoint is 'The name of the route in change_endpoints.';
 comment on column tributary.alert_messages.event is 'What the message says of the condition: start, worse or end.';
 comment on column tributary.alert_messages.kind is 'The kind of the condition; test for a message of tributary alerts test.';
 comment on column tributary.alert_messages.company is 'The company of the condition; empty for one of the whole warehouse.';
@@ -156,18 +149,12 @@ comment on column tributary.alert_messages.since is 'When the condition began.';
 comment on column tributary.alert_messages.at is 'The time of the event.';
 comment on column tributary.alert_messages.what is 'What happened, as a sentence without its full stop.';
 comment on column tributary.alert_messages.remedy is 'What a person can do about it.';
-comment on column tributary.alert_messages.state is 'pending; sending (a process has a lease); sent; failed (given up after a day); uncertain (the receiver may have it, so that it is not sent again).';
-comment on column tributary.alert_messages.due_at is 'When it is sent, or tried again.';
-comment on column tributary.alert_messages.batch is 'The messages that are sent together have the id of the first of them, which is also the idempotency key; null before the first attempt.';
-comment on column tributary.alert_messages.lease_owner is 'The process that sends it until lease_expires_at.';
-comment on column tributary.alert_messages.lease_expires_at is 'The end of the lease of lease_owner; null without a lease.';
-comment on column tributary.alert_messages.sending_at is 'When the request began whose outcome is not known; null while no request is under way.';
-comment on column tributary.alert_messages.first_attempt_at is 'When it was first sent; null before.';
-comment on column tributary.alert_messages.attempts is 'How often it was sent.';
-comment on column tributary.alert_messages.resolved_at is 'When it was sent, or given up; null before.';
-comment on column tributary.alert_messages.last_error is 'Why the last attempt failed.';
-create index alert_messages_open on tributary.alert_messages (route, due_at) where state in ('pending', 'sending');
-create index alert_messages_resolved on tributary.alert_messages (resolved_at) where resolved_at is not null;
+comment on column tributary.alert_messages.due_at is 'The earliest time at which it is sent: the end of the interval of a digest.';
+comment on column tributary.alert_messages.batch is 'The messages that are sent together have the id of the first of them; null before the first attempt.';
+create index alert_messages_endpoint on tributary.alert_messages (endpoint, id);
+create index alert_messages_at on tributary.alert_messages (at);
+alter table tributary.change_retries
+  add foreign key (alert_message) references tributary.alert_messages (id) on delete cascade;
 
 create table tributary.alert_silences (
   id bigint generated always as identity primary key,

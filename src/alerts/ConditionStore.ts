@@ -127,7 +127,7 @@ export type StoredSilence = Effect.Success<typeof readSilences>[number]
 export const withdrawStatement = Statement.make({
   name: "withdraw messages of silenced conditions",
   text: `delete from tributary.alert_messages m
-    where m.state = 'pending' and m.batch is null and m.event <> 'end'
+    where m.batch is null and m.event <> 'end'
       and exists (select from tributary.alert_conditions c where c.id = m.condition)
       and exists (select from tributary.alert_silences s
                    where s.until > (select tributary.now()) and (s.kind is null or s.kind = m.kind)

@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { type Answer, requestTimeout } from "./Answer.ts"
+import { delivered, type Outcome } from "../delivery/Sending.ts"
+import { limitsOfRoutes } from "../delivery/Transport.ts"
 import type { AlertMessage } from "./MessageStore.ts"
 import { subjectOf, textOf } from "./MessageText.ts"
 import type { Receiver } from "./Route.ts"
@@ -26,7 +27,7 @@ export const send = Effect.fnUntraced(function* (
   { url, from, to, allowPlain }: Extract<Receiver, { readonly type: "email" }>,
   key: string,
   messages: ReadonlyArray<AlertMessage>
-): Effect.fn.Return<Answer> {
+): Effect.fn.Return<Outcome> {
   // Loaded here, since most processes send no e-mail.
   const { createTransport } = yield* Effect.promise(() => import("nodemailer"))
   const transport = createTransport({
@@ -43,12 +44,18 @@ export const send = Effect.fnUntraced(function* (
       yield textOf(messages)
     })()
   )
-  const failed = (error: unknown): Answer => {
-    const { code = "no code", responseCode } = Option.getOrElse(decodeError(error), (): typeof SmtpError.Type => ({}))
-    if (responseCode !== undefined)
-      return { type: "refused", error: `the mail server answered ${responseCode}`, retryAfter: null }
-    const reason = `the mail server did not answer (${code})`
-    return isBegun ? { type: "unknown", error: reason } : { type: "refused", error: reason, retryAfter: null }
+  const failed = (error: unknown): Outcome => {
+    const { code = "no code", responseCode = null } = Option.getOrElse(
+      decodeError(error),
+      (): typeof SmtpError.Type => ({})
+    )
+    return {
+      status: responseCode,
+      retryAfterMs: null,
+      error:
+        responseCode === null ? `the mail server did not answer (${code})` : `the mail server answered ${responseCode}`,
+      mayHaveArrived: responseCode === null && isBegun
+    }
   }
   return yield* Effect.tryPromise({
     try: (signal) =>
@@ -64,8 +71,11 @@ export const send = Effect.fnUntraced(function* (
       }),
     catch: failed
   }).pipe(
-    Effect.map((): Answer => ({ type: "accepted" })),
-    Effect.catch((answer) => Effect.succeed(answer)),
-    Effect.timeoutOrElse({ duration: requestTimeout, orElse: () => Effect.sync(() => failed({ code: "ETIMEDOUT" })) })
+    Effect.map(() => delivered(null)),
+    Effect.catch((outcome) => Effect.succeed(outcome)),
+    Effect.timeoutOrElse({
+      duration: limitsOfRoutes.status,
+      orElse: () => Effect.sync(() => failed({ code: "ETIMEDOUT" }))
+    })
   )
 })

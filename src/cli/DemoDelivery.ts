@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Webhook } from "standardwebhooks"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { batchMaxDefault, retryHoursDefault } from "../delivery/Endpoint.ts"
+import { batchMaxDefault, everything, retryHoursDefault } from "../delivery/Endpoint.ts"
 import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../delivery/EndpointStore.ts"
 import * as Sender from "../delivery/Sender.ts"
@@ -85,10 +85,7 @@ export const begin = Effect.fn("DemoDelivery.begin")(function* (): Effect.fn.Ret
     {
       name: endpoint,
       url,
-      company: null,
-      resources: null,
-      operations: null,
-      fields: null,
+      ...everything,
       batchMax: batchMaxDefault,
       // The receiver is on this machine.
       allowPrivate: true,
@@ -98,7 +95,12 @@ export const begin = Effect.fn("DemoDelivery.begin")(function* (): Effect.fn.Ret
   ])
   yield* Effect.addFinalizer(() => Effect.ignore(EndpointStore.remove(endpoint)))
   yield* Effect.forkScoped(
-    Sender.run({ processId: "demo", keys: { key: null, file: new Map([[endpoint, [secret]]]) }, proxies: null })
+    Sender.run({
+      processId: "demo",
+      keys: { key: null, file: new Map([[endpoint, [secret]]]) },
+      proxies: null,
+      routes: new Map()
+    })
   )
   const message = `no change arrived at ${url} within ${deliveryMaxMs / 1000} s`
   return {

@@ -6,7 +6,6 @@ import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
-import * as HttpClient from "effect/http/HttpClient"
 import type * as Scope from "effect/Scope"
 import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
@@ -69,12 +68,11 @@ interface MoreWork {
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
-/** The evaluation of alerts, and their sending. Its modules are loaded only where a route is configured. */
-const alertServices = Effect.fnUntraced(function* (
+/** The evaluation of alerts. */
+const evaluateAlerts = Effect.fnUntraced(function* (
   settings: Configuration,
-  companies: CurrentCompanies,
-  processId: string
-): Effect.fn.Return<ReadonlyArray<BackgroundService>, never, Scope.Scope> {
+  companies: CurrentCompanies
+): Effect.fn.Return<BackgroundService> {
   const [Disk, Evaluate] = yield* Effect.promise(() =>
     Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts")])
   )
@@ -82,20 +80,23 @@ const alertServices = Effect.fnUntraced(function* (
     companies().flatMap(({ company: { name }, fingerprint, installation, isPaused }) =>
       isPaused ? [] : [{ name, fingerprint, installation }]
     )
-  const evaluation = {
+  return {
     what: "evaluating alerts",
     run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })
   }
-  if (settings.alerts.routes.length === 0) return [evaluation]
-  const Send = yield* Effect.promise(() => import("../alerts/Send.ts"))
-  const client = yield* Send.makeHttpClient(settings.proxies)
-  return [
-    evaluation,
-    {
-      what: "sending alerts",
-      run: Effect.provideService(Send.sendForever(settings.alerts.routes, processId), HttpClient.HttpClient, client)
-    }
-  ]
+})
+
+/** The sending of changes to endpoints, and of messages to alert routes, whose modules are loaded only for a route. */
+const send = Effect.fnUntraced(function* (settings: Configuration, processId: string) {
+  const { routes } = settings.alerts
+  const AlertFeed = routes.length === 0 ? null : yield* Effect.promise(() => import("../alerts/AlertFeed.ts"))
+  yield* EndpointStore.apply(settings.changeEndpoints, AlertFeed?.definitionsOf(routes))
+  return yield* Sender.run({
+    processId,
+    keys: EndpointSecrets.keysOf(settings),
+    proxies: settings.proxies,
+    routes: AlertFeed?.feedsOf(routes) ?? new Map()
+  })
 })
 
 /** The work of `serve` beside receiver and outbox poller; `dashboard` is null where it is off. */
@@ -119,7 +120,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
     }))
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
-      const alerts = yield* alertServices(settings, companies, processId)
+      const alerts = yield* evaluateAlerts(settings, companies)
       const tasks = yield* TaskWorker.make({
         scheduleOf,
         freshnessOf,
@@ -136,17 +137,14 @@ export const backgroundWork = Effect.fnUntraced(function* (
         services: [
           { what: "syncing by schedule", run: tasks.run },
           {
-            what: "sending changes",
-            run: Effect.andThen(
-              EndpointStore.apply(settings.changeEndpoints),
-              Sender.run({ processId, keys: EndpointSecrets.keysOf(settings), proxies: settings.proxies })
-            ),
+            what: "sending changes and alerts",
+            run: send(settings, processId),
             beforeTables: true
           },
           ...page
         ],
         singletons: [
-          ...alerts,
+          alerts,
           { what: "counting the states of companies", run: CountCompanies.countForever },
           { what: "deferring polls of proven resources", run: EventProofs.updateForever(settings.provenPollInterval) },
           {
@@ -242,7 +240,7 @@ export const service = Effect.fnUntraced(function* (
     metrics: (all) =>
       Effect.gen(function* () {
         const pushed = yield* OutboxMetrics.make(() => all().map(({ company }) => company.name))
-        const alerts = yield* AlertMetrics.make(settings.alerts.routes.map(({ name }) => name))
+        const alerts = yield* AlertMetrics.make
         const figures = more === undefined ? Effect.succeed([]) : yield* more.metrics(all)
         return Effect.map(Effect.all([pushed, alerts, figures]), (all) => all.flat())
       }),

@@ -7,7 +7,6 @@ import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as HttpClient from "effect/http/HttpClient"
 import * as ConditionStore from "../alerts/ConditionStore.ts"
 import { kinds, severityOf } from "../alerts/Kinds.ts"
 import * as MessageStore from "../alerts/MessageStore.ts"
@@ -216,24 +215,20 @@ const test = Command.make(
         name === null || configured === "" ? noRoute : `there is no route ${name}; configured: ${configured}`
       return yield* reported(usageError(message))
     }
-    const [Receivers, Send] = yield* Effect.promise(() =>
-      Promise.all([import("../alerts/Receivers.ts"), import("../alerts/Send.ts")])
+    const [Formats, Transport] = yield* Effect.promise(() =>
+      Promise.all([import("../alerts/Formats.ts"), import("../delivery/Transport.ts")])
     )
     const results = yield* Effect.scoped(
-      Effect.flatMap(Send.makeHttpClient(proxies), (client) =>
+      Effect.flatMap(Transport.make(proxies, Transport.limitsOfRoutes), (transport) =>
         Effect.forEach(
           routes,
           (route) =>
             Clock.currentTimeMillis.pipe(
-              Effect.flatMap((nowMs) => Receivers.send(route, [testMessage(route.name, nowMs)])),
-              Effect.map((answer) => ({
-                route: route.name,
-                isAccepted: answer.type === "accepted",
-                error: answer.type === "accepted" ? null : answer.error
-              }))
+              Effect.flatMap((nowMs) => Formats.send(route, transport, [testMessage(route.name, nowMs)])),
+              Effect.map(({ error }) => ({ route: route.name, isAccepted: error === null, error }))
             ),
           { concurrency: "unbounded" }
-        ).pipe(Effect.provideService(HttpClient.HttpClient, client))
+        )
       )
     )
     yield* Output.printResult(flags.json, { routes: results }, () =>
@@ -254,7 +249,7 @@ const historyLines = (messages: ReadonlyArray<MessageStore.HistoryMessage>): Rea
     ? ["no message was written yet"]
     : [
         Output.table(
-          ["id", "at (UTC)", "event", "severity", "kind", "company", "subject", "route", "state", "attempts", "error"],
+          ["id", "at (UTC)", "event", "severity", "kind", "company", "subject", "route", "state", "failures", "error"],
           messages.map((one) => [
             String(one.id),
             minuteOf(one.at),
@@ -265,7 +260,7 @@ const historyLines = (messages: ReadonlyArray<MessageStore.HistoryMessage>): Rea
             one.subject,
             one.route,
             one.state,
-            String(one.attempts),
+            String(one.attempts ?? 0),
             one.error ?? ""
           ]),
           ["right", "left", "left", "left", "left", "left", "left", "left", "left", "right"]
@@ -289,7 +284,7 @@ const history = Command.make(
     yield* Output.printResult(flags.json, { messages }, () => historyLines(messages))
   })
 ).pipe(
-  Command.withDescription("Show the messages, newest first: sent, waiting, failed, and uncertain ones"),
+  Command.withDescription("Show the messages, newest first: sent, waiting, and dead letters"),
   withExamples({
     "tributary alerts history": "The last 50 messages",
     "tributary alerts history --limit 500 --json": "More of them, for programs"

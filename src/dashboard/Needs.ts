@@ -4,6 +4,7 @@
  * Promise: the same problem of several resources is listed once. A problem that is the consequence of another one of the
  * same company (a subscription that does not deliver, beside its gap) is left out.
  */
+import { isRoute } from "../delivery/Endpoint.ts"
 import type * as Attention from "../status/Attention.ts"
 import type * as Invariants from "../status/Invariants.ts"
 import type { ListedProcess } from "../status/Processes.ts"
@@ -345,7 +346,7 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
       subject: `endpoint ${visible(name)}`,
       problem: isDead
         ? `deliveries have stopped: ${reason ?? "the reason is not known"}`
-        : `${plural(lost, "change")} not accepted`,
+        : `${plural(lost, isRoute(name) ? "message" : "change")} not accepted`,
       since,
       next: {
         text: isDead ? "repair the receiver, then resume it" : "see the log, then replay them",

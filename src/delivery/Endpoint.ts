@@ -14,6 +14,8 @@ export interface Filter {
   readonly fields: ReadonlyArray<string> | null
 }
 
+export const everything: Filter = { company: null, resources: null, operations: null, fields: null }
+
 export interface Definition extends Filter {
   readonly name: string
   readonly url: string
@@ -31,6 +33,10 @@ export const retryHoursDefault = 72
 export interface FileEndpoint extends Definition {
   readonly secrets: ReadonlyArray<Redacted.Redacted>
 }
+
+/** The name of the endpoint of an alert route. No other endpoint has a colon in its name. */
+export const nameOfRoute = (route: string): string => `alerts:${route}`
+export const isRoute = (name: string): boolean => name.startsWith("alerts:")
 
 /** Whether the change passes the parts of the filter that the feed does not select by. */
 export const matches = (

@@ -22,6 +22,7 @@ export const listStatement = Statement.make({
   name: "list the endpoints",
   columns: {
     ...Statement.columns("text", "name", "url"),
+    kind: Statement.as<"changes" | "alerts">("text"),
     origin: Statement.as<"file" | "command">("text"),
     company: "text?",
     ...Statement.columns("text[]?", "resources", "operations", "fields"),
@@ -36,11 +37,13 @@ export const listStatement = Statement.make({
     ...Statement.columns("int8?", "lag", "waiting", "dead"),
     lagMs: "float8?"
   },
-  text: `select e.name, e.url, e.origin, e.only_company as company, e.resources, e.operations, e.fields, e.batch_max as "batchMax",
+  text: `select e.name, e.url, e.kind, e.origin, e.only_company as company, e.resources, e.operations, e.fields, e.batch_max as "batchMax",
                 e.retry_hours as "retryHours", e.failures, e.allow_private as "allowPrivate", e.state, e.state_since as "stateSince",
                 e.reason, e.last_position as "lastPosition", e.failing_since as "failingSince",
                 e.next_attempt_at as "nextAttemptAt", e.succeeded_at as "succeededAt", e.attempts, e.delivered,
-                greatest(f.last_position - e.last_position, 0) as lag, r.waiting, r.dead,
+                case e.kind when 'changes' then greatest(f.last_position - e.last_position, 0)
+                  else (select count(*) from tributary.alert_messages where endpoint = e.name and id > e.last_position) end as lag,
+                r.waiting, r.dead,
                 (extract(epoch from tributary.now() - least(r.since, b.landed_at)) * 1000)::float8 as "lagMs"
            from tributary.change_endpoints e cross join tributary.change_feed f
           cross join lateral (
@@ -48,16 +51,17 @@ export const listStatement = Statement.make({
                    min(failed_at) filter (where state = 'waiting') as since
               from tributary.change_retries where endpoint = e.name) r
            left join lateral (
-             select landed_at from tributary.change_batches where last_position > e.last_position order by last_position limit 1) b on true
+             select landed_at from tributary.change_batches
+              where e.kind = 'changes' and last_position > e.last_position order by last_position limit 1) b on true
           order by e.name`
 })
 
 /** An endpoint with its progress. `lag` counts the changes of the feed after its position, also those of no concern. */
 export type EndpointStatus = Statement.RowOf<typeof listStatement>
 
-/** Whether nothing proves yet that it accepts changes: it is active, and none was delivered. */
-export const isUnproven = ({ state, failingSince, delivered }: EndpointStatus): boolean =>
-  state === "active" && failingSince === null && delivered === 0n
+/** Whether nothing proves yet that it accepts changes: it is active, and none was delivered. Alerts are rare. */
+export const isUnproven = ({ kind, state, failingSince, delivered }: EndpointStatus): boolean =>
+  kind === "changes" && state === "active" && failingSince === null && delivered === 0n
 
 export const list = Statement.run(listStatement)
 
@@ -106,11 +110,11 @@ export const leftFile = "it is not in the configuration file any more"
 
 const paused = (reason: string) => ({ state: "paused", state_since: Query.now, reason }) as const
 
-/** Stores an endpoint of the file. A new one gets the changes after the position. */
-const storeOfFile = (definition: Definition, from: Position) =>
+/** Stores an endpoint of the file. A new one gets what its feed has after the position. */
+const storeOfFile = (kind: EndpointStatus["kind"], definition: Definition, from: Position) =>
   control
     .insertInto("tributary.change_endpoints")
-    .values({ ...columnsOf(definition), origin: "file", last_position: from.number, last_token: from.token })
+    .values({ ...columnsOf(definition), kind, origin: "file", last_position: from.number, last_token: from.token })
     .onConflict((conflict) =>
       conflict.column("name").doUpdateSet((of) => ({
         ...columnsOf(definition),
@@ -128,13 +132,17 @@ const storeOfFile = (definition: Definition, from: Position) =>
       }))
     )
 
-/** Stores the endpoints of the file. A new one gets the changes from now on. One that the file names no more is paused. */
-export const apply = (endpoints: ReadonlyArray<FileEndpoint>) =>
+/**
+ * Stores the endpoints and the alert routes of the file. A new endpoint gets the changes from now on, a new route every
+ * message that was written for it. One that the file names no more is paused.
+ */
+export const apply = (endpoints: ReadonlyArray<FileEndpoint>, routes: ReadonlyArray<Definition> = []) =>
   transaction(
     Effect.gen(function* () {
       const end = yield* ChangeFeed.end
-      for (const one of endpoints) yield* Query.run(storeOfFile(one, end))
-      const names = endpoints.map(({ name }) => name)
+      for (const one of endpoints) yield* Query.run(storeOfFile("changes", one, end))
+      for (const one of routes) yield* Query.run(storeOfFile("alerts", one, ChangeFeed.beginning))
+      const names = [...endpoints, ...routes].map(({ name }) => name)
       const others = update.where((is) => is.not(is("name", "=", Query.anyOf(names))))
       yield* Query.run(others.where((is) => is.and({ origin: "file", state: "active" })).set(paused(leftFile)))
     })

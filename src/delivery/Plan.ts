@@ -5,16 +5,24 @@
  * time. A change of a record is not sent while an earlier one waits for its next attempt. While a truncate waits, all
  * changes of its resource follow it in one lane.
  */
-import type { Change } from "../changes/ChangeFeed.ts"
-import type { Waiting } from "./SenderStore.ts"
+
+/** A change that is new or waits: one of the feed, or an alert message with its condition as the record. */
+export interface Entry {
+  readonly position: bigint
+  readonly companyId: bigint
+  readonly resource: string
+  /** Null for a truncate. */
+  readonly recordId: bigint | null
+  /** Failed attempts. */
+  readonly attempts: number
+  readonly failedMs: number | null
+  readonly nextAttemptMs: number
+}
 
 /** A change that is sent. */
-export interface Item {
-  readonly change: Change
+export interface Item extends Entry {
   /** What orders it: its record, or its resource while a truncate waits. */
   readonly key: string
-  /** Null for a new change. */
-  readonly waiting: Waiting | null
 }
 
 /** Changes that are sent by one request. */
@@ -24,50 +32,40 @@ export interface Plan {
   /** Each lane is a list of messages. */
   readonly lanes: ReadonlyArray<ReadonlyArray<Message>>
   /** New changes that wait for an earlier one. */
-  readonly behind: ReadonlyArray<Change>
+  readonly behind: ReadonlyArray<Entry>
 }
 
-interface Place {
-  readonly companyId: bigint
-  readonly resource: string
-}
-
-export const resourceKey = ({ companyId, resource }: Place): string => `${companyId}/${resource}`
+export const resourceKey = ({ companyId, resource }: Pick<Entry, "companyId" | "resource">): string =>
+  `${companyId}/${resource}`
 
 /** The key of a record, given what waits. */
-export const makeKeys = (waiting: ReadonlyArray<Waiting>) => {
+export const makeKeys = (waiting: ReadonlyArray<Entry>) => {
   const truncated = new Set(waiting.filter(({ recordId }) => recordId === null).map(resourceKey))
-  return (place: Place, record: bigint | null): string => {
-    const key = resourceKey(place)
-    return record === null || truncated.has(key) ? key : `${key}/${record}`
+  return (entry: Entry): string => {
+    const key = resourceKey(entry)
+    return entry.recordId === null || truncated.has(key) ? key : `${key}/${entry.recordId}`
   }
 }
 
-const chainsOf = (waiting: ReadonlyArray<Waiting>): ReadonlyArray<ReadonlyArray<Waiting>> => {
-  const keyOf = makeKeys(waiting)
-  return [...Map.groupBy(waiting, (one) => keyOf(one, one.recordId)).values()]
-}
-
-/** The records whose earliest change has failed. */
-export const countFailed = (waiting: ReadonlyArray<Waiting>): number =>
-  chainsOf(waiting).filter(([first]) => first!.attempts > 0).length
+const chainsOf = <E extends Entry>(waiting: ReadonlyArray<E>): ReadonlyArray<ReadonlyArray<E>> => [
+  ...Map.groupBy(waiting, makeKeys(waiting)).values()
+]
 
 /** When the next waiting change is due; null where none waits. */
-export const nextDueMs = (waiting: ReadonlyArray<Waiting>): number | null =>
+export const nextDueMs = (waiting: ReadonlyArray<Entry>): number | null =>
   waiting.length === 0 ? null : Math.min(...chainsOf(waiting).map(([first]) => first!.nextAttemptMs))
 
-/** The waiting changes to send, at most about `max`: each record's in their order, from its earliest on. */
-export const dueOf = (waiting: ReadonlyArray<Waiting>, nowMs: number, max: number): ReadonlyArray<Waiting> => {
-  const due: Array<Waiting> = []
-  for (const chain of chainsOf(waiting)) {
-    if (due.length >= max) break
-    if (chain[0]!.nextAttemptMs <= nowMs) due.push(...chain.slice(0, max - due.length))
-  }
-  return due
-}
+/** The waiting changes to send, at most `max`: each record's in their order, from its earliest up to one that is not due. */
+export const dueOf = <E extends Entry>(waiting: ReadonlyArray<E>, nowMs: number, max: number): ReadonlyArray<E> =>
+  chainsOf(waiting)
+    .flatMap((chain) => {
+      const place = chain.findIndex(({ nextAttemptMs }) => nextAttemptMs > nowMs)
+      return place < 0 ? chain : chain.slice(0, place)
+    })
+    .slice(0, max)
 
 /** The one change that tries an endpoint again: one that was tried least, so that a single bad record does not decide. */
-export const probeOf = (waiting: ReadonlyArray<Waiting>): ReadonlyArray<Waiting> => {
+export const probeOf = <E extends Entry>(waiting: ReadonlyArray<E>): ReadonlyArray<E> => {
   const heads = chainsOf(waiting).map(([first]) => first!)
   return heads.length === 0 ? [] : [heads.reduce((best, one) => (one.attempts < best.attempts ? one : best))]
 }
@@ -77,7 +75,7 @@ const messagesOf = (items: ReadonlyArray<Item>, batchMax: number): ReadonlyArray
   const messages: Array<Array<Item>> = []
   let room = 0
   for (const item of items) {
-    const max = Math.max(1, batchMax >> Math.min(30, item.waiting?.attempts ?? 0))
+    const max = Math.max(1, batchMax >> Math.min(30, item.attempts))
     const current = messages.at(-1)
     if (current !== undefined && current.length < Math.min(room, max)) {
       current.push(item)
@@ -92,28 +90,26 @@ const messagesOf = (items: ReadonlyArray<Item>, batchMax: number): ReadonlyArray
 
 export interface PlanOptions {
   /** Everything that waits. */
-  readonly waiting: ReadonlyArray<Waiting>
-  /** The part of it that is sent, with its changes. */
-  readonly due: ReadonlyArray<{ readonly waiting: Waiting; readonly change: Change }>
+  readonly waiting: ReadonlyArray<Entry>
+  /** The part of it that is sent. */
+  readonly due: ReadonlyArray<Entry>
   /** New changes, in the order of their positions, which follow everything that waits. */
-  readonly fresh: ReadonlyArray<Change>
+  readonly fresh: ReadonlyArray<Entry>
   readonly batchMax: number
 }
 
 export const make = ({ waiting, due, fresh, batchMax }: PlanOptions): Plan => {
   const keyOf = makeKeys(waiting)
-  const sent = new Set(due.map((one) => one.waiting.position))
-  const blocked = new Set(waiting.filter(({ position }) => !sent.has(position)).map((one) => keyOf(one, one.recordId)))
-  const [behind, ready] = [new Array<Change>(), new Array<Item>()]
-  for (const one of due) ready.push({ ...one, key: keyOf(one.waiting, one.waiting.recordId) })
-  for (const change of fresh) {
-    const key = keyOf(change, change.id)
-    if (blocked.has(key)) behind.push(change)
-    else ready.push({ change, key, waiting: null })
-  }
+  const sent = new Set(due.map(({ position }) => position))
+  const blocked = new Set(waiting.filter(({ position }) => !sent.has(position)).map(keyOf))
+  const isBehind = (one: Entry) => blocked.has(keyOf(one))
+  const ready = [...due, ...fresh.filter((one) => !isBehind(one))].map((one): Item => ({ ...one, key: keyOf(one) }))
   const lanes =
     batchMax > 1
-      ? [ready.sort((a, b) => Number(a.change.position - b.change.position))]
+      ? [ready.sort((a, b) => Number(a.position - b.position))]
       : [...Map.groupBy(ready, ({ key }) => key).values()]
-  return { lanes: lanes.flatMap((items) => (items.length === 0 ? [] : [messagesOf(items, batchMax)])), behind }
+  return {
+    lanes: lanes.flatMap((items) => (items.length === 0 ? [] : [messagesOf(items, batchMax)])),
+    behind: fresh.filter(isBehind)
+  }
 }

@@ -2,19 +2,11 @@
 import * as Plan from "./Plan.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
 import type { Attempt } from "./Sending.ts"
-import type { EndpointRow, Waiting } from "./SenderStore.ts"
-import type { Change } from "../changes/ChangeFeed.ts"
+import type { EndpointRow } from "./SenderStore.ts"
 
 /** A row of `tributary.change_retries`. */
-export interface Wait {
-  readonly position: bigint
-  readonly company: bigint
-  readonly resource: string
-  readonly record: bigint | null
-  readonly state: "waiting" | "dead"
-  readonly attempts: number
-  readonly failed: number | null
-  readonly next: number
+export interface Wait extends Plan.Entry {
+  readonly state: "waiting" | "sending" | "dead"
   readonly error: string | null
 }
 
@@ -35,78 +27,78 @@ export interface Resolution {
 }
 
 export interface ResolveOptions {
-  readonly row: Pick<EndpointRow, "failures" | "failingSinceMs" | "nextAttemptMs" | "succeededMs" | "retryHours">
-  readonly waiting: ReadonlyArray<Waiting>
+  readonly row: Pick<
+    EndpointRow,
+    "kind" | "failures" | "failingSinceMs" | "nextAttemptMs" | "succeededMs" | "retryHours"
+  >
+  readonly waiting: ReadonlyArray<Plan.Entry>
   readonly attempts: ReadonlyArray<Attempt>
   /** New changes that were not sent. */
-  readonly unsent: ReadonlyArray<Change>
+  readonly unsent: ReadonlyArray<Plan.Entry>
+  /** Whether the receiver recognizes a message that it has, so that one with an unknown outcome is sent again. */
+  readonly isIdempotent: boolean
   readonly nowMs: number
   /** From 0 to 1. */
   readonly random: () => number
 }
 
-const unsentWait = (change: Change, nowMs: number): Wait => ({
-  position: change.position,
-  company: change.companyId,
-  resource: change.resource,
-  record: change.id,
-  state: "waiting",
-  attempts: 0,
-  failed: null,
-  next: nowMs,
-  error: null
-})
-
 /** The records whose earliest change has failed, after the round. */
 const countFailed = (
-  waiting: ReadonlyArray<Waiting>,
+  waiting: ReadonlyArray<Plan.Entry>,
   delivered: ReadonlySet<bigint>,
   failed: ReadonlyArray<Attempt>
 ) => {
   const now = new Set(failed.flatMap(({ items }) => items.map(({ key }) => key)))
   const earlier = waiting.filter(({ position }) => !delivered.has(position))
   const keyOf = Plan.makeKeys(earlier)
-  for (const one of earlier) if (one.attempts > 0) now.add(keyOf(one, one.recordId))
+  for (const one of earlier) if (one.attempts > 0) now.add(keyOf(one))
   return now.size
 }
 
-export const resolve = ({ row, waiting, attempts, unsent, nowMs, random }: ResolveOptions): Resolution => {
-  const failed = attempts.filter(({ isDelivered }) => !isDelivered)
+export const resolve = (options: ResolveOptions): Resolution => {
+  const { row, waiting, attempts, unsent, isIdempotent, nowMs, random } = options
+  const failed = attempts.filter(({ error }) => error !== null)
   const hasSuccess = failed.length < attempts.length
   const hasFailed = failed.length > 0
-  const delivered = attempts.flatMap(({ isDelivered, items }) =>
-    isDelivered ? items.map(({ change }) => change.position) : []
+  const delivered = attempts.flatMap(({ error, items }) =>
+    error === null ? items.map(({ position }) => position) : []
   )
   const isWide = countFailed(waiting, new Set(delivered), failed) >= RetryPolicy.failedRecordsMax
   const isFailing = !hasSuccess && hasFailed
   const failingSinceMs = hasSuccess ? null : (row.failingSinceMs ?? (isFailing ? nowMs : null))
   const failures = hasSuccess ? 0 : row.failures + (isFailing ? 1 : 0)
   const retryMs = row.retryHours * 3_600_000
-  const isGone = failed.some(({ status }) => status === RetryPolicy.goneStatus)
+  // An alert route never ends: nothing would announce that it did.
+  const canEnd = row.kind === "changes"
+  const isGone = canEnd && failed.some(({ status }) => status === RetryPolicy.goneStatus)
   const isFaultOfEndpoint = isFailing && (isWide || failed.some(({ status }) => !RetryPolicy.isFaultOfMessage(status)))
-  const isDead = isGone || (isFaultOfEndpoint && failingSinceMs !== null && nowMs - failingSinceMs >= retryMs)
-  const states = failed.map(({ status, items }) => {
-    const since = Math.min(...items.map(({ waiting: one }) => one?.failedMs ?? nowMs))
+  const isDead = isGone || (canEnd && isFaultOfEndpoint && failingSinceMs !== null && nowMs - failingSinceMs >= retryMs)
+  const states = failed.map(({ status, items, mayHaveArrived }) => {
+    if (mayHaveArrived && !isIdempotent) return "dead"
+    const since = Math.min(...items.map(({ failedMs }) => failedMs ?? nowMs))
     const worksOtherwise =
+      !canEnd ||
       hasSuccess ||
       (row.succeededMs !== null && row.succeededMs > since) ||
       (RetryPolicy.isFaultOfMessage(status) && !isWide)
     return worksOtherwise && !isGone && nowMs - since >= retryMs ? "dead" : "waiting"
   })
   const waits = failed.flatMap((attempt, index) =>
-    attempt.items.map(({ change, waiting: one }): Wait => {
-      const failuresOfChange = (one?.attempts ?? 0) + 1
+    attempt.items.map((item): Wait => {
       const pauseMs = Math.max(
-        RetryPolicy.pauseMs(failuresOfChange, random()),
+        RetryPolicy.pauseMs(item.attempts + 1, random()),
         RetryPolicy.boundedRetryAfterMs(attempt.retryAfterMs ?? 0)
       )
       return {
-        ...unsentWait(change, nowMs),
+        ...item,
         state: states[index]!,
-        attempts: failuresOfChange,
-        failed: one?.failedMs ?? nowMs,
-        next: nowMs + pauseMs,
-        error: attempt.error
+        attempts: item.attempts + 1,
+        failedMs: item.failedMs ?? nowMs,
+        nextAttemptMs: nowMs + pauseMs,
+        error:
+          attempt.mayHaveArrived && !isIdempotent
+            ? `${attempt.error}; the receiver may have the message`
+            : attempt.error
       }
     })
   )
@@ -116,9 +108,9 @@ export const resolve = ({ row, waiting, attempts, unsent, nowMs, random }: Resol
   const pausesMs = [...(isFailing && isWide ? [RetryPolicy.endpointPauseMs(failures, random())] : []), ...limitedMs]
   return {
     delivered,
-    waits: [...waits, ...unsent.map((change) => unsentWait(change, nowMs))],
+    waits: [...waits, ...unsent.map((one): Wait => ({ ...one, state: "waiting", error: null }))],
     results: attempts.map((one) =>
-      one.isDelivered ? "delivered" : states[failed.indexOf(one)] === "dead" ? "dead" : "failed"
+      one.error === null ? "delivered" : states[failed.indexOf(one)] === "dead" ? "dead" : "failed"
     ),
     endReason: isGone
       ? "it answered 410: it is gone"

@@ -2,19 +2,23 @@
  * Statements of the sender: leases, what waits, and the result of a round.
  *
  * Promise: only the process with the newest fence of an endpoint stores results. A round is stored as a whole or not at
- * all. All times are the warehouse's.
+ * all. All times are the warehouse's. An alert route is an endpoint whose feed is `tributary.alert_messages`.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { changeColumns, changeSql, type Position } from "../changes/ChangeFeed.ts"
 import * as Query from "../postgres/Query.ts"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import { previousSecret, retriesOf, update } from "./EndpointStore.ts"
-import type { Resolution } from "./Resolve.ts"
+import type { Resolution, Wait } from "./Resolve.ts"
 
 /** Another process may send after a silence of this length. */
 const leaseSeconds = 6
+
+/** The lease of a process that waits for the answer of an alert route. */
+const requestSeconds = 20
 
 /** Another process sends to the endpoint now, or it was paused or removed. */
 export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly endpoint: string }> {
@@ -38,26 +42,41 @@ export const leaseStatement = Statement.make({
               and (process_id = $1 or leased_until is null or leased_until < tributary.now())
             order by name for update skip locked)
          update tributary.change_endpoints e
-            set leased_until = tributary.now() + interval '${leaseSeconds} seconds', process_id = $1,
+            set leased_until = greatest(tributary.now() + interval '${leaseSeconds} seconds', case when e.process_id = $1 then e.leased_until end),
+                process_id = $1,
                 fence = e.fence + case when e.process_id = $1 then 0 else 1 end
            from free where e.name = free.name`
 })
 
+/** Leases endpoints that no other process sends to: those whose secrets the process has, of the file and of the warehouse. */
+export const lease = (processId: string, fileNames: ReadonlyArray<string>, hasKey: boolean) =>
+  Statement.run(leaseStatement, [processId, fileNames, hasKey])
+
+/** The endpoints that this process sends to. */
 export const readLeased = (processId: string) =>
   Query.run(
     control
       .selectFrom("tributary.change_endpoints")
-      .select(["name", "fence"])
+      .select(["name", "fence", "kind"])
       .where((is) => is.and({ process_id: processId, state: "active" }))
       .orderBy("name")
   )
 
+export type LeasedEndpoint = Effect.Success<ReturnType<typeof readLeased>>[number]
+
 export const release = (processId: string) =>
   Query.run(update.where("process_id", "=", processId).set({ leased_until: null, process_id: null }))
 
-/** The end of the feed and the time. */
-export const readEnd = Query.first(
-  control.selectFrom("tributary.change_feed").select(["last_position as end", Query.epochMs(Query.now).as("nowMs")])
+/** The newest alert message. */
+const alertsEnd = control
+  .selectFrom("tributary.alert_messages")
+  .select((of) => of.fn.coalesce(of.fn.max("id"), of.val(0n)).as("id"))
+
+/** The ends of the feeds and the time. */
+export const readEnds = Query.first(
+  control
+    .selectFrom("tributary.change_feed")
+    .select(["last_position as changes", alertsEnd.as("alerts"), Query.epochMs(Query.now).as("nowMs")])
 )
 
 /** The endpoint, as long as the process with this fence sends to it. */
@@ -69,15 +88,16 @@ export const load = Effect.fnUntraced(function* ({ name, fence }: Lease) {
       .crossJoin("tributary.change_feed as f")
       .leftJoin("tributary.change_batches as b", "b.last_position", "f.last_position")
       .leftJoin("tributary.companies as c", "c.company", "e.only_company")
-      .select(["e.name", "e.url", "e.only_company as onlyCompany", "c.company_id as companyId"])
+      .select(["e.name", "e.kind", "e.url", "e.only_company as onlyCompany", "c.company_id as companyId"])
       .select(["e.resources", "e.operations", "e.fields", "e.batch_max as batchMax", "e.retry_hours as retryHours"])
       .select(["e.failures", "e.allow_private as allowPrivate", "e.secret", previousSecret])
-      .select(["e.last_position as lastPosition", "e.attempts", "e.last_token as lastToken", "f.last_position as end"])
+      .select(["e.last_position as lastPosition", "e.attempts", "e.last_token as lastToken"])
       .select((of) => [
         Query.epochMs(of.ref("e.failing_since")).as("failingSinceMs"),
         Query.epochMs(of.ref("e.next_attempt_at")).as("nextAttemptMs"),
         Query.epochMs(of.ref("e.succeeded_at")).as("succeededMs"),
         Query.epochMs(Query.now).as("nowMs"),
+        of.case("e.kind").when("changes").then(of.ref("f.last_position")).else(alertsEnd).end().as("end"),
         of.fn<string | null>("to_hex", ["b.token"]).as("endToken"),
         of
           .exists(
@@ -95,6 +115,9 @@ export const load = Effect.fnUntraced(function* ({ name, fence }: Lease) {
 
 export type EndpointRow = Effect.Success<ReturnType<typeof load>>
 
+/** Whether the endpoint is tried by one message, since it failed as a whole. */
+export const isProbed = ({ nextAttemptMs, failures }: EndpointRow): boolean => nextAttemptMs !== null && failures > 0
+
 /** The changes that wait. */
 export const readWaiting = (name: string) =>
   Query.run(
@@ -108,9 +131,6 @@ export const readWaiting = (name: string) =>
       .where((is) => is.and({ endpoint: name, state: "waiting" }))
       .orderBy("position")
   )
-
-/** A change that waits. */
-export type Waiting = Effect.Success<ReturnType<typeof readWaiting>>[number]
 
 export const changesStatement = Statement.make({
   name: "read single changes of the feed",
@@ -126,28 +146,51 @@ const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Dat
 
 const heldBy = ({ name, fence }: Lease) => update.where((is) => is.and({ name, fence }))
 
-/** Stores the position and the progress of an endpoint; nothing where another process sends to it. */
+const orLost = <A>({ name }: Lease, found: Sql.Query<A | null>) =>
+  Effect.flatMap(found, (row) => (row === null ? new LeaseLost({ endpoint: name }) : Effect.succeed(row)))
+
+/**
+ * Stores the position before a message is sent whose outcome a crash would leave unknown. The lease outlasts its request,
+ * also that of a process that stops.
+ */
+export const hold = (lease: Lease, position: bigint) =>
+  orLost(
+    lease,
+    Query.first(
+      heldBy(lease)
+        .where("state", "=", "active")
+        .set({ last_position: position, leased_until: Query.nowPlus(requestSeconds * 1000) })
+    )
+  )
+
+/** Stores the position and the progress of an endpoint. Answers the number of attempts before. */
 export const advance = (lease: Lease, position: Position, resolution: Resolution, attempts: number) =>
-  Query.first(
-    heldBy(lease)
-      .set((of) => ({
-        last_position: position.number,
-        last_token: position.token,
-        failing_since: dateOf(resolution.failingSinceMs),
-        failures: resolution.failures,
-        next_attempt_at: dateOf(resolution.nextAttemptMs),
-        ...(resolution.hasSuccess && { succeeded_at: Query.now }),
-        attempts: of("attempts", "+", BigInt(attempts)),
-        delivered: of("delivered", "+", BigInt(resolution.delivered.length))
-      }))
-      .returning("attempts")
+  Effect.map(
+    orLost(
+      lease,
+      Query.first(
+        heldBy(lease)
+          .set((of) => ({
+            last_position: position.number,
+            last_token: position.token,
+            failing_since: dateOf(resolution.failingSinceMs),
+            failures: resolution.failures,
+            next_attempt_at: dateOf(resolution.nextAttemptMs),
+            ...(resolution.hasSuccess && { succeeded_at: Query.now }),
+            attempts: of("attempts", "+", BigInt(attempts)),
+            delivered: of("delivered", "+", BigInt(resolution.delivered.length))
+          }))
+          .returning("attempts")
+      )
+    ),
+    (row) => row.attempts - BigInt(attempts)
   )
 
 /** Ends the deliveries of an endpoint. One that was paused meanwhile stays paused. */
 export const end = (lease: Lease, reason: string) =>
   Query.run(heldBy(lease).where("state", "=", "active").set({ state: "dead", state_since: Query.now, reason }))
 
-/** Deletes changes that wait no longer. */
+/** Deletes changes that wait no longer, where they wait. */
 export const deleteWaiting = (name: string, positions: ReadonlyArray<bigint>) =>
   Query.run(
     control
@@ -161,17 +204,25 @@ export const waitStatement = Statement.make({
   params: ["text", "jsonb"],
   text: `insert into tributary.change_retries
                 (endpoint, "position", company_number, resource, record_id, state, attempts, failed_at, next_attempt_at, error)
-         select $1, w."position", w.company, w.resource, w.record, w.state, w.attempts, to_timestamp(w.failed / 1000),
-                to_timestamp(w.next / 1000), w.error
-           from jsonb_to_recordset($2) w("position" bigint, company bigint, resource text, record bigint, state text,
-                attempts integer, failed float8, next float8, error text)
+         select $1, w."position", w."companyId", w.resource, w."recordId", w.state, w.attempts, to_timestamp(w."failedMs" / 1000),
+                to_timestamp(w."nextAttemptMs" / 1000), w.error
+           from jsonb_to_recordset($2) w("position" bigint, "companyId" bigint, resource text, "recordId" bigint, state text,
+                attempts integer, "failedMs" float8, "nextAttemptMs" float8, error text)
          on conflict (endpoint, "position") do update
             set state = excluded.state, attempts = excluded.attempts, failed_at = excluded.failed_at,
                 next_attempt_at = excluded.next_attempt_at, error = excluded.error`
 })
 
-/** Makes the changes that wait due at once. */
-export const makeDue = (name: string) => Query.run(retriesOf(name, "waiting").set({ next_attempt_at: Query.now }))
+const toJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, item: unknown) => (typeof item === "bigint" ? item.toString() : item))
+
+/** Stores what waits, or replaces it. */
+export const storeWaits = (name: string, waits: ReadonlyArray<Wait>) =>
+  waits.length === 0 ? Effect.void : Statement.run(waitStatement, [name, toJson(waits)])
+
+/** Makes what failed due at once. A message of a digest keeps its time. */
+export const makeDue = (name: string) =>
+  Query.run(retriesOf(name, "waiting").where("attempts", ">", 0).set({ next_attempt_at: Query.now }))
 
 /** Dead letters that are kept for each endpoint. */
 const deadMax = 10_000
@@ -194,7 +245,7 @@ export const deleteOldDead = (name: string) =>
   )
 
 /** The length of the log of an endpoint. */
-export const logMax = 1000
+const logMax = 1000
 
 export const logStatement = Statement.make({
   name: "write the delivery log",
@@ -209,3 +260,9 @@ export const logStatement = Statement.make({
                 changes = excluded.changes, result = excluded.result, status = excluded.status, error = excluded.error,
                 duration_ms = excluded.duration_ms, at = excluded.at`
 })
+
+/** Writes entries after so many. Of too many entries the first ones are left out. */
+export const writeLog = (name: string, before: bigint, entries: ReadonlyArray<object>) => {
+  const kept = entries.slice(-logMax).map((entry, place) => ({ ...entry, place }))
+  return kept.length === 0 ? Effect.void : Statement.run(logStatement, [name, before, toJson(kept)])
+}

@@ -21,7 +21,11 @@ import * as RetryAfter from "../time/RetryAfter.ts"
 import { isPrivate } from "./PrivateAddress.ts"
 
 /** No answer arrived. */
-export class SendFailed extends Data.TaggedError("SendFailed")<{ readonly message: string }> {}
+export class SendFailed extends Data.TaggedError("SendFailed")<{
+  readonly message: string
+  /** The receiver may have the message. */
+  readonly mayHaveArrived: boolean
+}> {}
 
 export interface Answer {
   readonly status: number
@@ -48,7 +52,8 @@ export interface Limits {
 }
 
 export const limitsDefault: Limits = { status: Duration.seconds(15), body: Duration.seconds(1) }
-const connectTimeoutMax = Duration.seconds(10)
+/** Alert routes finish their request when the process stops, so that they have less time. */
+export const limitsOfRoutes: Limits = { status: Duration.seconds(8), body: Duration.seconds(1) }
 const answerBytesMax = 64 * 1024
 
 const refusal = (host: string, address: string) =>
@@ -120,7 +125,8 @@ const makeDispatcher = (
   limit: Duration.Duration,
   proxies: Proxies | null
 ): Effect.Effect<Dispatcher, never, Scope.Scope> => {
-  const connectTimeout = Duration.min(limit, connectTimeoutMax)
+  // Shorter than the limit: a message whose connection was not opened has certainly not arrived.
+  const connectTimeout = Duration.divideUnsafe(limit, 2)
   const resolve = makeResolve(allowPrivate)
   return Client.makeDispatcher({
     proxies,
@@ -138,6 +144,16 @@ const describe = (error: unknown): string => {
   return error.cause instanceof Error && error.message === "fetch failed" ? describe(error.cause) : error.message
 }
 
+/** Errors before the first byte of a request was sent. */
+const notSent =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|ERR_PROXY_.*|CERT_.*|.*_CERT(?:_.*)?|.*_SIGNATURE|ERR_SSL_.*)$/
+
+const failureOf = (error: unknown): SendFailed => {
+  const cause: unknown = error instanceof AggregateError ? error.errors[0] : error
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
+  return new SendFailed({ message: describe(error), mayHaveArrived: !notSent.test(code) })
+}
+
 /** A client until the end of the scope. */
 export const make = Effect.fnUntraced(function* (
   proxies: Proxies | null,
@@ -147,6 +163,10 @@ export const make = Effect.fnUntraced(function* (
     public: yield* makeDispatcher(false, limits.status, proxies),
     any: yield* makeDispatcher(true, limits.status, proxies)
   }
+  const timedOut = new SendFailed({
+    message: `no answer within ${Duration.toSeconds(limits.status)} seconds`,
+    mayHaveArrived: true
+  })
   return {
     send: Effect.fnUntraced(function* ({ url, allowPrivate, headers, body }) {
       const dispatcher = allowPrivate ? agents.any : agents.public
@@ -156,12 +176,11 @@ export const make = Effect.fnUntraced(function* (
         body: rest
       } = yield* Effect.tryPromise({
         try: (signal) => request(url, { method: "POST", headers, body, dispatcher, signal }),
-        catch: (error) => new SendFailed({ message: describe(error) })
+        catch: failureOf
       }).pipe(
         Effect.timeoutOrElse({
           duration: limits.status,
-          orElse: () =>
-            Effect.fail(new SendFailed({ message: `no answer within ${Duration.toSeconds(limits.status)} seconds` }))
+          orElse: () => Effect.fail(timedOut)
         })
       )
       // An interruption destroys the body and with it the connection.

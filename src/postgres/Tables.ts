@@ -70,6 +70,7 @@ export interface ControlTables {
     readonly id: Generated<bigint>
     readonly condition: bigint
     readonly route: string
+    readonly endpoint: Generated<string>
     readonly event: "start" | "worse" | "end"
     readonly kind: string
     readonly company: string
@@ -80,16 +81,8 @@ export interface ControlTables {
     readonly at: Date
     readonly what: string
     readonly remedy: string
-    readonly state: Generated<"pending" | "sending" | "sent" | "failed" | "uncertain">
     readonly due_at: Date
     readonly batch: bigint | null
-    readonly lease_owner: string | null
-    readonly lease_expires_at: Date | null
-    readonly sending_at: Date | null
-    readonly first_attempt_at: Date | null
-    readonly attempts: Generated<number>
-    readonly resolved_at: Date | null
-    readonly last_error: string | null
   }
   readonly "tributary.alert_silences": {
     readonly id: Generated<bigint>
@@ -155,6 +148,7 @@ export interface ControlTables {
   }
   readonly "tributary.change_endpoints": {
     readonly name: string
+    readonly kind: Generated<"changes" | "alerts">
     readonly url: string
     readonly origin: "file" | "command"
     readonly only_company: string | null
@@ -195,11 +189,12 @@ export interface ControlTables {
     readonly company_number: bigint
     readonly resource: string
     readonly record_id: bigint | null
-    readonly state: Generated<"waiting" | "dead">
+    readonly state: Generated<"waiting" | "sending" | "dead">
     readonly attempts: Generated<number>
     readonly failed_at: Date | null
     readonly next_attempt_at: Date
     readonly error: string | null
+    readonly alert_message: Generated<bigint | null>
   }
   readonly "tributary.changes": {
     readonly position: bigint | null

@@ -4,23 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
 
-/** A message shows that its condition was announced, so that it stays until the condition has ended. */
+/** With the dead letters. A message shows that its condition was announced, so that it stays until the condition has ended. */
 export const removeMessagesStatement = Statement.make({
   ...deletesOld,
   name: "delete old messages of alerts",
   text: `delete from tributary.alert_messages where id = any(array(
-    select m.id from tributary.alert_messages m where m.resolved_at < $1::timestamptz
+    select m.id from tributary.alert_messages m where m.at < $1::timestamptz
        and not exists (select from tributary.alert_conditions c where c.id = m.condition)
-     order by m.resolved_at limit ${batchRows} for update skip locked)) returning id`
-})
-
-export const removeUnroutedStatement = Statement.make({
-  ...deletesOld,
-  name: "delete messages of removed routes",
-  text: `delete from tributary.alert_messages where id = any(array(
-    select m.id from tributary.alert_messages m where m.state in ('pending', 'sending') and m.at < $1::timestamptz
-       and not exists (select from tributary.alert_conditions c where c.id = m.condition)
-     limit ${batchRows} for update skip locked)) returning id`
+     order by m.at limit ${batchRows} for update skip locked)) returning id`
 })
 
 export const removeSilencesStatement = Statement.make({
@@ -33,6 +24,5 @@ export const removeSilencesStatement = Statement.make({
 export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const before = yield* cutoff(retention)
   yield* Statement.run(removeSilencesStatement, [before])
-  const sent = yield* batches(Statement.run(removeMessagesStatement, [before]))
-  return sent + (yield* batches(Statement.run(removeUnroutedStatement, [before])))
+  return yield* batches(Statement.run(removeMessagesStatement, [before]))
 })

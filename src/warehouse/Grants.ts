@@ -43,7 +43,7 @@ export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
     ),
   push_requests: "id company resource operation record_count state created_at failed_attempts status reason".split(" "),
   change_endpoints: (
-    "name url origin only_company resources operations fields batch_max allow_private retry_hours state state_since reason " +
+    "name kind url origin only_company resources operations fields batch_max allow_private retry_hours state state_since reason " +
     "last_position process_id leased_until fence failing_since failures next_attempt_at succeeded_at attempts delivered created_at"
   ).split(" "),
   access_tokens: "name created_at created_by used_at".split(" "),

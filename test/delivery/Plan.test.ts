@@ -7,7 +7,6 @@ import * as Plan from "../../src/delivery/Plan.ts"
 import * as Resolve from "../../src/delivery/Resolve.ts"
 import * as RetryPolicy from "../../src/delivery/RetryPolicy.ts"
 import type { Attempt } from "../../src/delivery/Sending.ts"
-import type { Waiting } from "../../src/delivery/SenderStore.ts"
 import { valuesOf } from "../support/rows.ts"
 
 const change = (position: number, id: number | null): Change => ({
@@ -28,7 +27,7 @@ const change = (position: number, id: number | null): Change => ({
   landedAt: new Date(0)
 })
 
-const waitingOf = (position: number, id: number | null, attempts: number, nextAttemptMs: number): Waiting => ({
+const waitingOf = (position: number, id: number | null, attempts: number, nextAttemptMs: number): Plan.Entry => ({
   position: BigInt(position),
   companyId: 1n,
   resource: "things",
@@ -63,11 +62,8 @@ describe("a plan", () => {
           const waiting = earlier
             .slice(begin)
             .map(({ id, attempts, nextMs }, index) => waitingOf(index + 1, id, attempts, nextMs))
-          const due = Plan.dueOf(waiting, 10, max).map((one) => ({
-            waiting: one,
-            change: change(Number(one.position), one.recordId === null ? null : Number(one.recordId))
-          }))
-          const fresh = later.map((id, index) => change(100 + index, id))
+          const due = Plan.dueOf(waiting, 10, max)
+          const fresh = later.map((id, index) => waitingOf(100 + index, id, 0, 0))
           const { lanes, behind } = Plan.make({ waiting, due, fresh, batchMax })
           const sent = lanes.flat(2)
           assert.strictEqual(sent.length + behind.length, due.length + fresh.length)
@@ -77,8 +73,9 @@ describe("a plan", () => {
             const reached = new Map<string, bigint>()
             for (const message of messages) {
               assert.isAtMost(message.length, batchMax)
-              for (const { change: one } of message) {
-                const key = keyOf(one, one.id)
+              for (const one of message) {
+                const { key } = one
+                assert.strictEqual(key, keyOf(one))
                 assert.isTrue((reached.get(key) ?? 0n) < one.position)
                 reached.set(key, one.position)
                 assert.strictEqual(laneOf.get(key) ?? lane, lane)
@@ -86,12 +83,12 @@ describe("a plan", () => {
               }
             }
           }
-          for (const { change: one } of sent) {
+          for (const one of sent) {
             const missed = waiting.filter(
               (before) =>
                 before.position < one.position &&
-                keyOf(before, before.recordId) === keyOf(one, one.id) &&
-                !sent.some((other) => other.change.position === before.position)
+                keyOf(before) === one.key &&
+                !sent.some((other) => other.position === before.position)
             )
             assert.deepStrictEqual(missed, [])
           }
@@ -124,18 +121,33 @@ it("a message has the records digit by digit, and an id of its changes", () => {
 
 describe("the resolution of a round", () => {
   const hourMs = 3_600_000
-  const row = { failures: 0, failingSinceMs: null, nextAttemptMs: null, succeededMs: null, retryHours: 72 }
-  const attemptOf = (id: number, status: number, waiting: Waiting | null = null): Attempt => ({
-    items: [{ change: change(id, id), key: `1/things/${id}`, waiting }],
+  const row = {
+    kind: "changes" as const,
+    failures: 0,
+    failingSinceMs: null,
+    nextAttemptMs: null,
+    succeededMs: null,
+    retryHours: 72
+  }
+  const attemptOf = (id: number, status: number, entry = waitingOf(id, id, 0, 0)): Attempt => ({
+    items: [{ ...entry, key: `1/things/${id}` }],
     id: `chg_${id}`,
-    isDelivered: status < 300,
     status,
     retryAfterMs: null,
-    error: `HTTP ${status}`,
+    error: status < 300 ? null : `HTTP ${status}`,
+    mayHaveArrived: false,
     durationMs: 1
   })
   const resolve = (attempts: ReadonlyArray<Attempt>, more: Partial<Resolve.ResolveOptions["row"]> = {}, nowMs = 0) =>
-    Resolve.resolve({ row: { ...row, ...more }, waiting: [], attempts, unsent: [], nowMs, random: () => 0.5 })
+    Resolve.resolve({
+      row: { ...row, ...more },
+      waiting: [],
+      attempts,
+      unsent: [],
+      isIdempotent: true,
+      nowMs,
+      random: () => 0.5
+    })
 
   it("pauses the endpoint only when several records fail without a success", () => {
     const many = [1, 2, 3, 4, 5].map((id) => attemptOf(id, 500))

@@ -3,15 +3,18 @@
  */
 import type * as http from "node:http"
 import type { AddressInfo } from "node:net"
-import { Context, Duration, Effect, Layer, Record, Redacted } from "effect"
-import * as HttpClient from "effect/http/HttpClient"
-import * as SqlClient from "effect/sql/SqlClient"
+import { Duration, Effect, Layer, Record, Redacted } from "effect"
 import { SMTPServer } from "smtp-server"
 import * as Evaluate from "../../src/alerts/Evaluate.ts"
 import { kindTraits } from "../../src/alerts/Kinds.ts"
 import type { DiskProblem, ObservedCompany } from "../../src/alerts/Observations.ts"
 import type { AlertConfiguration, Receiver, Route } from "../../src/alerts/Route.ts"
-import * as Send from "../../src/alerts/Send.ts"
+import * as AlertFeed from "../../src/alerts/AlertFeed.ts"
+import * as EndpointStore from "../../src/delivery/EndpointStore.ts"
+import * as Round from "../../src/delivery/Round.ts"
+import * as Sender from "../../src/delivery/Sender.ts"
+import * as SenderStore from "../../src/delivery/SenderStore.ts"
+import * as Transport from "../../src/delivery/Transport.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { recording } from "./recording.ts"
 
@@ -20,19 +23,22 @@ export interface ReceivedRequest {
   readonly body: string
 }
 
+interface Reply {
+  readonly status: number
+  readonly headers?: http.OutgoingHttpHeaders
+}
+
 /** An HTTP receiver, until the end of the scope. `answer` decides about a request; null leaves it without an answer. */
 export const httpReceiver = Effect.fnUntraced(function* (
-  answer: (
-    request: ReceivedRequest,
-    earlier: number
-  ) => { readonly status: number; readonly headers?: http.OutgoingHttpHeaders } | null = () => ({ status: 200 })
+  answer: (request: ReceivedRequest, earlier: number) => Reply | null | Promise<Reply | null> = () => ({ status: 200 })
 ) {
   const requests: Array<ReceivedRequest> = []
   const { url, close } = yield* recording(({ headers }, body, response) => {
     const received = { headers, body: body.toString("utf8") }
     requests.push(received)
-    const reply = answer(received, requests.length - 1)
-    if (reply !== null) response.writeHead(reply.status, reply.headers).end("ok")
+    void Promise.resolve(answer(received, requests.length - 1)).then((reply) =>
+      reply === null ? undefined : response.writeHead(reply.status, reply.headers).end("ok")
+    )
   })
   return { url: `${url}/`, requests, close }
 })
@@ -111,20 +117,38 @@ export const alertingProcess = Effect.fnUntraced(function* (
   disk: Effect.Effect<DiskProblem | null> = Effect.succeed(null)
 ) {
   const warehouse = yield* Layer.build(Layer.fresh(Layer.provideMerge(sqlLayer, Database.layerUrl(url))))
-  const client = yield* Send.makeHttpClient(null)
-  const context = Context.merge(
-    Context.make(SqlClient.SqlClient, Context.get(warehouse, SqlClient.SqlClient)),
-    Context.make(HttpClient.HttpClient, client)
-  )
+  const transport = yield* Transport.make(null, Transport.limitsOfRoutes)
+  const routes = AlertFeed.definitionsOf(settings.routes)
+  const feeds = AlertFeed.feedsOf(settings.routes)
   const evaluate = Evaluate.evaluateOnce(settings, { companies: () => companies, disk })
-  const send = Effect.map(
-    Effect.forEach(settings.routes, (route) => Send.sendNext(route, owner), { concurrency: "unbounded" }),
-    (sent) => sent.includes(true)
-  )
+  const lease = SenderStore.lease(owner, [...feeds.keys()], false)
+  const send = Effect.gen(function* () {
+    yield* lease
+    const sent = yield* Effect.forEach(
+      yield* SenderStore.readLeased(owner),
+      (leased) =>
+        Round.run(feeds.get(leased.name)!, { ...leased, transport }, Round.initial).pipe(
+          Effect.map(({ isBusy }) => isBusy),
+          Effect.catchTag("LeaseLost", () => Effect.succeed(false))
+        ),
+      { concurrency: "unbounded" }
+    )
+    return sent.includes(true)
+  })
+  yield* Effect.orDie(Effect.provideContext(EndpointStore.apply([], routes), warehouse))
   return {
     owner,
-    evaluate: Effect.orDie(Effect.provideContext(evaluate, context)),
-    /** Sends the next batch of each route; answers whether there was one. */
-    send: Effect.orDie(Effect.provideContext(send, context))
+    evaluate: Effect.orDie(Effect.provideContext(evaluate, warehouse)),
+    /** Leases the routes that no other process has. */
+    lease: Effect.orDie(Effect.provideContext(lease, warehouse)),
+    /** Sends the next request of each route that this process has; answers whether there was one. */
+    send: Effect.orDie(Effect.provideContext(send, warehouse)),
+    /** Sends as `serve` does, until the fiber is interrupted. */
+    run: Effect.forkChild(
+      Effect.provideContext(
+        Sender.run({ processId: owner, keys: { key: null, file: new Map() }, proxies: null, routes: feeds }),
+        warehouse
+      )
+    )
   }
 })

@@ -16,7 +16,7 @@ const { values } = parseArgs({
 process.stdin.once("end", () => process.exit(0)).resume()
 
 const keys = { key: Redacted.make(values.key!), file: new Map() }
-runForever("sending changes", Sender.run({ processId: values.id!, keys, proxies: null })).pipe(
+runForever("sending changes", Sender.run({ processId: values.id!, keys, proxies: null, routes: new Map() })).pipe(
   Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(values.database!)))),
   NodeRuntime.runMain
 )

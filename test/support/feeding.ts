@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http"
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { codeOf } from "../../src/cli/Exit.ts"
-import type { Definition } from "../../src/delivery/Endpoint.ts"
+import { type Definition, everything } from "../../src/delivery/Endpoint.ts"
 import { sync } from "../../src/sync/Sync.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { passMinute } from "./postgres.ts"
@@ -60,10 +60,7 @@ export const makeTimedCompany = (companyId: bigint) => {
 export const definitionOf = (name: string, url: string): Definition => ({
   name,
   url,
-  company: null,
-  resources: null,
-  operations: null,
-  fields: null,
+  ...everything,
   batchMax: 1,
   allowPrivate: true,
   retryHours: 72

@@ -7,7 +7,7 @@ import * as ChangeFeed from "../../changes/ChangeFeed.ts"
 import { companiesKeyVariable } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { variables } from "../../configuration/Inputs.ts"
-import { isSecret } from "../../delivery/Endpoint.ts"
+import { isRoute, isSecret } from "../../delivery/Endpoint.ts"
 import * as EndpointSecrets from "../../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../delivery/EndpointStore.ts"
 import { config, json, textFlag } from "../Command.ts"
@@ -37,12 +37,16 @@ export const requireEndpoint = Effect.fnUntraced(function* (name: string) {
   return found ?? (yield* refuse(`there is no endpoint ${name}; see them with tributary changes endpoints list`))
 })
 
+/** Refuses what an alert route does not have. */
+export const requireChanges = (name: string, remedy: string) =>
+  isRoute(name) ? Effect.fail(refuse(`${name} is an alert route of the configuration file: ${remedy}`)) : Effect.void
+
 /** Refuses to change what the configuration file states. */
 export const requireOwn = ({ changeEndpoints }: Configuration, name: string, what: string) =>
-  changeEndpoints.some((one) => one.name === name)
+  isRoute(name) || changeEndpoints.some((one) => one.name === name)
     ? Effect.fail(
         refuse(
-          `endpoint ${name} is in the configuration file: ${what} in change_endpoints, and restart tributary serve`
+          `endpoint ${name} is in the configuration file: ${what} in ${isRoute(name) ? "alerts.routes" : "change_endpoints"}, and restart tributary serve`
         )
       )
     : Effect.void

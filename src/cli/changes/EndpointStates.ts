@@ -6,7 +6,15 @@ import * as EndpointStore from "../../delivery/EndpointStore.ts"
 import { onWarehouse, textFlag, withExamples } from "../Command.ts"
 import { operator } from "../company/Editing.ts"
 import * as Output from "../Output.ts"
-import { commonFlags, fromFlag, nameArgument, positionOf, requireEndpoint, requireOwn } from "./EndpointFlags.ts"
+import {
+  commonFlags,
+  fromFlag,
+  nameArgument,
+  positionOf,
+  requireChanges,
+  requireEndpoint,
+  requireOwn
+} from "./EndpointFlags.ts"
 
 export const pauseCommand = Command.make(
   "pause",
@@ -45,6 +53,7 @@ export const resumeCommand = Command.make(
       Effect.fnUntraced(function* () {
         yield* requireEndpoint(name)
         const from = Option.getOrNull(flags.from)
+        if (from !== null) yield* requireChanges(name, "resume it without --from")
         return yield* EndpointStore.resume(name, from === null ? null : yield* positionOf(from))
       })
     )

@@ -10,7 +10,7 @@ import * as Transport from "../../delivery/Transport.ts"
 import { onWarehouse, withExamples } from "../Command.ts"
 import { endWith, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { commonFlags, nameArgument, refuse, requireEndpoint } from "./EndpointFlags.ts"
+import { commonFlags, nameArgument, refuse, requireChanges, requireEndpoint } from "./EndpointFlags.ts"
 
 /** What is sent, for people. */
 const filterOf = ({ company, resources, operations, fields }: EndpointStore.EndpointStatus): string =>
@@ -66,6 +66,7 @@ export const testCommand = Command.make(
       flags,
       Effect.fnUntraced(function* (settings) {
         const { url, allowPrivate } = yield* requireEndpoint(name)
+        yield* requireChanges(name, "test it with tributary alerts test")
         const row = yield* EndpointStore.readSecrets(name)
         const secrets = row === null ? [] : EndpointSecrets.secretsOf(EndpointSecrets.keysOf(settings), row)
         if (secrets.length === 0) {

@@ -1,11 +1,12 @@
 /** Alerts on a real Postgres: three processes send exactly one start and one end of each kind of condition. */
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as AlertsCommand from "../../../src/cli/alerts.ts"
 import * as ConditionStore from "../../../src/alerts/ConditionStore.ts"
 import { kinds } from "../../../src/alerts/Kinds.ts"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
+import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
 import { alertsTo, emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
 import { untilTrue } from "../../support/until.ts"
 import {
@@ -64,10 +65,9 @@ test("each kind of condition has one start and one end on each route, with three
   assert.match(text, /^\[WARNING\] Data is late: north, things\nWhat: [^]*Since: [^]*Consequence: [^]*What to do: /)
   assert.match(mail.mails[0]!, /Subject: \[WARNING\] Data is late: north, things/)
   assert.match(mail.mails[0]!, /Message-ID: <tributary-\d+-\d+@example\.com>/i)
-  const states = yield* run<{ state: string; attempts: number }>(
-    "select distinct state, attempts from tributary.alert_messages"
-  )
-  assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
+  const states = (yield* MessageStore.readHistory(100)).map(({ state }) => state)
+  assert.deepStrictEqual(new Set(states), new Set(["sent"]))
+  assert.deepStrictEqual(yield* run("select from tributary.change_retries"), [])
   assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
 })
 
@@ -145,24 +145,20 @@ describe("a process that ends", () => {
     const processes = yield* two([httpRoute(webhook.url), slackRoute(slack.url)])
     yield* fail("Unauthorized")
     yield* processes[0]!.evaluate
-    assert.deepStrictEqual(yield* statesOf("http"), ["start pending"])
+    assert.deepStrictEqual(yield* statesOf("http"), ["start waiting"])
     yield* round(processes.slice(1))
     assert.deepStrictEqual(eventsOf(webhook.requests), ["start token"])
-    // A process that claims messages and dies before its request leaves a lease.
+    // A process that has the routes dies before its request.
     yield* succeed
     yield* pass(60)
     yield* round(processes)
     yield* pass(180)
+    yield* processes[0]!.lease
     yield* processes[0]!.evaluate
-    const claim = (route: string, isIdempotent: boolean) =>
-      MessageStore.claim(route, "dead", { isDigest: false, isIdempotent })
-    assert.isNotNull(yield* claim("http", true))
-    assert.isNotNull(yield* claim("slack", false))
-    yield* round(processes)
+    yield* round(processes.slice(1))
     assert.lengthOf(webhook.requests, 1, "the lease has not ended")
     yield* pass(31)
-    yield* round(processes)
-    yield* minutes(5, processes)
+    yield* minutes(5, processes.slice(1))
     assert.deepStrictEqual(eventsOf(webhook.requests), ["start token", "end token"])
     assert.lengthOf(slack.requests, 2)
   })
@@ -186,14 +182,36 @@ describe("a process that ends", () => {
     assert.deepStrictEqual(keys, [keys[0], keys[0]])
     assert.lengthOf(slack.requests, 1)
     assert.deepStrictEqual(yield* statesOf("http"), ["start sent"])
-    assert.deepStrictEqual(yield* statesOf("slack"), ["start uncertain"])
+    assert.deepStrictEqual(yield* statesOf("slack"), ["start dead"])
     yield* run("update tributary.warehouse set pause_reason = null")
     yield* minutes(5, processes)
     assert.deepStrictEqual(eventsOf(webhook.requests), ["start restore", "start restore", "end restore"])
-    assert.deepStrictEqual(yield* statesOf("slack"), ["end sent", "start uncertain"])
+    assert.deepStrictEqual(yield* statesOf("slack"), ["end sent", "start dead"])
+    const [letter] = yield* run<{ error: string }>("select error from tributary.change_retries")
+    assert.strictEqual(letter!.error, "the process ended during the request; the receiver may have the message")
     // The requests without an answer end.
     yield* TestClock.adjust(Duration.minutes(1))
   })
+})
+
+test("a process that stops finishes its request, and then gives the route back", function* () {
+  yield* prepare
+  let answer = () => {}
+  const slack = yield* httpReceiver(() => new Promise((resolve) => (answer = () => resolve({ status: 200 }))))
+  const [first, second] = yield* two([slackRoute(slack.url)])
+  yield* run("update tributary.warehouse set pause_reason = 'the database was restored'")
+  yield* first!.evaluate
+  const running = yield* first!.run
+  yield* untilTrue("the request", () => slack.requests.length === 1)
+  const stopping = yield* Effect.forkChild(Fiber.interrupt(running))
+  yield* round([second!])
+  assert.deepStrictEqual(yield* statesOf("slack"), ["start sending"])
+  answer()
+  yield* Fiber.join(stopping)
+  assert.deepStrictEqual(yield* statesOf("slack"), ["start sent"])
+  assert.deepStrictEqual(yield* run("select process_id from tributary.change_endpoints"), [{ process_id: null }])
+  yield* round([second!])
+  assert.lengthOf(slack.requests, 1)
 })
 
 describe("messages", () => {
@@ -213,7 +231,7 @@ describe("messages", () => {
     yield* quarantine(10, 12)
     yield* minutes(3, processes)
     assert.deepStrictEqual(eventsOf(webhook.requests), ["start quarantine", "worse quarantine"])
-    assert.deepStrictEqual(yield* statesOf("digest"), ["worse pending", "start pending"])
+    assert.deepStrictEqual(yield* statesOf("digest"), ["worse waiting", "start waiting"])
 
     const none = { kind: null, company: null, subject: null, until: null, reason: null }
     yield* ConditionStore.addSilence({ ...none, company: "north", seconds: 600, by: "a test" })
@@ -239,7 +257,10 @@ describe("messages", () => {
 
   test("are tried again not before Retry-After, given up after a day, and do not delay another route", function* () {
     yield* prepare
-    const broken = yield* httpReceiver(() => ({ status: 503, headers: { "retry-after": "600" } }))
+    let isBroken = true
+    const broken = yield* httpReceiver(() =>
+      isBroken ? { status: 503, headers: { "retry-after": "600" } } : { status: 200 }
+    )
     const sound = yield* httpReceiver()
     const processes = yield* two([slackRoute(broken.url), httpRoute(sound.url)])
     yield* run("update tributary.warehouse set pause_reason = 'the database was restored'")
@@ -252,13 +273,16 @@ describe("messages", () => {
       yield* pass(3600)
       yield* round(processes)
     }
-    assert.deepStrictEqual(yield* statesOf("slack"), ["start failed"])
+    assert.deepStrictEqual(yield* statesOf("slack"), ["start dead"])
     assert.isBelow(broken.requests.length, 40)
     assert.include((yield* MessageStore.readHistory(1))[0], { route: "http", state: "sent" })
-    const [failed] = yield* run<{ error: string }>(
-      "select last_error as error from tributary.alert_messages where state = 'failed'"
-    )
-    assert.strictEqual(failed!.error, "the receiver answered 503")
+    assert.include((yield* MessageStore.readHistory(2))[1], { route: "slack", error: "HTTP 503" })
+    // The dead letter is one of an endpoint, and the route lives.
+    assert.deepInclude(yield* EndpointStore.find("alerts:slack"), { state: "active", dead: 1n })
+    assert.strictEqual(yield* EndpointStore.replay("alerts:slack", 0n), 1)
+    isBroken = false
+    yield* minutes(60, processes)
+    assert.deepStrictEqual(yield* statesOf("slack"), ["start sent"])
   })
 
   test("that are due together are sent as one where they are many", function* () {

@@ -158,7 +158,7 @@ export const triggers = {
        values ('shop', 'https://shop.example.com', 'command', 'dead', tributary.now(), 'answered 500 for two days', 0)`
     ),
     minutes: 1,
-    end: run("delete from tributary.change_endpoints"),
+    end: run("delete from tributary.change_endpoints where name = 'shop'"),
     isFresh: true
   },
   budget: {

@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import type { Definition } from "../../../src/delivery/Endpoint.ts"
+import * as EndpointFeed from "../../../src/delivery/EndpointFeed.ts"
 import * as EndpointSecrets from "../../../src/delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
 import * as Round from "../../../src/delivery/Round.ts"
@@ -47,7 +48,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
   let state = Round.initial
   const round = Effect.gen(function* () {
     yield* ChangeFeed.order
-    state = yield* Round.run({ name, fence, keys: secrets, transport }, state)
+    state = yield* Round.run(EndpointFeed.make(secrets), { name, fence, transport }, state)
     return state
   })
   /** Rounds until nothing is due. */
@@ -178,21 +179,22 @@ suite("a round of an endpoint", layerWarehouse, (test) => {
     const { source, receiver, endpoint } = yield* makeStand()
     source.put(1, "a")
     yield* source.sync()
-    const earlier = { name: endpoint.name, fence: endpoint.fence(), keys, transport: endpoint.transport }
+    const earlier = { name: endpoint.name, fence: endpoint.fence(), transport: endpoint.transport }
+    const feed = EndpointFeed.make(keys)
     let release = () => {}
     receiver.answer = () =>
       new Promise((resolve) => {
         release = () => resolve({ status: 500 })
       })
     yield* ChangeFeed.order
-    const late = yield* Effect.forkChild(Effect.exit(Round.run(earlier, Round.initial)))
+    const late = yield* Effect.forkChild(Effect.exit(Round.run(feed, earlier, Round.initial)))
     yield* untilTrue("a message", () => receiver.received.length === 1)
     const stale = release
     receiver.answer = () => ({ status: 200 })
     yield* endpoint.roundsAnew
     stale()
     assert.strictEqual((yield* Fiber.join(late))._tag, "Failure")
-    assert.instanceOf(yield* Effect.flip(Round.run(earlier, Round.initial)), SenderStore.LeaseLost)
+    assert.instanceOf(yield* Effect.flip(Round.run(feed, earlier, Round.initial)), SenderStore.LeaseLost)
     const { waiting, delivered } = yield* endpoint.status
     assert.deepStrictEqual([waiting, delivered], [0n, 1n])
     assert.strictEqual(new Set(receiver.received.map(({ id }) => id)).size, 1)

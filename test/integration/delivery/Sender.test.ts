@@ -21,7 +21,7 @@ const add = Effect.fnUntraced(function* (name: string, url: string) {
 
 /** A process that sends, until its fiber is interrupted. */
 const start = (processId: string, file: EndpointSecrets.Keys["file"] = new Map()) =>
-  Effect.forkChild(Sender.run({ processId, keys: { key, file }, proxies: null }))
+  Effect.forkChild(Sender.run({ processId, keys: { key, file }, proxies: null, routes: new Map() }))
 
 /** Waits until so many changes were accepted. */
 const acceptedBy = (receiver: { readonly accepted: ReadonlyArray<{ readonly change: string }> }, count: number) =>

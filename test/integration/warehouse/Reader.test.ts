@@ -220,7 +220,7 @@ suite("on a server with a superuser role", superuser, (test) => {
       {
         name: "change_endpoints",
         columns:
-          "name,url,origin,only_company,resources,operations,fields,batch_max,allow_private,retry_hours,state,state_since," +
+          "name,kind,url,origin,only_company,resources,operations,fields,batch_max,allow_private,retry_hours,state,state_since," +
           "reason,last_position,process_id,leased_until,fence,failing_since,failures,next_attempt_at,succeeded_at,attempts," +
           "delivered,created_at"
       },
