@@ -36,6 +36,17 @@ export interface Observation extends ConditionKey {
   readonly isConsequence?: boolean
 }
 
+/** What holds, where it is not of the whole warehouse, of level 0 and since an unknown time. */
+type Finding = Pick<Observation, "kind" | "what" | "remedy"> & Partial<Observation>
+
+const observationOf = (finding: Finding): Observation => ({
+  company: "",
+  subject: "",
+  level: 0,
+  since: null,
+  ...finding
+})
+
 export const keyOf = ({ kind, company, subject }: ConditionKey): string => JSON.stringify([kind, company, subject])
 
 /** A company of `serve`. */
@@ -98,7 +109,7 @@ const succeededMs = ({ freshAt, isProven, task }: Resources.ResourceState): numb
 const isRefusal = (kind: string | null): boolean => kind === "Unauthorized" || kind === "Forbidden"
 
 /** The refusal of the token: every run fails, and none has succeeded since. A refused resource alone is a failing one. */
-const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>): ReadonlyArray<Observation> => {
+const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>): ReadonlyArray<Finding> => {
   if (!states.every(({ health }) => health.isFailing || health.isBlocked || health.isPaused)) return []
   const [last] = states
     .filter(({ health }) => health.isFailing)
@@ -110,9 +121,6 @@ const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>
     {
       kind: "token",
       company,
-      subject: "",
-      level: 0,
-      since: null,
       what: sentenceOf(last.error),
       remedy: `${last.remedy ?? "issue a new token"}; then check it: tributary doctor --company ${company}`
     }
@@ -149,16 +157,14 @@ const findDown = (companies: ReadonlyArray<ObservedCompany>, byCompany: Readonly
     return down.length >= 2 && down.length * 2 >= Math.min(own.length, companiesMax) ? [{ installation, down }] : []
   })
 
-const installationObservation = ({ installation, down }: ReturnType<typeof findDown>[number]): Observation => {
+const installationObservation = ({ installation, down }: ReturnType<typeof findDown>[number]): Finding => {
   const failing = down.flatMap(({ states }) => states.filter(({ health }) => health.isFailing))
   const failures = failing.map(failureOf)
   const first = failures.toSorted((a, b) => timeOf(b.at) - timeOf(a.at))[0]
   return {
     kind: "installation",
-    company: "",
     subject: installation,
     level: failing.some(({ task }) => (task?.failures ?? 0) >= failuresCritical) ? 1 : 0,
-    since: null,
     what: `${installation} does not answer to its companies: ${sentenceOf(first?.error)}`,
     remedy: `${first?.remedy ?? "read the reason"}; the state of its companies: tributary status`
   }
@@ -173,7 +179,7 @@ const resourceObservations = (
     isRunning,
     isDown
   }: { readonly isRefused: boolean; readonly isRunning: boolean; readonly isDown: boolean }
-): ReadonlyArray<Observation> => {
+): ReadonlyArray<Finding> => {
   const { company, resource: subject, freshAt, health, quarantined } = state
   const failure = failureOf(state)
   const { ageMs, targetMs } = health
@@ -186,7 +192,6 @@ const resourceObservations = (
             company,
             subject,
             level: (state.task?.failures ?? 0) >= failuresCritical ? 1 : 0,
-            since: null,
             what: `the last run of ${subject} failed: ${sentenceOf(failure.error)}`,
             remedy: `${failure.remedy ?? "read the reason"}; its state: ${status}`
           } as const
@@ -217,7 +222,6 @@ const resourceObservations = (
             company,
             subject,
             level: levelOf(quarantined, 10),
-            since: null,
             what: `${quarantined} ${quarantined === 1 ? "record" : "records"} of ${subject} could not be landed`,
             remedy: `tributary query "select record_id, field, reason from tributary.quarantine where resource = '${subject}' and resolved_at is null"`
           } as const
@@ -251,13 +255,12 @@ const readResources = Effect.fnUntraced(function* (companies: ReadonlyArray<Obse
 const readGaps = (names: ReadonlyArray<string>) =>
   Effect.map(Webhooks.readGaps(names), (gaps) =>
     [...Map.groupBy(gaps, ({ company, resource }) => JSON.stringify([company, resource])).values()].map(
-      (same): Observation => {
+      (same): Finding => {
         const [{ company, resource, detail, beganAt }] = same as [(typeof same)[number]]
         return {
           kind: "gap",
           company,
           subject: resource,
-          level: 0,
           since: beganAt === null ? null : new Date(beganAt),
           what: `events about ${resource} may have been dropped: ${detail}`,
           remedy: `tributary webhooks ensure --company ${company}; it closes with the next run: tributary sync ${resource} --company ${company}`
@@ -275,7 +278,7 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
     (one) => one.pausedUntil !== null
   )
   const states = new Map(paused.map((one) => [one.fingerprint, one]))
-  return companies.flatMap(({ name, fingerprint }): ReadonlyArray<Observation> => {
+  return companies.flatMap(({ name, fingerprint }): ReadonlyArray<Finding> => {
     const state = states.get(fingerprint)
     if (state === undefined || state.pausedUntil === null) return []
     const { pausedUntil, pausedBy } = state
@@ -283,7 +286,6 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
       {
         kind: "budget",
         company: name,
-        subject: "",
         level: pausedUntil.getTime() - now.getTime() > longPauseMs ? 1 : 0,
         since: pausedBy === null ? null : new Date(now.getTime() - pausedBy.agoMs),
         what: `no request is sent until ${pausedUntil.toISOString()}: ${pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)}`,
@@ -293,30 +295,24 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
   })
 })
 
-const readEndpoints = Effect.map(EndpointStore.list, (all): ReadonlyArray<Observation> =>
+const readEndpoints = Effect.map(EndpointStore.list, (all): ReadonlyArray<Finding> =>
   all
     .filter(({ state }) => state === "dead")
     .map(({ name, stateSince, reason }) => ({
       kind: "endpoint",
-      company: "",
       subject: name,
-      level: 0,
       since: stateSince,
       what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
       remedy: `repair the receiver, then: tributary changes endpoints resume ${name}`
     }))
 )
 
-const readRestore: Sql.Query<ReadonlyArray<Observation>> = Effect.map(PushPause.read, (reason) =>
+const readRestore: Sql.Query<ReadonlyArray<Finding>> = Effect.map(PushPause.read, (reason) =>
   reason === null
     ? []
     : [
         {
           kind: "restore",
-          company: "",
-          subject: "",
-          level: 0,
-          since: null,
           what: PushPause.sentence(reason),
           remedy: `compare the pending records (tributary push status) with the source, then: ${PushPause.releaseCommand}`
         }
@@ -330,7 +326,7 @@ const readInvariants = Effect.fnUntraced(function* (names: ReadonlyArray<string>
   const violated = yield* Invariants.violated(names)
   const failed = yield* Invariants.failed
   return [
-    ...violated.map(({ company, invariant, statement, severity, open, detail, since }): Observation => ({
+    ...violated.map(({ company, invariant, statement, severity, open, detail, since }): Finding => ({
       kind: "invariant",
       company,
       subject: invariant,
@@ -340,12 +336,10 @@ const readInvariants = Effect.fnUntraced(function* (names: ReadonlyArray<string>
       remedy: `correct the records at the source; list them: ${Invariants.listCommand(invariant)}`
     })),
     // A rule that fails for several companies is one condition.
-    ...failed.map(({ invariant, error, severity }): Observation => ({
+    ...failed.map(({ invariant, error, severity }): Finding => ({
       kind: "invariant",
-      company: "",
       subject: invariant,
       level: severityLevels[severity],
-      since: null,
       what: `the invariant ${invariant} cannot be evaluated: ${error}`,
       remedy: "correct its SQL, or what the reason names; its state: tributary status"
     }))
@@ -360,7 +354,7 @@ export const read = Effect.fnUntraced(function* <E, R>(
 ) {
   const names = companies.map(({ name }) => name)
   const full = yield* disk
-  return [
+  const findings: ReadonlyArray<Finding> = [
     ...(yield* readResources(companies, now)),
     ...(yield* readGaps(names)),
     ...(yield* readBudgets(companies, now)),
@@ -371,14 +365,12 @@ export const read = Effect.fnUntraced(function* <E, R>(
       ? []
       : [
           {
-            kind: "disk",
-            company: "",
-            subject: "",
+            kind: "disk" as const,
             level: full.isCritical ? 1 : 0,
-            since: null,
             what: full.message,
             remedy: `${full.remedy}; check it: tributary doctor`
-          } satisfies Observation
+          }
         ])
   ]
+  return findings.map(observationOf)
 })
