@@ -15,9 +15,9 @@ suite("retention of the inbox", warehouse, (test) => {
           from unnest(array['pending', 'dead_letter', 'done', 'skipped']) state, unnest(array[1, 80, 100]) days,
                generate_series(1, 3000) n`
     yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
-        values (${company}, 'a', 'abandoned', '', null),
-               (${company}, 'b', 'abandoned', '', tributary.now() - interval '100 days'),
-               (${company}, 'c', 'abandoned', '', tributary.now() - interval '1 day')`
+        values (${company}, 'a', 'event_lost', '', null),
+               (${company}, 'b', 'event_lost', '', tributary.now() - interval '100 days'),
+               (${company}, 'c', 'event_lost', '', tributary.now() - interval '1 day')`
     yield* sql`insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
         select process_id, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
                tributary.now() - ended * interval '1 day'
