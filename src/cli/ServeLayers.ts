@@ -14,7 +14,6 @@ import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../delivery/EndpointStore.ts"
 import * as Sender from "../delivery/Sender.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
-import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as EndpointMetrics from "../status/EndpointMetrics.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
 import * as Evaluate from "../invariants/Evaluate.ts"
@@ -127,7 +126,8 @@ export const backgroundWork = Effect.fnUntraced(function* (
         concurrency,
         datasets,
         models,
-        indexes
+        indexes,
+        push: settings.push
       })
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
@@ -135,7 +135,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
           : [{ what: "the dashboard", run: dashboard.connect(() => shown(companies)), beforeTables: true }]
       return {
         services: [
-          { what: "syncing by schedule", run: tasks.run },
+          { what: "the tasks and the outbox", run: tasks.run },
           {
             what: "sending changes and alerts",
             run: send(settings, processId),
@@ -230,11 +230,7 @@ export const service = Effect.fnUntraced(function* (
       return {
         services: others?.services ?? [],
         singletons: others?.singletons ?? [],
-        own: others?.own ?? (() => Effect.void),
-        push: (company, hasRows) => ({
-          what: `company ${company.name}: pushing the outbox`,
-          run: OutboxPoller.poll(company, settings.push, hasRows)
-        })
+        own: others?.own ?? (() => Effect.void)
       }
     }),
     metrics: (all) =>

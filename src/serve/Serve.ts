@@ -66,8 +66,6 @@ export interface BackgroundWork {
   readonly singletons: ReadonlyArray<BackgroundService>
   /** Makes this process the owner of a company until the end of the scope. */
   readonly own: (company: Company) => Effect.Effect<void, never, Scope.Scope>
-  /** Pushes the outbox of an owned company. `hasRows` opens while rows in its outbox are open. */
-  readonly push: (company: Company, hasRows: Latch.Latch) => BackgroundService
 }
 
 export interface ServiceOptions<E> {
@@ -141,11 +139,6 @@ const heartbeatRetryMs = 2_000
 const deregisterMaxMs = 2_000
 
 type Warehouse = Database | SqlClient.SqlClient
-
-interface Waking {
-  readonly events: Sleepers.Sleepers
-  readonly outbox: Sleepers.Sleepers
-}
 
 interface ServeState<E> {
   readonly options: ServiceOptions<E>
@@ -240,8 +233,8 @@ const runServices = Effect.fnUntraced(function* <E>(
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
-  /** What wakes the services of the companies whose work runs here. */
-  const waking: Waking = { events: new Map(), outbox: new Map() }
+  /** What wakes the processing of the events of the companies whose work runs here. */
+  const waking: Sleepers.Sleepers = new Map()
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -266,7 +259,7 @@ const runServices = Effect.fnUntraced(function* <E>(
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, registry, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
-    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, waking.events), beforeTables: true },
+    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, waking), beforeTables: true },
     { what: "the watch for pending work", run: PendingWork.watch(waking), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...work.services
@@ -303,12 +296,7 @@ const runServices = Effect.fnUntraced(function* <E>(
   return yield* Effect.raceFirst(tables.replaced, Effect.andThen(afterTables(services), Effect.never))
 })
 
-const noPush: BackgroundWork["push"] = ({ name }) => ({
-  what: `company ${name}: pushing the outbox`,
-  run: Effect.never
-})
-
-const noWork: BackgroundWork = { services: [], singletons: [], own: () => Effect.void, push: noPush }
+const noWork: BackgroundWork = { services: [], singletons: [], own: () => Effect.void }
 
 /** The bucket whose owner runs the services of which there is one. */
 const singletonBucket = 0
@@ -321,7 +309,7 @@ const runAll = (services: ReadonlyArray<BackgroundService>) =>
 
 /** The work of a company in the process that owns it. Most companies rest: they have one fiber, which waits. */
 const makeCompanyWork =
-  <E>(options: ServiceOptions<E>, waking: Waking, work: BackgroundWork, checking: Checking) =>
+  <E>(options: ServiceOptions<E>, waking: Sleepers.Sleepers, work: BackgroundWork, checking: Checking) =>
   (company: Company) =>
     Effect.acquireUseRelease(
       Scope.make("parallel"),
@@ -336,15 +324,7 @@ const makeCompanyWork =
             what: `company ${name}: processing events`,
             run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
           })
-        const pushing = (hasRows: Latch.Latch) => run(work.push(company, hasRows))
-        return yield* Sleepers.run(
-          name,
-          [
-            { sleepers: waking.events, run: processing },
-            { sleepers: waking.outbox, run: pushing }
-          ],
-          scope
-        )
+        return yield* Sleepers.run(name, waking, processing, scope)
       }),
       Scope.close
     )

@@ -1,8 +1,8 @@
 /**
- * Services of companies that run only while there is work.
+ * A service of a company that runs only while there is work.
  *
- * Promise: a service runs from the time it is woken until nothing has woken it for some minutes. Until then it costs one
- * object and no fiber. What wakes it repeats that while there is work: no work is lost when a service ends.
+ * Promise: the service runs from the time it is woken until nothing has woken it for some minutes. Until then it costs one
+ * object and one fiber. What wakes it repeats that while there is work: no work is lost when the service ends.
  */
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -13,41 +13,17 @@ const idleMs = 10 * 60_000
 
 /** Wakes the service of one company. A class, so that thousands of companies share its functions. */
 class Sleeper implements Wakeable {
-  /** Null while the service does not run. */
-  latch: Latch.Latch | null = null
+  readonly latch = Latch.makeUnsafe(false)
   wakes = 0
-  isRunning = false
-  readonly #someWoken: Latch.Latch
-
-  constructor(someWoken: Latch.Latch) {
-    this.#someWoken = someWoken
-  }
 
   openUnsafe(): void {
     this.wakes += 1
-    if (this.latch === null) {
-      this.latch = Latch.makeUnsafe(true)
-      this.#someWoken.openUnsafe()
-    } else this.latch.openUnsafe()
-  }
-
-  /** The service has ended. */
-  rest(): void {
-    this.isRunning = false
-    // It may have been woken while it ended.
-    if (this.latch?.isOpen() === true) this.#someWoken.openUnsafe()
-    else this.latch = null
+    this.latch.openUnsafe()
   }
 }
 
 /** What wakes a service, by company. */
 export type Sleepers = Map<string, Wakeable>
-
-export interface WokenService<R> {
-  readonly sleepers: Sleepers
-  /** Works until it is interrupted; the latch opens when there may be work. */
-  readonly run: (latch: Latch.Latch) => Effect.Effect<unknown, never, R>
-}
 
 /** Ends when nothing has woken the service for a while. */
 const idle = Effect.fnUntraced(function* (sleeper: Sleeper) {
@@ -58,10 +34,10 @@ const idle = Effect.fnUntraced(function* (sleeper: Sleeper) {
 })
 
 /** In the map until the end of the scope. */
-const sleeperIn = (sleepers: Sleepers, company: string, someWoken: Latch.Latch) =>
+const sleeperIn = (sleepers: Sleepers, company: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const sleeper = new Sleeper(someWoken)
+      const sleeper = new Sleeper()
       sleepers.set(company, sleeper)
       return sleeper
     }),
@@ -72,26 +48,15 @@ const sleeperIn = (sleepers: Sleepers, company: string, someWoken: Latch.Latch) 
       })
   )
 
-/** Runs the services of a company in the scope while they are woken, for ever. */
+/** Runs the service of a company while it is woken, for ever. The latch that it gets opens when there may be work. */
 export const run = Effect.fnUntraced(function* <R>(
   company: string,
-  services: ReadonlyArray<WokenService<R>>,
+  sleepers: Sleepers,
+  service: (latch: Latch.Latch) => Effect.Effect<unknown, never, R>,
   scope: Scope.Scope
 ): Effect.fn.Return<never, never, R> {
-  const someWoken = Latch.makeUnsafe(false)
-  const all = yield* Effect.forEach(services, (service) =>
-    Effect.map(sleeperIn(service.sleepers, company, someWoken), (sleeper) => ({ sleeper, service }))
-  ).pipe(Scope.provide(scope))
-  for (;;) {
-    yield* Effect.andThen(someWoken.await, someWoken.close)
-    for (const { sleeper, service } of all) {
-      const { latch } = sleeper
-      if (latch === null || sleeper.isRunning) continue
-      sleeper.isRunning = true
-      yield* Effect.raceFirst(service.run(latch), idle(sleeper)).pipe(
-        Effect.ensuring(Effect.sync(() => sleeper.rest())),
-        Effect.forkIn(scope)
-      )
-    }
-  }
+  const sleeper = yield* Scope.provide(sleeperIn(sleepers, company), scope)
+  return yield* Effect.forever(
+    Effect.andThen(sleeper.latch.await, Effect.raceFirst(service(sleeper.latch), idle(sleeper)))
+  )
 })

@@ -11,11 +11,11 @@ import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
-/** The key of a task. */
+/** The key of a task, or of the rows of a resource in the outbox. */
 export interface TaskKey {
   readonly company: string
   readonly resource: string
-  readonly kind: TaskKind
+  readonly kind: TaskKind | "push"
 }
 
 /** A task that this process does not begin: it runs it, or lets it rest for a moment. */

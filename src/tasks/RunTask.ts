@@ -24,7 +24,7 @@ import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
 import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
 import * as DueTasks from "./DueTasks.ts"
 import { alreadyDone, crashed, resultOf, skipped } from "./TaskResults.ts"
-import { type CompanyState, monotonicMs, rest, taskKey, type WorkerState } from "./WorkerState.ts"
+import { type CompanyState, contendedMs, monotonicMs, rest, type WorkerState } from "./WorkerState.ts"
 
 /** An access block is checked again at the source after this. */
 const identityMaxMs = 5 * 60_000
@@ -136,7 +136,7 @@ export const runTask = (worker: WorkerState, task: DueTasks.DueTask) =>
     const result = yield* Effect.catchCause(syncTask(worker, task), (cause) =>
       Effect.succeed(crashed(worker, task, cause))
     )
-    if (result === null) return rest(worker, task)
+    if (result === null) return rest(worker, task, contendedMs)
     yield* retryTransient(DueTasks.completeTask(task, result))
     const { error, remedy, status } = result
     if (task.hasGap && (status === "failed" || status === "skipped")) {
@@ -145,12 +145,6 @@ export const runTask = (worker: WorkerState, task: DueTasks.DueTask) =>
     yield* logResult(task, result)
   }).pipe(
     // Another run of the task would find its work done, and store that.
-    Effect.catch(() => Effect.sync(() => rest(worker, task))),
-    Effect.provideService(Progress, logProgress),
-    Effect.ensuring(
-      Effect.sync(() => {
-        worker.running.delete(taskKey(task))
-        worker.wakeUp.openUnsafe()
-      })
-    )
+    Effect.catch(() => Effect.sync(() => rest(worker, task, contendedMs))),
+    Effect.provideService(Progress, logProgress)
   )

@@ -1,5 +1,5 @@
 /**
- * A worker that runs the tasks of the schedule, for as long as a process of `serve` lives.
+ * A worker that runs due tasks and pushes the outbox, for as long as a process of `serve` lives.
  *
  * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. The process that
  * owns a company runs its tasks; the next owner continues what a former one left. A failed task is tried again after a
@@ -21,6 +21,7 @@ import { applyViews } from "../sync/Sync.ts"
 import * as Cron from "./Cron.ts"
 import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
+import * as PushOutbox from "./PushOutbox.ts"
 import { logProgress, runTask } from "./RunTask.ts"
 import * as DueTasks from "./DueTasks.ts"
 import { differingCompanies, type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
@@ -76,6 +77,7 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     running: new Map(),
     fibers: yield* FiberMap.make<string>(),
     resting: new Map(),
+    pushFailures: new Map(),
     wakeUp: Latch.makeUnsafe(false),
     refreshViews: oneAtATime.withPermit(applyViews(options))
   }
@@ -116,13 +118,18 @@ const storeSchedules = Effect.fnUntraced(function* (worker: WorkerState) {
   }
 })
 
-/** Runs a task, unless the process has lost its company meanwhile. */
-const startTask = (worker: WorkerState, task: DueTasks.DueTask) =>
+/** Begins work, unless the process has lost its company meanwhile. */
+const start = <R>(worker: WorkerState, task: DueTasks.TaskKey, work: Effect.Effect<void, never, R>) =>
   Effect.suspend(() => {
-    const { companies, fibers, running } = worker
+    const { companies, fibers, running, wakeUp } = worker
+    const key = taskKey(task)
     if (!companies.has(task.company)) return Effect.void
-    running.set(taskKey(task), task)
-    return FiberMap.run(fibers, taskKey(task), runTask(worker, task))
+    running.set(key, task)
+    const ended = Effect.sync(() => {
+      running.delete(key)
+      wakeUp.openUnsafe()
+    })
+    return FiberMap.run(fibers, key, Effect.ensuring(work, ended))
   })
 
 /**
@@ -138,7 +145,7 @@ const startTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: 
     if (limit <= 0) return
     const tasks = yield* DueTasks.nextTasks({ companies, taken: takenTasks(worker), concurrency, limit })
     if (tasks.length === 0) return
-    yield* Effect.forEach(tasks, (task) => startTask(worker, task), { discard: true })
+    yield* Effect.forEach(tasks, (task) => start(worker, task, runTask(worker, task)), { discard: true })
   }
 })
 
@@ -167,11 +174,18 @@ const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   if (companies.size === 0) return
   const { nowMs, due, requested } = yield* DueTasks.pollDue(companies, takenTasks(worker))
   worker.clockOffsetMs = nowMs - monotonicMs(worker)
-  for (const state of companiesToIdentify(worker, due, requested)) {
+  const { push } = worker.options
+  const pushes = push === undefined ? [] : yield* PushOutbox.openRows(worker)
+  const busy = [...due, ...pushes.map(({ company }) => company)]
+  for (const state of companiesToIdentify(worker, busy, requested)) {
     yield* Effect.forkScoped(identifyInBackground(worker, state))
   }
-  const ready = due.filter((name) => (companies.get(name)?.identity ?? null) !== null)
+  const isReady = (name: string) => (companies.get(name)?.identity ?? null) !== null
+  const ready = due.filter(isReady)
   if (ready.length > 0) yield* startTasks(worker, ready)
+  for (const rows of pushes) {
+    if (push !== undefined && isReady(rows.company)) yield* start(worker, rows, PushOutbox.pushRows(worker, push, rows))
+  }
 })
 
 const pollForever = Effect.fnUntraced(function* (worker: WorkerState) {
@@ -191,7 +205,7 @@ const pollForever = Effect.fnUntraced(function* (worker: WorkerState) {
 export interface TaskWorker {
   /** Runs the tasks of a company until the end of the scope, which waits for the end of its runs. */
   readonly own: (company: ScheduledCompany) => Effect.Effect<void, never, Scope.Scope>
-  /** Runs the due tasks of the owned companies, for ever. */
+  /** Runs the due tasks of the owned companies and pushes their outboxes, for ever. */
   readonly run: Effect.Effect<never, never, Database | SqlClient.SqlClient>
 }
 

@@ -8,11 +8,12 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { EngineSettings } from "../sync/EngineSettings.ts"
+import type { PushSettings } from "../outbox/PushSession.ts"
 import type { Index } from "../warehouse/Indexes.ts"
 import type { Model } from "../warehouse/Model.ts"
 import type { Datasets, Table } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
-import type { DueTask, TakenTask, TaskKey } from "./DueTasks.ts"
+import type { TakenTask, TaskKey } from "./DueTasks.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
 
@@ -39,6 +40,8 @@ export interface TaskWorkerOptions {
   readonly models: ReadonlyArray<Model>
   /** Indexes beside those of the models. */
   readonly indexes?: ReadonlyArray<Index>
+  /** Absent: rows in the outbox stay there. */
+  readonly push?: PushSettings
 }
 
 export interface CompanyState {
@@ -65,11 +68,13 @@ export interface WorkerState {
   readonly companies: Map<string, CompanyState>
   /** Runs of this process at the same time. */
   readonly runsMax: number
-  /** The tasks that this process runs, by {@link taskKey}. */
-  readonly running: Map<string, DueTask>
+  /** The work of this process, by {@link taskKey}. */
+  readonly running: Map<string, TaskKey>
   readonly fibers: FiberMap.FiberMap<string>
-  /** Tasks that could not run, with the end of their pause on the process's monotonic clock. */
-  readonly resting: Map<string, { readonly task: DueTask; readonly untilMs: number }>
+  /** Work that is not begun, with the end of its pause on the process's monotonic clock. */
+  readonly resting: Map<string, { readonly task: TaskKey; readonly untilMs: number }>
+  /** Failures in a row of pushes, by {@link taskKey}. */
+  readonly pushFailures: Map<string, number>
   /** Opens when a run ended or a company was identified, so that the worker polls at once. */
   readonly wakeUp: Latch.Latch
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
@@ -96,11 +101,12 @@ export const backoffMs = (failures: number): number => Backoff.delayMs(failures,
 
 export const taskKey = ({ company, resource, kind }: TaskKey): string => JSON.stringify([company, resource, kind])
 
-/** A task that cannot run now: it stays due, and begins no earlier than after this. */
-const restMs = 5_000
+/** The pause of a task that cannot run now, because another run has its lane or its company is blocked. */
+export const contendedMs = 5_000
 
-export const rest = (worker: WorkerState, task: DueTask): void => {
-  worker.resting.set(taskKey(task), { task, untilMs: monotonicMs(worker) + restMs })
+/** Work stays due, and begins no earlier than after this. */
+export const rest = (worker: WorkerState, task: TaskKey, ms: number): void => {
+  worker.resting.set(taskKey(task), { task, untilMs: monotonicMs(worker) + ms })
 }
 
 /** The tasks that this process runs or lets rest. */

@@ -17,7 +17,7 @@ const noting = Effect.gen(function* () {
       }
     }).pipe(Effect.onInterrupt(() => Effect.sync(() => notes.push("ends"))))
   const scope = yield* Effect.scope
-  yield* Effect.forkIn(Sleepers.run("acme", [{ sleepers, run: work }], scope), scope)
+  yield* Effect.forkIn(Sleepers.run("acme", sleepers, work, scope), scope)
   yield* TestClock.adjust("1 second")
   return { notes, wake: () => sleepers.get("acme")?.openUnsafe(), sleepers }
 })

@@ -452,9 +452,7 @@ suite("the inbox worker", stand, (test) => {
     const allDone = until("the inbox", inbox, (events) => events.every(({ state }) => state === "done"))
 
     for (const { arrived } of [first, second]) {
-      yield* Effect.forkScoped(
-        PendingWork.watch({ events: new Map([[options.company.name, arrived]]), outbox: new Map() })
-      )
+      yield* Effect.forkScoped(PendingWork.watch(new Map([[options.company.name, arrived]])))
     }
     const firstFiber = yield* Effect.forkChild(first.run)
     const secondFiber = yield* Effect.forkChild(second.run)

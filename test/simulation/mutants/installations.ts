@@ -66,9 +66,9 @@ export const installations: Mutants = {
   },
   "pushed-to-the-number-of-the-source": {
     why: ["the warehouse's number compared with the source's", "a company has one number"],
-    file: "src/outbox/OutboxPoller.ts",
-    find: "poller.companyId = result.success.companyId",
-    replace: "poller.companyId = result.success.sourceNumber",
+    file: "src/tasks/PushOutbox.ts",
+    find: "const { companyId } = identity",
+    replace: "const { sourceNumber: companyId } = identity",
     options: { on: ["G4", "U21"], overrides: { pushes: "beside" } }
   },
   "verified-by-id": {

@@ -29,7 +29,9 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { sync } from "../../../src/sync/Sync.ts"
-import { engineDefault, type EngineSettings } from "../../../src/sync/EngineSettings.ts"
+import { engineDefault, type EngineSettings, freshnessDefault } from "../../../src/sync/EngineSettings.ts"
+import type { PushSettings } from "../../../src/outbox/PushSession.ts"
+import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import { verifyResource } from "../../../src/verify/Verify.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
 import { bucketOf, type Keeper } from "../../../src/processes/Ownership.ts"
@@ -81,6 +83,17 @@ export const own = <R>(
       onStop: () => fired("O1 an owner loses its companies")
     }).layer(keeper)
   )
+
+/** The worker of a process of serve. Its schedule is off: a scheduled run would hide a loss. */
+export const makeWorker = ({ drawn }: Pick<Machine, "drawn">, push?: PushSettings) =>
+  TaskWorker.make({
+    scheduleOf: () => ({ timing: { kind: "off" }, missed: "once", jitterMax: null }),
+    freshnessOf: () => freshnessDefault,
+    concurrency: drawn.concurrency,
+    datasets: datasetsDefault,
+    models: [],
+    ...(push === undefined ? {} : { push })
+  })
 
 /** Settings that every process of the plan shares. */
 export const engineOf = ({ drawn }: Pick<Machine, "drawn">): EngineSettings => ({

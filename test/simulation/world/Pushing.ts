@@ -5,24 +5,22 @@
  * commit, right after one, when a write has left, or when the source has processed it and the answer has not arrived.
  * It may sleep for minutes and wake as a zombie. All processes may be gone for days with requests left open.
  */
-import { Duration, Effect, Latch } from "effect"
+import { Duration, Effect } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
-import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
 import { openInput } from "../../../src/outbox/input/Input.ts"
 import * as Enqueue from "../../../src/outbox/Enqueue.ts"
-import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import type { Counts, Problem } from "../../../src/outbox/Push.ts"
 import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as OutboxWorker from "../../../src/outbox/OutboxWorker.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import { currentOf } from "./Programs.ts"
-import { companiesOf, cycle, engineOf, type Machine, own, type Services } from "./Engine.ts"
+import { companiesOf, cycle, engineOf, type Machine, makeWorker, own, type Services } from "./Engine.ts"
 import type { PushFile } from "./People.ts"
 import { Processes, type ProcessLife } from "./Processes.ts"
 import { companyName } from "./Sender.ts"
@@ -97,15 +95,15 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine<PushPlan>, owner: 
     tables: Effect.succeed(tables)
   }))
   const names = companies.map(({ name }) => name)
-  const outbox = new Map(names.map((name) => [name, Latch.makeUnsafe(false)]))
+  const tasks = yield* makeWorker(machine, settingsOf(drawn))
   yield* own(machine, names, (bucket) =>
     Effect.forEach(
       companies.filter(({ name }) => bucketOf(name) === bucket),
-      (company) => OutboxPoller.poll(company, settingsOf(drawn), outbox.get(company.name)!),
+      (company) => Effect.scoped(Effect.andThen(tasks.own(company), Effect.never)),
       { concurrency: "unbounded", discard: true }
     )
   )
-  return yield* Supervisor.runForever("the watch for pending work", PendingWork.watch({ events: new Map(), outbox }))
+  return yield* Supervisor.runForever("the tasks and the outbox", tasks.run)
 })
 
 /** The work of a process. */
@@ -122,7 +120,7 @@ interface Life extends ProcessLife {
 }
 
 /** Statements of a process that checks whether there is work. */
-const isWaiting = /^(?:select pg_try_advisory_lock|with recursive |connected)/
+const isWaiting = /^(?:select pg_try_advisory_lock|with recursive |with clock as materialized|connected)/
 
 const nameOf = (job: Job): string =>
   job.kind === "file"

@@ -24,14 +24,12 @@ import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
-import { freshnessDefault } from "../../../src/sync/EngineSettings.ts"
-import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
 import * as NewEvents from "../../../src/inbox/NewEvents.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
-import { companiesOf, engineOf, type Machine, own } from "./Engine.ts"
+import { companiesOf, engineOf, type Machine, makeWorker, own } from "./Engine.ts"
 import type { Program } from "./Programs.ts"
 import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 
@@ -117,13 +115,7 @@ export const serve = Effect.fnUntraced(function* (
   })
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
-  const tasks = yield* TaskWorker.make({
-    scheduleOf: () => ({ timing: { kind: "off" }, missed: "once", jitterMax: null }),
-    freshnessOf: () => freshnessDefault,
-    concurrency: drawn.concurrency,
-    datasets: datasetsDefault,
-    models: []
-  })
+  const tasks = yield* makeWorker(machine)
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   const events = new Map(workers.map(({ company, arrived }) => [company.name, arrived]))
   const keeper = (bucket: number) =>
@@ -160,7 +152,7 @@ export const serve = Effect.fnUntraced(function* (
       ),
       Supervisor.runForever("the watch for new events", NewEvents.watch(inbox.arrived, events, Duration.seconds(1))),
       Supervisor.runForever("the tasks", tasks.run),
-      Supervisor.runForever("the watch for pending work", PendingWork.watch({ events, outbox: new Map() })),
+      Supervisor.runForever("the watch for pending work", PendingWork.watch(events)),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
     { concurrency: "unbounded", discard: true }

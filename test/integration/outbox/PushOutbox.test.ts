@@ -1,14 +1,13 @@
-/** The outbox poller of `serve`, for rows that are inserted by SQL. */
+/** Pushes by the worker of `serve`, of rows that are inserted by SQL. */
 import { assert } from "@effect/vitest"
-import { Effect, Latch } from "effect"
-import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
-import * as PendingWork from "../../../src/processes/PendingWork.ts"
+import { Effect } from "effect"
 import { settingsDefault } from "../../support/pushSettings.ts"
 import { until } from "../../support/until.ts"
+import { makeWorker, off } from "../tasks/working.ts"
 import { makeStand, people, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
 
-suite("the outbox poller", stand, (test) => {
+suite("the worker, for the outbox", stand, (test) => {
   test("pushes inserted rows in batches, and a blocked resource does not delay the others", function* () {
     const one = yield* makeStand()
     const { sql, name } = one
@@ -25,9 +24,9 @@ suite("the outbox poller", stand, (test) => {
     yield* insert("areas", [{ name: "Area", externalid: "a" }])
     yield* insert("planets", [{ name: "Mars", externalid: "m" }])
     yield* insert("salesmen", people(120))
-    const hasRows = Latch.makeUnsafe(false)
-    yield* Effect.forkScoped(PendingWork.watch({ events: new Map(), outbox: new Map([[name, hasRows]]) }))
-    const keeper = yield* Effect.forkChild(OutboxPoller.poll(one.company, settingsDefault, hasRows))
+    const worker = yield* makeWorker(() => off, settingsDefault)
+    yield* worker.own(one.company)
+    const running = yield* Effect.forkChild(worker.run)
     const states = Effect.map(
       sql<{ resource: string; state: string; rows: number }>`
           select resource, state, count(*)::int as rows from tributary.outbox where company = ${name} group by 1, 2 order by 1, 2`,
@@ -40,7 +39,7 @@ suite("the outbox poller", stand, (test) => {
     assert.isAtMost((yield* one.calls).filter(({ operation }) => operation === "batch").length, 2)
     yield* one.noFaults
     yield* becomes("areas done 1, planets rejected 1, salesmen done 150")
-    assert.isUndefined(keeper.pollUnsafe())
+    assert.isUndefined(running.pollUnsafe())
     assert.deepStrictEqual((yield* one.isEqual).differences, [])
   })
 })
