@@ -175,7 +175,6 @@ describe("the source tree", () => {
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",
-      "src/subscriptions/Reseal.ts",
       "src/companies/CompanyStore.ts",
       "src/delivery/EndpointSecrets.ts",
       "src/dashboard/AccessTokens.ts",

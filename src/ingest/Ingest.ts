@@ -14,7 +14,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { type DeliveryReader, isEvent, type Verification, type VerifySettings } from "../connector/Delivery.ts"
-import type { SecretKeyring } from "../subscriptions/SecretKeyring.ts"
+import type { SecretKeyring } from "../subscriptions/SecretCache.ts"
 import type { InboxWriter, Outcome as InsertOutcome } from "../inbox/InboxWriter.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
 

@@ -37,8 +37,7 @@ import type { Subscriptions } from "../connector/Subscriptions.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
-import * as EventScopes from "../subscriptions/EventScopes.ts"
-import { isOurs } from "../subscriptions/HookUrl.ts"
+import { changeTo, isOurs, undeliverableEvents } from "../subscriptions/DesiredState.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
@@ -157,7 +156,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   const identify = known === null ? connector.identify : Effect.succeed(known)
   const [identity, list] = yield* readSource(readable, identify)
   const { companyId, scopes } = identity
-  const unreadable = EventScopes.undeliverableEvents(connector.catalogue, source, scopes, events)
+  const unreadable = undeliverableEvents(connector.catalogue, source, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
   yield* DeliveryGaps.closeUnsynced(name, tables.keys())
   let snapshot = yield* saveSnapshot(checked, list, at)
@@ -181,9 +180,12 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   }
 
   const reenabled: Array<string> = []
-  for (const { id, paused } of snapshot.ours.filter(({ state }) => state === "disabled")) {
-    if (paused || !(yield* Reenable.isDue(name, id))) continue
-    const reason = yield* Reenable.reenable(name, source, id)
+  const ours = new Set(snapshot.ours.map(({ id }) => id))
+  for (const { id, ...one } of list.filter((listed) => ours.has(listed.id))) {
+    const change = changeTo(one)
+    // The pause of a person stays.
+    if (change?.enabled !== true || change.paused !== undefined || !(yield* Reenable.isDue(name, id))) continue
+    const reason = yield* Reenable.reenable(name, source, id, change)
     if (reason !== null) {
       yield* Statement.run(Reenable.recordFailure, [name, id, reason])
       notes.push(`subscription ${id} stays disabled: ${reason}`)

@@ -6,7 +6,12 @@
  */
 import { readInstant } from "../postgres/Now.ts"
 import * as Effect from "effect/Effect"
-import { describeAnswer, type Subscriptions, type TestResult } from "../connector/Subscriptions.ts"
+import {
+  describeAnswer,
+  type SubscriptionChange,
+  type Subscriptions,
+  type TestResult
+} from "../connector/Subscriptions.ts"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -67,8 +72,13 @@ const describeTest = (result: TestResult): string => {
   return `a test delivery was answered ${responseCode}${body}${remedy}`
 }
 
-/** Tests a disabled subscription and enables it. Returns why it stays disabled; null when it was enabled. */
-export const reenable = Effect.fnUntraced(function* (company: string, subscriptions: Subscriptions, id: string) {
+/** Tests a disabled subscription and enables it by this change. Returns why it stays disabled; null when it was enabled. */
+export const reenable = Effect.fnUntraced(function* (
+  company: string,
+  subscriptions: Subscriptions,
+  id: string,
+  change: SubscriptionChange
+) {
   const since = yield* readInstant
   const tested = yield* Effect.result(subscriptions.test(id))
   if (tested._tag === "Failure") return `it cannot be tested: ${tested.failure.message}; ${tested.failure.remedy}`
@@ -84,7 +94,7 @@ export const reenable = Effect.fnUntraced(function* (company: string, subscripti
     return error
   }
   yield* record(null)
-  const updated = yield* Effect.result(subscriptions.update(id, { enabled: true }))
+  const updated = yield* Effect.result(subscriptions.update(id, change))
   return updated._tag === "Success"
     ? null
     : `it cannot be enabled: ${updated.failure.message}; ${updated.failure.remedy}`

@@ -10,7 +10,7 @@ import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import { control } from "../postgres/Tables.ts"
-import * as HookUrl from "../subscriptions/HookUrl.ts"
+import { isOurs } from "../subscriptions/DesiredState.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
@@ -148,7 +148,7 @@ const evaluate = Effect.fnUntraced(function* (
   const previous = yield* Query.run(SubscriptionStore.lock(name))
   const rows = yield* SubscriptionStore.saveSnapshot(name, subscriptions, url, events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
-  const ever = rows.filter((row) => url !== null || HookUrl.isOurs(name, null, row.url))
+  const ever = rows.filter((row) => url !== null || isOurs(name, null, row.url))
   const ours = ever.filter(({ state }) => state !== "deleted")
   const active = ours.filter(({ state }) => state === "active")
   const current: Current = { ever, ours, active, healthyAt: latestHealthyAt(ever) }

@@ -1,202 +1,141 @@
 /**
- * The command that makes the subscriptions at our address match the configuration: one, active, with the wanted events and
- * a stored secret.
+ * The command that makes the subscriptions of a company match {@link actionsFor | the desired state}.
  *
- * Promise: it may be repeated, and a process may stop anywhere. A paused or disabled subscription is resumed. If there is
- * none at our address, the only one that was ours at another address is moved. A subscription that matches is not changed.
+ * Promise: it may be repeated, and a process may stop anywhere. A subscription that matches is not changed.
  */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
+import type { Subscription } from "../connector/Subscriptions.ts"
 import * as Query from "../postgres/Query.ts"
 import { control } from "../postgres/Tables.ts"
-import { changeTo, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
-import { createWithSecret, descriptionOf } from "./Create.ts"
-import * as EventScopes from "./EventScopes.ts"
-import * as HookUrl from "./HookUrl.ts"
-import { isFinal, isLastUnauthorized, repairSecret } from "./Rotate.ts"
-import { type StoredSecrets, SigningSecrets } from "./SigningSecrets.ts"
 import {
-  commandFor,
+  type Action,
+  actionsFor,
+  changeTo,
+  describeChange,
+  descriptionOf,
+  isOurs,
+  select,
+  undeliverableEvents
+} from "./DesiredState.ts"
+import {
+  did,
+  joined,
+  locked,
+  type Managed,
+  nothing,
+  type StepResult,
+  takeSnapshot,
+  takeSnapshotAfter,
+  warned,
+  withoutUnknownEvents
+} from "./ManagedSubscriptions.ts"
+import { applySecretAction, isFinal, isLastUnauthorized } from "./Rotate.ts"
+import { SigningSecrets } from "./SigningSecrets.ts"
+import {
   type DesiredSubscription,
   noAddress,
   type SubscribeError,
   type SubscribeNeeds,
   type Subscriber,
-  type SubscriptionError,
   subscriptionNotFound
 } from "./SubscriptionError.ts"
 import type * as SubscriptionStore from "./SubscriptionStore.ts"
-import { withoutUnknownEvents } from "./UnknownEvents.ts"
 
-export interface Change {
-  readonly did: "created" | "changed" | "rotated" | "cancelled" | "paused"
-  readonly id: string
-  readonly detail: string
-}
-
-export interface EnsureReport {
+export interface EnsureReport extends StepResult {
   readonly company: string
   /** The subscription that delivers to us, in its present state. */
   readonly subscription: Subscription
-  /** Empty when nothing had to change. */
-  readonly deeds: ReadonlyArray<Change>
-  readonly warnings: ReadonlyArray<string>
   /** Wanted events that the source does not know. */
   readonly refused: ReadonlyArray<string>
   /** The stored rows of our subscriptions. */
   readonly seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>
 }
 
-/** The result of a step of {@link ensure}. */
-type StepResult = Pick<EnsureReport, "deeds" | "warnings">
-/** As {@link StepResult}, of the step that makes the one subscription deliver the wanted events. */
-type EnsureResult = StepResult & Pick<EnsureReport, "subscription" | "refused">
+/** The result of an action; with the subscription that delivers to us, where it was created or changed. */
+type ActionResult = StepResult & Partial<Pick<EnsureReport, "subscription" | "refused">>
 
-/** Ids are numbers of any length. */
-const byAge = (left: Subscription, right: Subscription): number =>
-  left.id.length - right.id.length || (left.id < right.id ? -1 : 1)
+type Desired = DesiredSubscription & { readonly url: string }
 
-/** The subscriptions by their further use. */
-interface Selection {
-  /** The subscription that stays, or moves to our address; undefined where one must be created. */
-  readonly kept: Subscription | undefined
-  /** The other subscriptions at our address. */
-  readonly duplicates: ReadonlyArray<Subscription>
-  /** Subscriptions of ours that still deliver to an earlier address. */
-  readonly strays: ReadonlyArray<Subscription>
-}
-
-const selectKept = (
-  company: string,
-  wanted: DesiredSubscription,
-  listed: ReadonlyArray<Subscription>,
-  stored: ReadonlyMap<string, StoredSecrets>
-): Selection => {
-  const oldestFirst = listed.toSorted(byAge)
-  const ours = oldestFirst.filter((one) => HookUrl.isOurs(company, wanted.url, one.url))
-  const hasSecret = ({ id }: Subscription) => stored.get(id)?.state === "stored"
-  // Only secrets of ours are stored: a subscription elsewhere that has one was ours at an earlier address.
-  const strays = oldestFirst.filter(
-    (one) => !ours.includes(one) && (hasSecret(one) || (stored.get(one.id)?.next ?? null) !== null)
+/** Creates a subscription and stores its secret, uninterruptibly. When the secret cannot be stored, it is cancelled. */
+export const createWithSecret = (
+  { name, source, desired }: Managed,
+  request: { readonly url: string; readonly events: ReadonlyArray<string>; readonly description: string }
+): Effect.Effect<Subscription, SourceError | DatabaseError, SigningSecrets> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const secrets = yield* SigningSecrets
+      const { subscription, secret } = yield* restore(source.create(request))
+      if (!isOurs(name, desired.url, request.url)) return subscription
+      yield* secrets
+        .store(name, subscription.id, secret, "current")
+        .pipe(Effect.tapError(() => Effect.ignore(source.cancel(subscription.id))))
+      return subscription
+    })
   )
-  const kept = ours.find(hasSecret) ?? ours[0] ?? (strays.length === 1 ? strays[0] : undefined)
-  return { kept, duplicates: ours.filter((one) => one !== kept), strays: strays.filter((one) => one !== kept) }
-}
 
-const describeChange = (one: Subscription, change: SubscriptionChange): string =>
-  [
-    ...(change.url === undefined ? [] : [`delivers to ${change.url} and no longer to ${one.url}`]),
-    ...(change.events === undefined
-      ? []
-      : [
-          ...change.events.filter((event) => !one.events.includes(event)).map((event) => `${event} added`),
-          ...one.events.filter((event) => !change.events?.includes(event)).map((event) => `${event} removed`)
-        ]),
-    ...(change.paused === undefined ? [] : ["resumed after a pause"]),
-    ...(change.enabled === undefined ? [] : [`re-enabled after it was disabled at ${one.disabledAt ?? ""}`])
-  ].join(", ")
-
-const createOurs = Effect.fnUntraced(function* (
-  company: Subscriber,
-  wanted: DesiredSubscription & { readonly url: string },
-  source: Subscriptions,
-  listed: ReadonlyArray<Subscription>,
-  { strays }: Selection
-): Effect.fn.Return<
-  EnsureResult,
-  SourceError | DatabaseError | SubscriptionError,
-  SigningSecrets | SqlClient.SqlClient
-> {
-  const { url } = wanted
-  const description = descriptionOf(company.name)
-  const { subscription, refused } = yield* withoutUnknownEvents(company.name, source, wanted.events, (events) =>
-    createWithSecret(company, wanted, source, { url, events, description })
-  )
-  const { id, events } = subscription
-  const ofOthers = yield* madeForOthers(company.name, listed)
-  return {
-    subscription,
-    refused,
-    deeds: [{ did: "created", id, detail: `${url}: ${events.join(", ")}` }],
-    warnings: [
-      ...warnStrays(company.name, strays),
-      ...ofOthers.flatMap(({ one, madeFor }) => (one.paused ? [] : [warnStray(company.name, one, madeFor)]))
-    ]
-  }
-})
-
-const updateKept = Effect.fnUntraced(function* (
-  { name }: Subscriber,
-  { url, events }: DesiredSubscription & { readonly url: string },
-  source: Subscriptions,
-  kept: Subscription,
-  stored: StoredSecrets | undefined
-): Effect.fn.Return<
-  EnsureResult,
-  SourceError | DatabaseError | SubscriptionError,
-  SigningSecrets | SqlClient.SqlClient
-> {
-  const { id } = kept
-  const isUnauthorized = yield* isLastUnauthorized(source, kept)
-  let change: SubscriptionChange = {}
-  const { subscription, refused } = yield* withoutUnknownEvents(name, source, events, (known) => {
-    change = changeTo(kept, { url, events: known })
-    return Object.keys(change).length === 0 ? Effect.succeed(kept) : source.update(id, change)
+/** Creates or changes the subscription that delivers to us. */
+const deliver = Effect.fnUntraced(function* (subscriptions: Managed, { url, events }: Desired, kept?: Subscription) {
+  const { name, source } = subscriptions
+  const { subscription, refused } = yield* withoutUnknownEvents(subscriptions, events, (known) => {
+    if (kept === undefined)
+      return createWithSecret(subscriptions, { url, events: known, description: descriptionOf(name) })
+    const change = changeTo(kept, { url, events: known })
+    return change === null ? Effect.succeed(kept) : source.update(kept.id, change)
   })
-  const deeds: Array<Change> = []
-  if (Object.keys(change).length > 0) deeds.push({ did: "changed", id, detail: describeChange(kept, change) })
-  const { rotated, warnings } = yield* repairSecret(name, source, kept, stored, isUnauthorized)
-  if (rotated !== null) deeds.push({ did: "rotated", id, detail: rotated })
-  return { subscription, refused, deeds, warnings }
+  const { id } = subscription
+  if (kept === undefined)
+    return { ...did("created", id, `${url}: ${subscription.events.join(", ")}`), subscription, refused }
+  const change = changeTo(kept, { url, events: events.filter((event) => !refused.includes(event)) })
+  return { ...(change === null ? nothing : did("changed", id, describeChange(kept, change))), subscription, refused }
 })
 
 /** Cancels another subscription at our address. If the source refuses that, it delivers twice. */
 const cancelDuplicate = Effect.fnUntraced(function* (
-  source: Subscriptions,
-  kept: Subscription,
-  { id, paused }: Subscription
-): Effect.fn.Return<StepResult, SourceError> {
-  const detail = `subscription ${kept.id} delivers to the same address`
+  { source }: Managed,
+  { id, paused }: Subscription,
+  reason: string
+) {
   const result = yield* Effect.result(source.cancel(id))
   if (result._tag === "Success") {
-    if (result.success.cancelled) return { deeds: [{ did: "cancelled", id, detail }], warnings: [] }
-    return { deeds: paused ? [] : [{ did: "paused", id, detail }], warnings: [] }
+    if (result.success.cancelled) return did("cancelled", id, reason)
+    return paused ? nothing : did("paused", id, reason)
   }
   const error = result.failure
   if (!isFinal(error) && error.reason._tag !== "Forbidden") return yield* error
-  return { deeds: [], warnings: [`subscription ${id} delivers the same events a second time: ${error.message}`] }
+  return warned(`subscription ${id} delivers the same events a second time: ${error.message}`)
 })
 
-/** The subscriptions that the warehouse stores for another company, with that company. */
-const madeForOthers = Effect.fnUntraced(function* (company: string, listed: ReadonlyArray<Subscription>) {
-  const rows = yield* Query.run(
+/** Takes an action. */
+const apply = (subscriptions: Managed, desired: Desired, action: Action) => {
+  switch (action._tag) {
+    case "Create":
+      return deliver(subscriptions, desired)
+    case "Change":
+      return deliver(subscriptions, desired, action.subscription)
+    case "Cancel":
+      return cancelDuplicate(subscriptions, action.subscription, action.reason)
+    default:
+      return applySecretAction(subscriptions, action)
+  }
+}
+
+/** The subscriptions that the warehouse stores for other companies, among the listed ones. */
+const readOfOthers = (company: string, listed: ReadonlyArray<Subscription>) =>
+  Query.run(
     control
       .selectFrom("tributary.subscriptions")
       .select(["subscription_id as id", "url", "company"])
       .where("company", "<>", company)
+      .where("subscription_id", "=", Query.anyOf(listed.map(({ id }) => id)))
   )
-  return listed.flatMap((one) =>
-    rows
-      .filter(({ id, url }) => id === one.id && HookUrl.isSame(url, one.url))
-      .map((row) => ({ one, madeFor: row.company }))
-  )
-})
-
-const warnStray = (company: string, { id, url }: Subscription, madeFor: string | null = null): string =>
-  `subscription ${id}${madeFor === null ? "" : `, made for company ${madeFor},`} still sends events to ${url}: ` +
-  `to stop it, run ${commandFor(company, `delete ${id}`)}`
-
-const warnStrays = (company: string, strays: ReadonlyArray<Subscription>): ReadonlyArray<string> =>
-  strays.filter(({ paused }) => !paused).map((one) => warnStray(company, one))
 
 /** Warnings for events that the source never sends, since the token may not read them. */
-const warnUndeliverable = ({ connector }: Subscriber, source: Subscriptions, events: ReadonlyArray<string>) =>
+const warnUndeliverable = ({ connector, source }: Managed, events: ReadonlyArray<string>) =>
   connector.identify.pipe(
     Effect.map(({ scopes }) =>
-      [...EventScopes.undeliverableEvents(connector.catalogue, source, scopes, events)].map(
+      [...undeliverableEvents(connector.catalogue, source, scopes, events)].map(
         ([event, scope]) =>
           `${event} is subscribed to, but the token lacks the scope ${scope}, so that the source never sends it`
       )
@@ -205,57 +144,54 @@ const warnUndeliverable = ({ connector }: Subscriber, source: Subscriptions, eve
     Effect.orElseSucceed((): ReadonlyArray<string> => [])
   )
 
-const ensureLocked = Effect.fnUntraced(function* (
-  company: Subscriber,
-  wanted: DesiredSubscription & { readonly url: string },
-  source: Subscriptions
-): Effect.fn.Return<EnsureReport, SubscribeError, SigningSecrets | SqlClient.SqlClient> {
-  const { name } = company
+const ensureLocked = Effect.fnUntraced(function* (subscriptions: Managed, desired: Desired) {
+  const { name, source } = subscriptions
   const secrets = yield* SigningSecrets
-  const before = yield* takeSnapshot(company, source, wanted)
+  const before = yield* takeSnapshot(subscriptions)
+  const { listed } = before
   yield* secrets.retire(
     name,
-    before.listed.map(({ id }) => id),
+    listed.map(({ id }) => id),
     source.secretOverlap
   )
-  const stored = yield* secrets.stored(name)
-  const selection = selectKept(name, wanted, before.listed, stored)
-  const { kept, duplicates, strays } = selection
+  const state = { name, listed, secrets: yield* secrets.stored(name) }
+  const { kept } = select(state, desired.url)
+  const actions = actionsFor(desired, {
+    ...state,
+    isConfigured: secrets.configured(name) > 0,
+    isUnauthorized: kept !== undefined && (yield* isLastUnauthorized(source, kept)),
+    ofOthers: kept === undefined ? yield* readOfOthers(name, listed) : []
+  })
+  const results: ReadonlyArray<ActionResult> = yield* Effect.forEach(actions, (action) =>
+    apply(subscriptions, desired, action)
+  )
+  const { deeds, warnings } = joined(results)
+  const { subscription: delivering = kept!, refused = [] } = results.find((one) => one.subscription !== undefined) ?? {}
 
-  let result: EnsureResult
-  if (kept === undefined) {
-    result = yield* createOurs(company, wanted, source, before.listed, selection)
-  } else {
-    const updated = yield* updateKept(company, wanted, source, kept, stored.get(kept.id))
-    const cancelled = yield* Effect.forEach(duplicates, (one) => cancelDuplicate(source, kept, one))
-    result = {
-      ...updated,
-      deeds: [updated, ...cancelled].flatMap(({ deeds }) => deeds),
-      warnings: [...[updated, ...cancelled].flatMap(({ warnings }) => warnings), ...warnStrays(name, strays)]
-    }
-  }
-
-  const { deeds, refused } = result
+  const known = desired.events.filter((event) => !refused.includes(event))
   const isUnchanged = deeds.length === 0 && refused.length === 0
-  const known = wanted.events.filter((event) => !refused.includes(event))
-  const warnings = [
-    ...result.warnings,
-    ...(refused.length > 0 ? [`the source does not know ${refused.join(", ")}: left out`] : []),
-    ...(yield* warnUndeliverable(company, source, known))
-  ]
-  const after = isUnchanged ? before : yield* takeSnapshotAfter(company, source, wanted, refused)
-  const { id } = result.subscription
-  const subscription = after === null ? result.subscription : after.listed.find((one) => one.id === id)
+  const unknown = refused.length > 0 ? [`the source does not know ${refused.join(", ")}: left out`] : []
+  const undeliverable = yield* warnUndeliverable(subscriptions, known)
+  const after = isUnchanged ? before : yield* takeSnapshotAfter(subscriptions, refused)
+  const { id } = delivering
+  const subscription = after === null ? delivering : after.listed.find((one) => one.id === id)
   if (subscription === undefined) return yield* subscriptionNotFound(name, id)
-  return { company: name, subscription, deeds, warnings, refused, seen: (after ?? before).seen }
+  return {
+    company: name,
+    subscription,
+    deeds,
+    warnings: [...warnings, ...unknown, ...undeliverable],
+    refused,
+    seen: (after ?? before).seen
+  }
 })
 
 export const ensure = Effect.fn("Subscriptions.ensure")(function* (
   company: Subscriber,
-  wanted: DesiredSubscription
+  desired: DesiredSubscription
 ): Effect.fn.Return<EnsureReport, SubscribeError, SubscribeNeeds> {
-  const source = yield* webhooksOf(company)
-  const { url } = wanted
-  if (url === null) return yield* noAddress(company.name)
-  return yield* withCompanyLock(company.name, ensureLocked(company, { ...wanted, url }, source))
+  const { url } = desired
+  return yield* locked(company, desired, (subscriptions) =>
+    url === null ? noAddress(company.name) : ensureLocked(subscriptions, { ...desired, url })
+  )
 })

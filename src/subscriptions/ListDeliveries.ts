@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Attempt, LogPage, LogRequest, Subscription, Subscriptions } from "../connector/Subscriptions.ts"
-import { findSubscription, webhooksOf } from "./ChangeSubscription.ts"
+import { find, managed } from "./ManagedSubscriptions.ts"
 import type { DesiredSubscription, SubscribeError, Subscriber } from "./SubscriptionError.ts"
 
 const logPagesMax = 200
@@ -76,7 +76,7 @@ const readUndelivered = Effect.fnUntraced(function* (scan: LogScan) {
 
 export const deliveries = Effect.fn("Subscriptions.deliveries")(function* (
   company: Subscriber,
-  wanted: DesiredSubscription,
+  desired: DesiredSubscription,
   id: string | null,
   filter: LogFilter
 ): Effect.fn.Return<
@@ -89,10 +89,15 @@ export const deliveries = Effect.fn("Subscriptions.deliveries")(function* (
   SubscribeError,
   SqlClient.SqlClient
 > {
-  const source = yield* webhooksOf(company)
-  const subscription = yield* findSubscription(company, source, wanted, id)
+  const subscriptions = yield* managed(company, desired)
+  const subscription = yield* find(subscriptions, id)
   const { delivered, abandoned, limit } = filter
-  const scan: LogScan = { source, subscriptionId: subscription.id, filter, lastAttempts: new Map() }
+  const scan: LogScan = {
+    source: subscriptions.source,
+    subscriptionId: subscription.id,
+    filter,
+    lastAttempts: new Map()
+  }
   // The source filters only for flags of a last attempt: an event that was delivered at last has failed attempts too.
   const flags = { ...(delivered === true ? { delivered } : {}), ...(abandoned === true ? { abandoned } : {}) }
   const isWhole =

@@ -11,9 +11,8 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { SourceError } from "../connector/SourceError.ts"
 import { type Subscription, type Subscriptions, testErrorOf } from "../connector/Subscriptions.ts"
-import { changeSubscription } from "./ChangeSubscription.ts"
-import { descriptionOf } from "./Create.ts"
-import * as HookUrl from "./HookUrl.ts"
+import { isOurs, type SecretAction } from "./DesiredState.ts"
+import { changeOne, did, joined, type Managed, nothing, type StepResult, warned } from "./ManagedSubscriptions.ts"
 import { acceptedHoursOf } from "./SecretRows.ts"
 import { type StoredSecrets, SigningSecrets } from "./SigningSecrets.ts"
 import { commandFor, type DesiredSubscription, type Subscriber, SubscriptionError } from "./SubscriptionError.ts"
@@ -34,13 +33,12 @@ type StoredSecret = NonNullable<StoredSecrets["next"]>
  * since the source signs with both for a while.
  */
 const sendSecret = Effect.fnUntraced(function* (
-  company: string,
-  source: Subscriptions,
+  { name, source }: Managed,
   subscriptionId: string,
   { id, secret }: StoredSecret
 ): Effect.fn.Return<void, SourceError | DatabaseError, SigningSecrets> {
   yield* source.update(subscriptionId, { secret })
-  yield* (yield* SigningSecrets).promote(company, subscriptionId, id, source.secretOverlap)
+  yield* (yield* SigningSecrets).promote(name, subscriptionId, id, source.secretOverlap)
 })
 
 /** Names the setting that helps when the source does not know the field. */
@@ -62,32 +60,32 @@ const rotationProblem =
  */
 const rotateTo = Effect.fnUntraced(
   function* (
-    company: string,
-    source: Subscriptions,
+    subscriptions: Managed,
     subscriptionId: string,
     requested: Redacted.Redacted | null
   ): Effect.fn.Return<void, SourceError | DatabaseError | SubscriptionError, SigningSecrets> {
+    const { name } = subscriptions
     const secrets = yield* SigningSecrets
-    const interrupted = (yield* secrets.stored(company)).get(subscriptionId)?.next ?? null
+    const interrupted = (yield* secrets.stored(name)).get(subscriptionId)?.next ?? null
     if (
       interrupted !== null &&
       (requested === null || Redacted.value(requested) === Redacted.value(interrupted.secret))
     ) {
-      const sent = yield* Effect.result(sendSecret(company, source, subscriptionId, interrupted))
+      const sent = yield* Effect.result(sendSecret(subscriptions, subscriptionId, interrupted))
       if (sent._tag === "Success") return
       // It stays accepted: the source may have accepted it at an earlier attempt.
       if (requested !== null || sent.failure._tag !== "SourceError" || !isFinal(sent.failure))
         return yield* sent.failure
     }
     const secret = requested ?? (yield* secrets.draw)
-    const id = yield* secrets.store(company, subscriptionId, secret, "next")
-    yield* sendSecret(company, source, subscriptionId, { id, secret }).pipe(
+    const id = yield* secrets.store(name, subscriptionId, secret, "next")
+    yield* sendSecret(subscriptions, subscriptionId, { id, secret }).pipe(
       Effect.tapErrorTag("SourceError", (error) =>
-        isUndone(error) ? Effect.ignore(secrets.discard(company, id)) : Effect.void
+        isUndone(error) ? Effect.ignore(secrets.discard(name, id)) : Effect.void
       )
     )
   },
-  (effect, company) => Effect.mapError(effect, rotationProblem(company))
+  (effect, { name }) => Effect.mapError(effect, rotationProblem(name))
 )
 
 /**
@@ -96,18 +94,18 @@ const rotateTo = Effect.fnUntraced(
  */
 export const rotate = (
   company: Subscriber,
-  wanted: DesiredSubscription,
+  desired: DesiredSubscription,
   id: string | null,
   requested: Redacted.Redacted | null = null
 ) =>
-  changeSubscription(
+  changeOne(
     company,
-    wanted,
+    desired,
     id,
-    Effect.fnUntraced(function* (source, subscription) {
-      const { name } = company
-      const ours = HookUrl.isOurs(name, wanted.url, subscription.url)
-      if (ours) yield* rotateTo(name, source, subscription.id, requested)
+    Effect.fnUntraced(function* (subscriptions, subscription) {
+      const { name, source } = subscriptions
+      const ours = isOurs(name, desired.url, subscription.url)
+      if (ours) yield* rotateTo(subscriptions, subscription.id, requested)
       else if (requested !== null) {
         yield* Effect.mapError(source.update(subscription.id, { secret: requested }), rotationProblem(name))
       } else {
@@ -123,7 +121,7 @@ export const rotate = (
     })
   ).pipe(Effect.withSpan("Subscriptions.rotate"))
 
-// -------------------------------------------------------------------------------------------------------------- repair
+// ------------------------------------------------------------------------------------------------- the desired state
 
 /**
  * Whether the last delivery was answered 401, the answer to a signature that fits no secret. Only the log shows which
@@ -137,70 +135,43 @@ export const isLastUnauthorized = (source: Subscriptions, { id, failCount }: Sub
         Effect.orElseSucceed(() => false)
       )
 
-export interface SecretRepair {
-  /** Why the secret was rotated; null when it was not. */
-  readonly rotated: string | null
-  readonly warnings: ReadonlyArray<string>
-}
+/** Tests that the source signs with a new secret. The test is an entry in the log, which the next check reads. */
+const testSecret = Effect.fnUntraced(function* ({ name, source }: Managed, subscription: Subscription) {
+  const { id } = subscription
+  const tested = yield* Effect.result(source.test(id))
+  if (tested._tag === "Failure") return nothing
+  yield* SubscriptionStore.recordTest(name, subscription, testErrorOf(tested.success))
+  if (tested.success.responseCode !== 401) return nothing
+  return warned(
+    `a test delivery of subscription ${id} is still answered 401: check the clocks with tributary doctor; ` +
+      "if they are right, set webhooks.rotate_field to the field in which the source accepts a new secret"
+  )
+})
 
 /**
- * Makes the source sign with a stored secret. `isUnauthorized` says that its last delivery was answered 401. When the
- * source refuses the secret of an interrupted rotation, it is kept: the source may have accepted it at the first attempt.
+ * Makes the source sign with a stored secret. When the source refuses the secret of an interrupted rotation, it is kept:
+ * the source may have accepted it at the first attempt.
  */
-export const repairSecret = Effect.fnUntraced(function* (
-  company: string,
-  source: Subscriptions,
-  subscription: Subscription,
-  stored: StoredSecrets | undefined,
-  isUnauthorized: boolean
-): Effect.fn.Return<
-  SecretRepair,
-  SourceError | DatabaseError | SubscriptionError,
-  SigningSecrets | SqlClient.SqlClient
-> {
-  const { id, description } = subscription
-  const warnings: Array<string> = []
-  const next = stored?.next ?? null
-  if (next !== null) {
-    const sent = yield* Effect.result(sendSecret(company, source, id, next))
-    if (sent._tag === "Success") return { rotated: "an interrupted rotation has been finished", warnings }
-    if (sent.failure._tag !== "SourceError" || !isFinal(sent.failure)) return yield* sent.failure
-    const { message } = rotationProblem(company)(sent.failure)
-    warnings.push(
-      `a rotation of subscription ${id} was interrupted, and is refused now: ${message}; both secrets stay accepted, ` +
-        `and ${commandFor(company, `rotate ${id}`)} makes another`
-    )
+export const applySecretAction = Effect.fnUntraced(function* (
+  subscriptions: Managed,
+  action: SecretAction
+): Effect.fn.Return<StepResult, SourceError | DatabaseError | SubscriptionError, SigningSecrets | SqlClient.SqlClient> {
+  if (action._tag === "Warn") return warned(action.warning)
+  const { name } = subscriptions
+  const { subscription } = action
+  const { id } = subscription
+  if (action._tag === "Rotate") {
+    yield* rotateTo(subscriptions, id, null)
+    const tested = action.isTested ? yield* testSecret(subscriptions, subscription) : nothing
+    return joined([did("rotated", id, action.reason), tested])
   }
-  if (stored?.state !== "stored") {
-    // The secret of a subscription that we made is none of the configured ones.
-    const isConfigured = (yield* SigningSecrets).configured(company) > 0 && description !== descriptionOf(company)
-    if (!isConfigured) {
-      yield* rotateTo(company, source, id, null)
-      return { rotated: "its secret was not stored here", warnings }
-    }
-    if (isUnauthorized) {
-      warnings.push(
-        `the last delivery of subscription ${id} was answered 401: its secret is none of webhook_secrets_env, or a clock ` +
-          `is wrong; ${commandFor(company, `rotate ${id}`)} makes a secret that is kept here`
-      )
-    }
-    return { rotated: null, warnings }
-  }
-  if (!isUnauthorized) return { rotated: null, warnings }
-  yield* rotateTo(company, source, id, null)
-  // The test is an entry in the log, which the next check reads.
-  const tested = yield* Effect.result(source.test(id))
-  if (tested._tag === "Success") {
-    yield* SubscriptionStore.recordTest(company, subscription, testErrorOf(tested.success))
-  }
-  if (tested._tag === "Success" && tested.success.responseCode === 401) {
-    warnings.push(
-      `a test delivery of subscription ${id} is still answered 401: check the clocks with tributary doctor; ` +
-        "if they are right, set webhooks.rotate_field to the field in which the source accepts a new secret"
-    )
-  }
-  return {
-    rotated: "its last delivery was answered 401: the source signs with another secret than the stored one",
-    warnings
-  }
+  const sent = yield* Effect.result(sendSecret(subscriptions, id, action.secret))
+  if (sent._tag === "Success") return did("rotated", id, "an interrupted rotation has been finished")
+  if (sent.failure._tag !== "SourceError" || !isFinal(sent.failure)) return yield* sent.failure
+  const { message } = rotationProblem(name)(sent.failure)
+  const refused =
+    `a rotation of subscription ${id} was interrupted, and is refused now: ${message}; both secrets stay accepted, ` +
+    `and ${commandFor(name, `rotate ${id}`)} makes another`
+  const others = yield* Effect.forEach(action.otherwise, (other) => applySecretAction(subscriptions, other))
+  return joined([warned(refused), ...others])
 })

@@ -13,10 +13,10 @@ import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as SecretCache from "./SecretCache.ts"
-import { encrypt, randomLength } from "./SecretCipher.ts"
-import type { SecretKeyring } from "./SecretKeyring.ts"
+import { decrypt, encrypt, randomLength } from "./SecretCipher.ts"
 import * as SecretRows from "./SecretRows.ts"
 
 export interface StoredSecrets {
@@ -26,111 +26,73 @@ export interface StoredSecrets {
   readonly next: { readonly id: bigint; readonly secret: Redacted.Redacted } | null
 }
 
-export interface SigningSecretsShape {
-  readonly keyring: SecretKeyring
-  /** How many secrets of the company the configuration names. */
-  readonly configured: (company: string) => number
-  /** A new secret, in the form of the source's own secrets. */
-  readonly draw: Effect.Effect<Redacted.Redacted>
-  /** Encrypts and stores a secret, accepted here from then on. Returns its id for `promote` and `discard`. */
-  readonly store: (
-    company: string,
-    subscriptionId: string,
-    secret: Redacted.Redacted,
-    state: "next" | "current"
-  ) => Effect.Effect<bigint, DatabaseError>
-  /** The source has this secret: those before it are accepted until the source has surely stopped signing with them. */
-  readonly promote: (
-    company: string,
-    subscriptionId: string,
-    id: bigint,
-    overlap: Duration.Duration
-  ) => Effect.Effect<unknown, DatabaseError>
-  /** The source refused this secret for good. */
-  readonly discard: (company: string, id: bigint) => Effect.Effect<unknown, DatabaseError>
-  /**
-   * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of another
-   * token for a month.
-   */
-  readonly retire: (
-    company: string,
-    listed: ReadonlyArray<string>,
-    overlap: Duration.Duration
-  ) => Effect.Effect<unknown, DatabaseError>
-  /** Deletes the secrets of a subscription. */
-  readonly forget: (company: string, subscriptionId: string) => Effect.Effect<unknown, DatabaseError>
-  /** The current and next secrets by subscription. */
-  readonly stored: (company: string) => Effect.Effect<ReadonlyMap<string, StoredSecrets>, DatabaseError>
-}
-
-export class SigningSecrets extends Context.Service<SigningSecrets, SigningSecretsShape>()(
-  "tributary/subscriptions/SigningSecrets"
-) {}
-
-const retire = Effect.fnUntraced(function* (
-  cache: SecretCache.SecretCache,
-  company: string,
-  listed: ReadonlyArray<string>,
-  overlap: Duration.Duration
-): Effect.fn.Return<void, DatabaseError> {
-  const unlisted = (yield* SecretCache.read(cache, [company])).filter(
-    ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
-  )
-  if (unlisted.length === 0) return
-  const own = yield* Effect.filter(unlisted, (row) =>
-    Effect.map(SecretCache.decryptRow(cache, row), (secret) => secret !== null)
-  )
-  const idsOf = (rows: typeof own) => rows.map(({ id }) => id)
-  yield* SecretRows.expire(company, idsOf(unlisted), idsOf(own), overlap).pipe(SecretCache.provide(cache))
-  yield* SecretCache.reload(cache)
-})
-
-const stored = Effect.fnUntraced(function* (
-  cache: SecretCache.SecretCache,
-  company: string
-): Effect.fn.Return<ReadonlyMap<string, StoredSecrets>, DatabaseError> {
-  const bySubscription = new Map<string, StoredSecrets>()
-  for (const row of yield* SecretCache.read(cache, [company])) {
-    if (row.state === "previous" || row.subscription === null) continue
-    const secret = yield* SecretCache.decryptRow(cache, row)
-    const before = bySubscription.get(row.subscription) ?? { state: "unreadable", next: null }
-    const isCurrent = secret !== null && row.state === "current"
-    bySubscription.set(row.subscription, {
-      state: isCurrent ? "stored" : before.state,
-      next: before.next ?? (secret === null || isCurrent ? null : { id: row.id, secret })
-    })
-  }
-  return bySubscription
-})
-
 /** Reads the stored secrets once. The caller runs `keyring.refresh` every few seconds. */
-export const make = Effect.fn("SigningSecrets.make")(function* (
-  companies: ReadonlyArray<SecretCache.SecretsCompany>
-): Effect.fn.Return<SigningSecretsShape, never, SqlClient.SqlClient | SecureRandom.SecureRandom> {
+export const make = Effect.fn("SigningSecrets.make")(function* (companies: ReadonlyArray<SecretCache.SecretsCompany>) {
   const random = yield* SecureRandom.SecureRandom
-  const cache = yield* SecretCache.make(companies)
+  const { keyring, provide, read, companyOf, decryptRow, reload } = yield* SecretCache.make(companies)
   const thenReload = <A>(statement: Sql.Query<A>): Effect.Effect<A, DatabaseError> =>
-    Effect.tap(statement.pipe(SecretCache.provide(cache)), SecretCache.reload(cache))
-  yield* SecretCache.reload(cache)
+    Effect.tap(provide(statement), reload)
+  yield* reload
   return {
-    keyring: SecretCache.keyringOf(cache),
-    configured: (company) => cache.companies.get(company)?.configured.length ?? 0,
+    keyring,
+    /** How many secrets of the company the configuration names. */
+    configured: (company: string): number => companies.find(({ name }) => name === company)?.configured.length ?? 0,
+    /** A new secret, in the form of the source's own secrets. */
     draw: Effect.map(random.randomBytes(32), (bytes) =>
       Redacted.make(`whsec_${Encoding.encode(bytes)}`, { label: "a signing secret" })
     ),
-    store: Effect.fnUntraced(function* (company, subscriptionId, secret, state) {
-      const { token } = yield* SecretCache.companyOf(cache, company)
+    /** Encrypts and stores a secret, accepted here from then on. Returns its id for `promote` and `discard`. */
+    store: Effect.fnUntraced(function* (
+      company: string,
+      subscriptionId: string,
+      secret: Redacted.Redacted,
+      state: "next" | "current"
+    ) {
+      const { token } = yield* companyOf(company)
       const sealed = encrypt(company, token, secret, yield* random.randomBytes(randomLength))
       return (yield* thenReload(SecretRows.insert(company, subscriptionId, sealed, state)))!.id
     }),
-    promote: (company, subscriptionId, id, overlap) =>
+    /** The source has this secret: those before it are accepted until the source has surely stopped signing with them. */
+    promote: (company: string, subscriptionId: string, id: bigint, overlap: Duration.Duration) =>
       thenReload(SecretRows.promote(company, subscriptionId, id, overlap)),
-    discard: (company, id) => thenReload(SecretRows.discard(company, id)),
-    retire: (company, listed, overlap) => retire(cache, company, listed, overlap),
-    forget: (company, subscriptionId) => thenReload(SecretRows.forget(company, subscriptionId)),
-    stored: (company) => stored(cache, company)
+    /** The source refused this secret for good. */
+    discard: (company: string, id: bigint) => thenReload(SecretRows.discard(company, id)),
+    /**
+     * The token has no subscriptions except these. The secrets of others are accepted a little longer, and those of
+     * another token for a month.
+     */
+    retire: Effect.fnUntraced(function* (company: string, listed: ReadonlyArray<string>, overlap: Duration.Duration) {
+      const unlisted = (yield* read([company])).filter(
+        ({ state, subscription }) => state !== "previous" && subscription !== null && !listed.includes(subscription)
+      )
+      if (unlisted.length === 0) return
+      const own = yield* Effect.filter(unlisted, (row) => Effect.map(decryptRow(row), (secret) => secret !== null))
+      const idsOf = (rows: typeof own) => rows.map(({ id }) => id)
+      yield* thenReload(SecretRows.expire(company, idsOf(unlisted), idsOf(own), overlap))
+    }),
+    /** Deletes the secrets of a subscription. */
+    forget: (company: string, subscriptionId: string) => thenReload(SecretRows.forget(company, subscriptionId)),
+    /** The current and next secrets by subscription. */
+    stored: Effect.fnUntraced(function* (company: string) {
+      const bySubscription = new Map<string, StoredSecrets>()
+      for (const row of yield* read([company])) {
+        if (row.state === "previous" || row.subscription === null) continue
+        const secret = yield* decryptRow(row)
+        const before = bySubscription.get(row.subscription) ?? { state: "unreadable", next: null }
+        const isCurrent = secret !== null && row.state === "current"
+        bySubscription.set(row.subscription, {
+          state: isCurrent ? "stored" : before.state,
+          next: before.next ?? (secret === null || isCurrent ? null : { id: row.id, secret })
+        })
+      }
+      return bySubscription
+    })
   }
 })
+
+export class SigningSecrets extends Context.Service<SigningSecrets, Effect.Success<ReturnType<typeof make>>>()(
+  "tributary/subscriptions/SigningSecrets"
+) {}
 
 /** With the random bytes of the platform. */
 export const layer = (
@@ -138,19 +100,32 @@ export const layer = (
 ): Layer.Layer<SigningSecrets, never, SqlClient.SqlClient> =>
   Layer.effect(SigningSecrets, make(companies)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
 
-/** A keyring whose companies change. */
-export interface ServedKeyring extends SecretKeyring {
-  readonly replaceCompanies: (companies: Iterable<SecretCache.SecretsCompany>) => Effect.Effect<void>
-}
-
-/** The accepted secrets, for a process that only checks deliveries. */
-export const keyring = Effect.fnUntraced(function* (
-  companies: ReadonlyArray<SecretCache.SecretsCompany>
-): Effect.fn.Return<ServedKeyring, never, SqlClient.SqlClient> {
-  const cache = yield* SecretCache.make(companies)
-  yield* SecretCache.reload(cache)
-  return {
-    ...SecretCache.keyringOf(cache),
-    replaceCompanies: (all) => SecretCache.replaceCompanies(cache, all)
-  }
+/** The accepted secrets, for a process that only checks deliveries. Its companies change. */
+export const keyring = Effect.fnUntraced(function* (companies: ReadonlyArray<SecretCache.SecretsCompany>) {
+  const { keyring, reload, replaceCompanies } = yield* SecretCache.make(companies)
+  yield* reload
+  return { ...keyring, replaceCompanies }
 })
+
+/**
+ * Seals the accepted secrets of a company again, as part of the transaction that replaces its token, so that deliveries of
+ * the subscriptions that the earlier token made are accepted as before. Returns how many. A secret that the earlier token
+ * does not open stays as it is.
+ */
+export const reseal = Effect.fnUntraced(function* (
+  company: string,
+  earlier: Redacted.Redacted,
+  token: Redacted.Redacted
+) {
+  const random = yield* SecureRandom.SecureRandom
+  const rows = yield* Query.run(SecretRows.accepted([company]))
+  const secrets = rows.flatMap(({ id, sealed }) => {
+    const secret = decrypt(company, earlier, sealed)
+    return secret === null ? [] : [{ id, secret }]
+  })
+  for (const { id, secret } of secrets) {
+    const sealed = encrypt(company, token, secret, yield* random.randomBytes(randomLength))
+    yield* SecretRows.replaceSealed(id, sealed)
+  }
+  return secrets.length
+}, Effect.provide(SecureRandom.layerWebCrypto))

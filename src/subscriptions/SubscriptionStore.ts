@@ -18,7 +18,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { transaction } from "../postgres/Transaction.ts"
-import * as HookUrl from "./HookUrl.ts"
+import { isOurs } from "./DesiredState.ts"
 import * as SecretRows from "./SecretRows.ts"
 
 export type SubscriptionState = StoredRow["state"]
@@ -229,7 +229,7 @@ const timeOf = (text: string | null): string | null => {
 
 /**
  * Stores a snapshot: `subscriptions` is the source's whole list, `at` the time from {@link readInstant} before it was read. Only
- * subscriptions that are ours by {@link HookUrl.isOurs} are stored; a stored one that is not listed is gone. `refused` are
+ * subscriptions that are ours by {@link isOurs} are stored; a stored one that is not listed is gone. `refused` are
  * events that the source just refused as unknown: they are stored, and do not count as missing. A snapshot older than the
  * stored one changes nothing. Returns the company's rows.
  */
@@ -242,7 +242,7 @@ export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function
   refused: ReadonlyArray<string> | null = null
 ): Effect.fn.Return<ReadonlyArray<SubscriptionRow>, DatabaseError, SqlClient.SqlClient> {
   const rows = subscriptions
-    .filter(({ url }) => HookUrl.isOurs(company, wantedUrl, url))
+    .filter(({ url }) => isOurs(company, wantedUrl, url))
     .map((one) => ({ ...one, state: stateOf(one), last: timeOf(one.lastDeliveryAt), disabled: timeOf(one.disabledAt) }))
   const events = JSON.stringify(wantedEvents)
   const unknown = refused === null ? null : JSON.stringify(refused)

@@ -4,7 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { transaction } from "../../postgres/Transaction.ts"
-import { reseal } from "../../subscriptions/Reseal.ts"
+import { reseal } from "../../subscriptions/SigningSecrets.ts"
 import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
 import {

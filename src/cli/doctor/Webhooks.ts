@@ -10,7 +10,7 @@ import type { Database } from "../../postgres/Database.ts"
 import * as Query from "../../postgres/Query.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { receiversStatement } from "../../status/Webhooks.ts"
-import * as HookUrl from "../../subscriptions/HookUrl.ts"
+import { isSameAddress } from "../../subscriptions/DesiredState.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
 import * as SecretRows from "../../subscriptions/SecretRows.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
@@ -158,7 +158,7 @@ export const subscription = Effect.fnUntraced(function* (
   if (listed._tag === "Failure") {
     return [failed(failureKindOf(listed.failure), listed.failure.message, listed.failure.remedy)]
   }
-  const matching = listed.success.filter(({ url, cancelled }) => HookUrl.isSame(url, address) && !cancelled)
+  const matching = listed.success.filter(({ url, cancelled }) => isSameAddress(url, address) && !cancelled)
   const [one] = matching
   if (one === undefined) {
     return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${company.name}`)]

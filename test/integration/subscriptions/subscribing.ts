@@ -13,7 +13,7 @@ import * as ServiceClient from "../../../connectors/service-v2/client/ServiceCli
 import * as Signature from "../../../connectors/service-v2/client/Signature.ts"
 import type { Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
-import type { SecretKeyring } from "../../../src/subscriptions/SecretKeyring.ts"
+import type { SecretKeyring } from "../../../src/subscriptions/SecretCache.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"

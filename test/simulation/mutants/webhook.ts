@@ -18,7 +18,7 @@ const deliveryLog = "src/reconcile/DeliveryLog.ts"
 const eventChecks = "src/reconcile/EventChecks.ts"
 const reenable = "src/reconcile/Reenable.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
-const changeSubscription = "src/subscriptions/ChangeSubscription.ts"
+const desiredState = "src/subscriptions/DesiredState.ts"
 const rotate = "src/subscriptions/Rotate.ts"
 const due = "src/inbox/DueEvents.ts"
 const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
@@ -201,8 +201,8 @@ export const webhook: Mutants = {
   "disabled-for-ever": {
     why: ["disabled subscription never enabled again", "a person has disabled it, for a reason"],
     file: reconcile,
-    find: 'snapshot.ours.filter(({ state }) => state === "disabled")) {',
-    replace: 'snapshot.ours.filter(({ state }) => state === "deleted")) {',
+    find: "if (change?.enabled !== true || ",
+    replace: "if (change !== undefined || ",
     options: { on: ["W12"], overrides: alone }
   },
   "revived-without-proof": {
@@ -221,7 +221,7 @@ export const webhook: Mutants = {
   },
   "ensure-leaves-pause": {
     why: ["pause", "a person paused it, for a reason"],
-    file: changeSubscription,
+    file: desiredState,
     find: "...(one.paused ? { paused: false } : {}),",
     replace: "",
     options: { on: ["W12"], overrides: alone }
@@ -274,7 +274,7 @@ export const webhook: Mutants = {
     file: rotate,
     find: "  const secret = requested ?? (yield* secrets.draw)\n",
     replace:
-      "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n",
+      "  const secret = requested ?? (yield* secrets.draw)\n    yield* subscriptions.source.update(subscriptionId, { secret })\n",
     options: just(["W6"], { ...alone, writes: 60, delayMax: 3_000_000 })
   },
   "ends-what-goes-on": {
