@@ -74,7 +74,7 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "delivered-not-compared": 1,
   "proven-at-the-check": 3,
   "push-key-not-stored": 1,
-  "push-by-position": 15,
+  "push-by-position": 4,
   "push-adopted-unseen": 1,
   "push-not-landed": 1,
   "owner-resolves-first": 1,
@@ -90,7 +90,7 @@ export const gateBugs: Readonly<Record<string, number>> = {
   "event-of-the-warehouse-number": 1,
   "event-answered-by-any-company": 3,
   "deleted-by-id": 1,
-  "pushed-to-the-number-of-the-source": 5,
+  "pushed-to-the-number-of-the-source": 7,
   "verified-by-id": 1
 }
 
