@@ -164,13 +164,16 @@ const endedGaps = "company = $1 and resource = $2 and closed_at is null and ende
  */
 const visibleAt = (overlap: string) => `(g.ended_at + ${overlap}::float8 * interval '1 millisecond')`
 
+/** SQL: whether a gap wants a run of its resource at this time: it has ended, is open, and waits for no later attempt. */
+export const wantsRun = (gap: string, now: string): string =>
+  `${gap}.closed_at is null and ${gap}.ended_at is not null and ${gap}.next_attempt_at <= ${now}`
+
 export const dueStatement = Statement.make({
   name: "list the due gaps of a company",
   params: ["text", "text?"],
   columns: { resource: "text", isFullDue: "bool" },
-  text: `select resource, bool_or(requires_full_scan) as "isFullDue" from tributary.delivery_gaps
-          where company = $1 and resource = coalesce($2, resource) and closed_at is null and ended_at is not null
-            and next_attempt_at <= tributary.now()
+  text: `select resource, bool_or(requires_full_scan) as "isFullDue" from tributary.delivery_gaps g
+          where company = $1 and resource = coalesce($2, resource) and ${wantsRun("g", "tributary.now()")}
           group by resource order by min(id)`
 })
 

@@ -7,6 +7,7 @@
  * later result counts. All times are the warehouse's. Each function is one statement and may be repeated.
  */
 import * as Effect from "effect/Effect"
+import { wantsRun } from "../reconcile/DeliveryGaps.ts"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -32,10 +33,6 @@ export interface PollResult {
   /** Companies of which a person requested a task. */
   readonly requested: ReadonlyArray<string>
 }
-
-/** SQL: whether a delivery gap wants a run of its resource. */
-const wantsRun = (gap: string, now: string) =>
-  `${gap}.closed_at is null and ${gap}.ended_at is not null and ${gap}.next_attempt_at <= ${now}`
 
 /** SQL: the taken tasks; the parameter is an array in JSON. */
 const takenSql = (parameter: string) =>

@@ -12,7 +12,7 @@ export const keySql = (row: string): string =>
   `hashtextextended('tributary:' || ${row}.company_id || ':' || ${row}.resource ||
      case when ${row}.lane = 'live' then '' else ':' || ${row}.lane end, 0)`
 
-/** The sessions that have the lock of a key. */
+/** The sessions that have the lock of a key, or of `any (...)` of some. */
 export const holdersSql = (key: string): string =>
   `select pid from pg_locks
     where locktype = 'advisory' and objsubid = 1 and granted

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import { Database } from "../postgres/Database.ts"
+import * as LaneLock from "./LaneLock.ts"
 
 const prefix = "tributary:process:"
 /** More processes have no number that {@link holdersSql} finds. */
@@ -18,8 +19,6 @@ export const acquire = Effect.gen(function* () {
 })
 
 /** SQL: the lock sessions of processes of serve. */
-export const holdersSql = `select pid from pg_locks
-    where locktype = 'advisory' and objsubid = 1 and granted
-      and database = (select oid from pg_database where datname = current_database())
-      and (classid::bigint << 32 | objid::bigint) in (
-        select hashtextextended('${prefix}' || slot, 0) from generate_series(0, ${slotsMax - 1}) slot)`
+export const holdersSql = LaneLock.holdersSql(
+  `any (array(select hashtextextended('${prefix}' || slot, 0) from generate_series(0, ${slotsMax - 1}) slot))`
+)
