@@ -189,23 +189,45 @@ export const reportPauses = (dispatcher: PermitDispatcher): Effect.Effect<void, 
   return Semaphore.withPermits(reporting, 1, reportAll)
 }
 
-/** Takes permits, and updates the pause from the answer: one of another process, its end by a person, the probe. */
+/** Updates the pause from the store's: one of another process may have begun. The store's clock ends none early. */
+const learnPause = (
+  dispatcher: PermitDispatcher,
+  { pausedBy, pausedMs }: Pick<PermitRule.PermitGrant, "pausedBy" | "pausedMs">
+) => {
+  const arrived = dispatcher.now()
+  const { memory, pausedUntil } = dispatcher.pause
+  dispatcher.pause = {
+    ...dispatcher.pause,
+    pausedUntil: Math.max(pausedUntil, arrived + pausedMs),
+    memory: pausedBy === null ? memory : { ...memory, pausedBy: { ...pausedBy, at: arrived - pausedBy.agoMs } }
+  }
+}
+
+/** Looks whether a person has ended the pause. */
+const checkPause = Effect.fnUntraced(function* (dispatcher: PermitDispatcher) {
+  const at = dispatcher.now()
+  yield* reportPauses(dispatcher)
+  const { isReleased, ...inForce } = yield* dispatcher.store.change((state, nowMs) => [
+    state,
+    {
+      isReleased: PermitRule.isReleased(state),
+      pausedMs: Math.max(0, state.pausedUntil - nowMs),
+      pausedBy: PermitRule.pauseReport(state, nowMs)
+    }
+  ])
+  const isKnown = dispatcher.unreported.length === 0 && dispatcher.pauseBeganAt <= at
+  if (isReleased && isKnown) dispatcher.pause = { ...dispatcher.pause, pausedUntil: 0 }
+  else learnPause(dispatcher, inForce)
+})
+
+/** Takes permits, and learns of a pause and of the probe. */
 const take = Effect.fnUntraced(function* (dispatcher: PermitDispatcher, wanted: PermitRule.ByClass<number>) {
   const { now, store, validMs } = dispatcher
   const at = now()
   const grant = yield* store.take({ wanted, validMs })
   const arrived = now()
   dispatcher.validMs = Math.min(validMaxMs, Math.max(validMinMs, 4 * (arrived - at), 0.95 * validMs))
-  const isKnown = dispatcher.unreported.length === 0 && dispatcher.pauseBeganAt <= at
-  const { memory, pausedUntil } = dispatcher.pause
-  dispatcher.pause = {
-    ...dispatcher.pause,
-    pausedUntil: Math.max(isKnown ? 0 : pausedUntil, arrived + grant.pausedMs),
-    memory:
-      grant.pausedBy === null
-        ? memory
-        : { ...memory, pausedBy: { ...grant.pausedBy, at: arrived - grant.pausedBy.agoMs } }
-  }
+  learnPause(dispatcher, grant)
   if (grant.isProbe) dispatcher.probedAt = arrived
   return { ...grant, at, isLate: arrived >= at + validMs || isPaused(dispatcher) }
 })
@@ -275,7 +297,7 @@ const waitForPause = (dispatcher: PermitDispatcher): Effect.Effect<unknown> => {
   const checkMs = store.isShared ? checkedAt + recheckMs - now() : Number.POSITIVE_INFINITY
   if (checkMs <= 0) {
     dispatcher.checkedAt = now()
-    return Effect.ignore(Effect.andThen(reportPauses(dispatcher), take(dispatcher, forAll(0))))
+    return Effect.ignore(checkPause(dispatcher))
   }
   if (leftMs <= pauseWaitMaxMs) return sleep(dispatcher, Math.min(leftMs, checkMs))
   const by = PermitRule.pauseReport(pause, now())

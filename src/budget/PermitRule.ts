@@ -337,7 +337,11 @@ export const endProbe = (state: PermitState, request: string, isAnswered: boolea
 
 /** A person ends the pause. The second value is whether there was one. */
 export const release = (state: PermitState, nowMs: number): readonly [PermitState, boolean] => {
-  if (state.pausedUntil <= nowMs && state.memory.cappedPauses === 0) return [state, false]
+  const isInForce = state.pausedUntil > nowMs || state.memory.cappedPauses > 0
+  if (!isInForce && state.pausedUntil === 0) return [state, false]
   const memory = { ...state.memory, cappedPauses: 0, probeUntil: 0, exemptRequest: null }
-  return [{ ...state, pausedUntil: 0, memory }, true]
+  return [{ ...state, pausedUntil: 0, memory }, isInForce]
 }
+
+/** Whether a person has ended the last pause. A pause that is over, also by a clock that was set forward, keeps its end. */
+export const isReleased = ({ at, pausedUntil }: PermitState): boolean => at > 0 && pausedUntil === 0

@@ -260,6 +260,10 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
       cause:
         "more than half of the records left the filters between two scans that the guard did not stop, and no person accepted that",
       later: [...upToW13, "S3r", "G3"]
+    },
+    3130111335: {
+      cause: "a process took the end of a pause by a clock that was set forward for its end by a person",
+      later: [...upToW13, "S3r", "G3", "G4"]
     }
   },
   "pushes only": {

@@ -11,7 +11,7 @@ import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts
 import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { clockIs, databaseUrl, layerWarehouse as warehouse } from "../../support/postgres.ts"
-import { flowing } from "../../support/until.ts"
+import { flowing, settled, turn } from "../../support/until.ts"
 import { suite } from "../../support/suite.ts"
 
 let tokens = 0
@@ -200,6 +200,32 @@ suite("PostgresPermitStore", warehouse, (test, it) => {
       yield* TestClock.adjust("5 seconds")
       yield* Fiber.join(waiting)
       yield* other.takePermit
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
+  )
+
+  it.effect("waits for a Retry-After that it was given, also while the warehouse's clock is set forward", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const name = fingerprint()
+      const setClock = yield* ownTime
+      yield* setClock(1_800_000_000_000)
+      const budget = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, 10))
+      yield* budget.pause(Duration.minutes(1), "limit")
+      const waiting = yield* Effect.forkChild(budget.takePermit)
+      yield* setClock(1_800_000_000_000 + 7_200_000)
+      for (let seconds = 0; seconds < 40; seconds += 5) {
+        yield* TestClock.adjust("5 seconds")
+        yield* Effect.all(Array.from({ length: 20 }, () => turn))
+      }
+      assert.isUndefined(waiting.pollUnsafe())
+      // A person may still end it, though the warehouse shows none.
+      assert.isFalse(yield* releaseBudget(name))
+      yield* TestClock.adjust("5 seconds")
+      yield* settled(
+        "the permit",
+        Effect.sync(() => waiting.pollUnsafe() !== undefined),
+        (isGranted) => isGranted
+      )
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 
