@@ -1,13 +1,11 @@
 /**
- * The services of `serve`, as the configuration states them. The receiver and the outbox poller also run in the demo;
- * {@link backgroundWork} is that of `serve` alone: task worker, deliveries of changes, row counts, retention and dashboard.
+ * The services of `serve`, as the configuration states them. The receiver and the worker also run in the demo;
+ * {@link backgroundWork} is that of `serve` alone: deliveries of changes, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
-import type * as Scope from "effect/Scope"
-import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as AlertMetrics from "../status/AlertMetrics.ts"
 import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
@@ -23,14 +21,7 @@ import * as CountRows from "../tasks/CountRows.ts"
 import * as EventProofs from "../tasks/EventProofs.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as WriteActivity from "../tasks/WriteActivity.ts"
-import * as TaskWorker from "../tasks/TaskWorker.ts"
-import {
-  type BackgroundService,
-  type BackgroundWork,
-  type CurrentCompanies,
-  hookUrl,
-  type ServiceOptions
-} from "../serve/Serve.ts"
+import { type BackgroundService, type CurrentCompanies, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
 import * as InvariantMetrics from "../status/InvariantMetrics.ts"
 import { protectDeliveries } from "../connector/ProtectedConnector.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
@@ -59,13 +50,8 @@ export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfigur
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
-/** The work of `serve` beside receiver and outbox poller, and its metrics. */
-interface MoreWork {
-  readonly work: (
-    ...args: Parameters<NonNullable<Service["work"]>>
-  ) => Effect.Effect<Omit<BackgroundWork, "push">, never, Database | Scope.Scope>
-  readonly metrics: NonNullable<Service["metrics"]>
-}
+/** The work of `serve` beside receiver and worker, and its metrics. */
+type MoreWork = Required<Pick<Service, "work" | "metrics">>
 
 /** The evaluation of alerts. */
 const evaluateAlerts = Effect.fnUntraced(function* (
@@ -98,16 +84,13 @@ const send = Effect.fnUntraced(function* (settings: Configuration, processId: st
   })
 })
 
-/** The work of `serve` beside receiver and outbox poller; `dashboard` is null where it is off. */
+/** The work of `serve` beside receiver and worker; `dashboard` is null where it is off. */
 export const backgroundWork = Effect.fnUntraced(function* (
   settings: Configuration,
   dashboard: Dashboard | null
 ): Effect.fn.Return<MoreWork, ConfigurationError, Source> {
-  const { models } = yield* Models.of(settings)
-  const { resources } = yield* catalogueOf(settings)
-  const indexes = searchIndexesOf([...resources.values()].map((one) => tableOf(one, settings.datasets)))
   const invariants = yield* Invariants.of(settings)
-  const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
+  const { datasets, retention } = settings
   const shown = (companies: CurrentCompanies) =>
     companies().map(({ company, excluded, fingerprint, installation }) => ({
       ...company,
@@ -120,22 +103,12 @@ export const backgroundWork = Effect.fnUntraced(function* (
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
       const alerts = yield* evaluateAlerts(settings, companies)
-      const tasks = yield* TaskWorker.make({
-        scheduleOf,
-        freshnessOf,
-        concurrency,
-        datasets,
-        models,
-        indexes,
-        push: settings.push
-      })
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
           ? []
           : [{ what: "the dashboard", run: dashboard.connect(() => shown(companies)), beforeTables: true }]
       return {
         services: [
-          { what: "the tasks and the outbox", run: tasks.run },
           {
             what: "sending changes and alerts",
             run: send(settings, processId),
@@ -170,8 +143,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
             ),
             beforeTables: true
           }
-        ],
-        own: tasks.own
+        ]
       }
     }),
     metrics: Effect.fnUntraced(function* (companies) {
@@ -208,9 +180,22 @@ export const service = Effect.fnUntraced(function* (
   }
 ): Effect.fn.Return<Service, ConfigurationError, Source> {
   const source = yield* Source
-  const { webhooks, monitoring } = settings
+  const { concurrency, datasets, freshnessOf, monitoring, push, scheduleOf, webhooks } = settings
+  const catalogue = yield* catalogueOf(settings)
+  const { models } = yield* Models.of(settings)
+  const indexes = searchIndexesOf([...catalogue.resources.values()].map((one) => tableOf(one, datasets)))
   return {
-    reader: protectDeliveries(yield* source.deliveries, protectionOf(yield* catalogueOf(settings), settings.resources)),
+    reader: protectDeliveries(yield* source.deliveries, protectionOf(catalogue, settings.resources)),
+    worker: {
+      scheduleOf,
+      freshnessOf,
+      concurrency,
+      datasets,
+      models,
+      indexes,
+      push,
+      isForEventsOnly: more === undefined
+    },
     listen: {
       host: webhooks.host,
       port: webhooks.port,
@@ -225,14 +210,7 @@ export const service = Effect.fnUntraced(function* (
     checkInterval: webhooks.checkInterval === "off" ? null : webhooks.checkInterval,
     companies: Effect.provideService(ServedCompanies.make(settings, names, hasStored), Source, source),
     ownership,
-    work: Effect.fnUntraced(function* (all, processId) {
-      const others = more === undefined ? null : yield* more.work(all, processId)
-      return {
-        services: others?.services ?? [],
-        singletons: others?.singletons ?? [],
-        own: others?.own ?? (() => Effect.void)
-      }
-    }),
+    ...(more === undefined ? {} : { work: more.work }),
     metrics: (all) =>
       Effect.gen(function* () {
         const pushed = yield* OutboxMetrics.make(() => all().map(({ company }) => company.name))

@@ -13,18 +13,8 @@ import type { Failure, Outcome } from "../sync/Outcome.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
 import * as CompareWithRow from "./CompareWithRow.ts"
 import { fetchDueEvents, parentsOf } from "./DueEvents.ts"
-import type * as InboxStore from "./InboxStore.ts"
-import {
-  type InboxWorker,
-  isRetrievable,
-  live,
-  noteChanges,
-  resolve,
-  type ResourceTarget,
-  stateOf,
-  urgent,
-  whenHeld
-} from "./InboxWorker.ts"
+import * as InboxStore from "./InboxStore.ts"
+import { type InboxWorker, isRetrievable, live, type ResourceTarget, stateOf, urgent } from "./InboxWorker.ts"
 import { retryOrDeadLetter, visibilityDelay } from "./ResolveFetches.ts"
 import * as RefetchRequests from "./RefetchRequests.ts"
 import { isComplete, refresh, type RefreshOptions } from "./Refresh.ts"
@@ -42,7 +32,7 @@ const fullReadEveryMs = 60_000
  */
 const fullReadShare = 1 / 3
 /** Minimum time between two reads of the children of changed parents. */
-export const childrenEveryMs = 5_000
+const childrenEveryMs = 5_000
 
 /** More records than this are due before a scan is considered. */
 export const scanMinEvents = 25
@@ -84,13 +74,12 @@ export const runLiveLane = Effect.fnUntraced(function* (
 ) {
   const { company } = worker
   const startedAt = worker.now()
-  const outcome = yield* refresh({ company, companyId, tables, table, reads, whenHeld: whenHeld(worker) }).pipe(
+  const outcome = yield* refresh({ company, companyId, tables, table, reads, whenHeld: "evict" }).pipe(
     Effect.provideService(Priority, priority)
   )
   const { kind, totals } = outcome
   const state = stateOf(worker, path)
   if (totals.pages > 0) state.pageRecords = Math.max(state.pageRecords, Math.ceil(totals.records / totals.pages))
-  noteChanges(worker, { tables, path }, totals.inserted + totals.updated + totals.deleted)
   if (kind !== null && kind !== "children") {
     const requestsMs = (totals.requests * 60_000) / (company.requestsPerMinute ?? Number.POSITIVE_INFINITY)
     state.nextFullReadAt = startedAt + Math.max(requestsMs, worker.now() - startedAt) / fullReadShare
@@ -104,15 +93,13 @@ const isIncremental = ({ table }: ResourceTarget, { hasCursor }: SyncPosition) =
 
 /** Time until the whole resource may be read. Scheduled scans in this time answer its events too. */
 export const fullReadDelayMs = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): number => {
-  if (worker.isDrain) return 0
   const { fullMsAgo } = position
   const intervalMs = fullMsAgo === null || isIncremental(target, position) ? 0 : fullReadEveryMs - fullMsAgo
   return Math.max(0, stateOf(worker, target.path).nextFullReadAt - worker.now(), intervalMs)
 }
 
-/** Whether a scan of the resource runs as a task of its own, beside the events. A drain has no other work meanwhile. */
-export const isOwnTask = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): boolean =>
-  !worker.isDrain && !isIncremental(target, position)
+/** Whether a scan of the resource runs beside the events. */
+export const isOwnTask = (target: ResourceTarget, position: SyncPosition): boolean => !isIncremental(target, position)
 
 /** Whether reading the children of this many more parents may become a read of every record. */
 export const mayReadEverything = ({ canRefetchChildren, refetchRequests }: SyncPosition, moreParents: number) =>
@@ -173,7 +160,7 @@ export const resolveListed = (
     const pauseMs = visibilityDelay(ageMs, overlapMs)
     return { id, state: "pending", reason: "the source does not show the record yet", pauseMs }
   })
-  return resolve(worker, resolutions, runId)
+  return InboxStore.resolve(resolutions, runId)
 }
 
 /** Resolves the events of a scan that failed. */
@@ -187,15 +174,12 @@ const resolveFailedRead = Effect.fnUntraced(function* (
   if (failure.kind === "DatabaseError") return yield* failWithDatabase(failure)
   const scope = yield* worker.breaker.classify(failure, startedAt)
   const reason = `${failure.message}; ${failure.remedy}`
-  // The events stay due and the resource pauses. A drain postpones them, so that it can end.
-  if (scope === "company" || (scope === "contended" && !worker.isDrain)) return
-  yield* resolve(
-    worker,
-    events.map((event): InboxStore.Resolution => {
-      if (scope === "record") return retryOrDeadLetter(event, reason)
-      if (scope === "blocked") return { id: event.id, state: "dead_letter", reason }
-      return { id: event.id, state: "pending", reason, pauseMs: contendedPauseMs }
-    }),
+  // The events stay due and the resource pauses.
+  if (scope === "company" || scope === "contended") return
+  yield* InboxStore.resolve(
+    events.map((event): InboxStore.Resolution =>
+      scope === "record" ? retryOrDeadLetter(event, reason) : { id: event.id, state: "dead_letter", reason }
+    ),
     runId
   )
 })
@@ -203,10 +187,15 @@ const resolveFailedRead = Effect.fnUntraced(function* (
 export const failWithDatabase = ({ message }: Failure) =>
   Effect.fail(new DatabaseError({ operation: "act on events", code: undefined, message, isRetryable: false }))
 
-/** A task: reads every record of a resource, or the children of many parents, for the events that require it. */
+/** Notes that events of a resource want a read of every record. They say it again while they do. */
+export const wantFullRead = (worker: InboxWorker, path: string): void => {
+  stateOf(worker, path).wantsFullReadUntil = worker.now() + contendedPauseMs
+}
+
+/** Reads every record of a resource, or the children of many parents, for the events that require it. */
 export const readForEvents = Effect.fnUntraced(function* (worker: InboxWorker, target: ResourceTarget) {
   const { path, companyId, table } = target
-  worker.fullReads.delete(path)
+  stateOf(worker, path).wantsFullReadUntil = Number.NEGATIVE_INFINITY
   const { unanswered } = yield* fetchDueEvents(worker, target, new Set())
   const events = isRetrievable(table) ? unanswered.filter(({ recordId }) => recordId === null) : unanswered
   const position = yield* syncPositionOf(companyId, path)
@@ -217,25 +206,27 @@ export const readForEvents = Effect.fnUntraced(function* (worker: InboxWorker, t
   } else if (events.length > 0) yield* readChanges(worker, target, position, events)
 })
 
-/** A task: reads the children of parents that changed. */
+/** Whether the children of changed parents may be read now. */
+export const mayReadChildren = (worker: InboxWorker, path: string): boolean =>
+  worker.now() >= stateOf(worker, path).nextChildrenAt
+
+/** The children of changed parents are not read before this has passed. */
+export const postponeChildren = (worker: InboxWorker, path: string, ms: number): void => {
+  stateOf(worker, path).nextChildrenAt = worker.now() + ms
+}
+
+/** Reads the children of parents that changed. */
 export const refetchChildren = Effect.fnUntraced(function* (worker: InboxWorker, target: ResourceTarget) {
-  const { breaker, childrenToRefetch } = worker
+  const { breaker } = worker
   const { path, companyId } = target
-  const state = stateOf(worker, path)
-  childrenToRefetch.delete(path)
-  state.nextChildrenAt = worker.now() + childrenEveryMs
+  postponeChildren(worker, path, childrenEveryMs)
   const position = yield* syncPositionOf(companyId, path)
   // Without a full scan so far, the first one fulfils every request.
   if (position.refetchRequests === 0 || position.fullMsAgo === null) return
-  if (mayReadEverything(position, 0) && fullReadDelayMs(worker, target, position) > 0) {
-    childrenToRefetch.add(path)
-    return
-  }
+  if (mayReadEverything(position, 0) && fullReadDelayMs(worker, target, position) > 0) return
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", yield* live)
   if (outcome.failure === null) return yield* breaker.succeed
   const scope = yield* breaker.classify(outcome.failure, startedAt)
-  // The requests are durable: the next worker finds those that a drain leaves.
-  if (!worker.isDrain) childrenToRefetch.add(path)
-  if (scope === "blocked" || scope === "record") state.nextChildrenAt = worker.now() + scanRetryMs
+  if (scope === "blocked" || scope === "record") postponeChildren(worker, path, scanRetryMs)
   if (outcome.failure.kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)
 })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { isEvent } from "../connector/Delivery.ts"
 import * as CompareWithRow from "./CompareWithRow.ts"
 import * as InboxStore from "./InboxStore.ts"
-import { type InboxWorker, resolve, type ResourceTarget } from "./InboxWorker.ts"
+import type { InboxWorker, ResourceTarget } from "./InboxWorker.ts"
 import type { FetchRequest } from "./ResolveFetches.ts"
 import type { SyncPosition } from "./SyncPosition.ts"
 
@@ -35,7 +35,7 @@ export const fetchDueEvents = Effect.fnUntraced(function* (
   const own = due.filter(({ id }) => !foreignIds.has(id))
   const rows = yield* CompareWithRow.compareWithRow(table, companyId, own)
   const answered = own.flatMap((event) => answeredByRow(event, rows.get(event.id)))
-  yield* resolve(worker, [...foreign, ...answered])
+  yield* InboxStore.resolve([...foreign, ...answered])
   const answeredIds = new Set(answered.map(({ id }) => id))
   const events: DueEvents = { unanswered: own.filter(({ id }) => !answeredIds.has(id)), rows, count: due.length }
   return events
@@ -43,7 +43,7 @@ export const fetchDueEvents = Effect.fnUntraced(function* (
 
 /** The resolution of an event of another company; none for the company's own. */
 const foreignEvent = (
-  { reader, sourceNumber }: InboxWorker,
+  { reader, identity: { sourceNumber } }: InboxWorker,
   { id, body }: InboxStore.ClaimedEvent
 ): ReadonlyArray<InboxStore.Resolution> => {
   const event = reader.read(body)

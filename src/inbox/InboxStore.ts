@@ -61,28 +61,49 @@ const maxBigint = 9_223_372_036_854_775_807n
 /** Whether the text is a possible record number. */
 export const isNumber = (id: string): boolean => /^(0|[1-9]\d{0,18})$/.test(id) && BigInt(id) <= maxBigint
 
-export const dueResourcesStatement = Statement.make({
-  name: "find resources with due events",
-  params: ["text"],
-  columns: { resource: "text?" },
-  // The recursion jumps from resource to resource in the index. Its cost does not grow with the events.
-  text: `with recursive oldest as (
-           (select resource, next_attempt_at from tributary.inbox
-             where company = $1 and state = 'pending' and resource is not null order by resource, next_attempt_at limit 1)
+/** Work of a resource that is due: events to process, or refetch requests. */
+export interface DueWork {
+  readonly company: string
+  /** Null stands for events about no resource. */
+  readonly resource: string | null
+  readonly kind: "events" | "children"
+}
+
+export const dueWorkStatement = Statement.make({
+  name: "find due events and refetch requests",
+  columns: { company: "text", resource: "text?", kind: Statement.as<DueWork["kind"]>("text") },
+  // The recursions jump from resource to resource in an index. Their cost does not grow with the events.
+  text: `with recursive due as (
+           (select company, resource, next_attempt_at from tributary.inbox
+             where state = 'pending' and resource is not null order by company, resource, next_attempt_at limit 1)
            union all
-           select n.resource, n.next_attempt_at from oldest o cross join lateral (
-             select resource, next_attempt_at from tributary.inbox
-              where company = $1 and state = 'pending' and resource > o.resource order by resource, next_attempt_at limit 1) n
-         ), first as (
-           select resource, next_attempt_at from oldest union all
-           (select resource, next_attempt_at from tributary.inbox
-             where company = $1 and state = 'pending' and resource is null order by next_attempt_at limit 1)
-         )
-         select resource from first where next_attempt_at <= tributary.now() order by next_attempt_at`
+           select n.company, n.resource, n.next_attempt_at from due d cross join lateral (
+             select company, resource, next_attempt_at from tributary.inbox
+              where state = 'pending' and resource is not null and (company, resource) > (d.company, d.resource)
+              order by company, resource, next_attempt_at limit 1) n
+         ), arrived as (
+           (select company from tributary.inbox where state = 'pending' order by company limit 1)
+           union all
+           select n.company from arrived a cross join lateral (
+             select company from tributary.inbox where state = 'pending' and company > a.company order by company limit 1) n
+         ), requested as (
+           (select company_id, resource from tributary.refetch_requests order by company_id, resource limit 1)
+           union all
+           select n.company_id, n.resource from requested r cross join lateral (
+             select company_id, resource from tributary.refetch_requests where (company_id, resource) > (r.company_id, r.resource)
+              order by company_id, resource limit 1) n
+         ), work as (
+           select company, resource, 'events' as kind, next_attempt_at as due_at from due where next_attempt_at <= tributary.now()
+           union all
+           -- An event of a resource that the source's documents do not name is resolved without a read.
+           select a.company, null, 'events', null from arrived a where exists (
+             select from tributary.inbox i where i.company = a.company and i.state = 'pending' and i.resource is null)
+           union all select c.company, r.resource, 'children', null from requested r join tributary.companies c using (company_id)
+         ) select company, resource, kind from work order by due_at nulls last, company, resource`
 })
 
-/** Resources with due events, the longest due first; null stands for events about no resource. */
-export const dueResources = (company: string) => Statement.run(dueResourcesStatement, [company])
+/** The due work of all companies, the longest due first. */
+export const dueWork: Sql.Query<ReadonlyArray<DueWork>> = Statement.run(dueWorkStatement)
 
 export const fetchDueStatement = Statement.make({
   name: "fetch due events",

@@ -10,7 +10,6 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import type { Client } from "../postgres/driver/Connection.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
@@ -60,11 +59,11 @@ export interface InboxWriter {
    */
   readonly probe: Effect.Effect<void, InboxUnavailable>
   readonly stats: () => InboxStats
-  /** Opened when new events were stored. A reader closes it before it looks at the inbox. */
-  readonly arrived: Latch.Latch
 }
 
 export interface InboxOptions {
+  /** Called with the companies of events that were stored just now. */
+  readonly onStored?: (companies: ReadonlySet<string>) => void
   /** Connections that store at the same time; default 2. */
   readonly writers?: number
   /** Timeout of a statement, after which its connection is closed; default 8 s. */
@@ -83,12 +82,15 @@ export interface InboxOptions {
   readonly waitingBytesMax?: number
 }
 
+const nobodyWaits: NonNullable<InboxOptions["onStored"]> = () => {}
+
 /** The longest wait and the longest statement together end 2 s before the sender's timeout. */
 const defaults = {
   writers: 2,
   answerTimeout: Duration.seconds(8),
   connectTimeout: Duration.seconds(4),
   waitMax: Duration.seconds(5),
+  onStored: nobodyWaits,
   rules: (): bigint | null => 0n,
   waitingMax: 20_000,
   waitingBytesMax: 64 * 1024 * 1024
@@ -123,7 +125,6 @@ interface WriterState {
   readonly limits: typeof defaults
   readonly pending: PendingInserts.PendingInserts
   readonly writers: ReadonlyArray<Writer>
-  readonly arrived: Latch.Latch
   readonly counts: { stored: number; known: number; refused: number; unavailable: number; batches: number }
   /** When a statement last began, by the monotonic clock. */
   lastWriteAt: number
@@ -187,7 +188,9 @@ const resolveBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, r
   state.failing = null
   state.lastWriteOk = { monotonicMs: monotonicMs(state), at: state.clock.currentTimeMillisUnsafe() }
   // An event whose first statement committed without an answer counts as known, but no worker has been woken for it yet.
-  if (rows.length > 0 || batch.some(({ attempts }) => attempts > 0)) state.arrived.openUnsafe()
+  if (rows.length > 0 || batch.some(({ attempts }) => attempts > 0)) {
+    state.limits.onStored(new Set(batch.flatMap(({ event }) => (event === null ? [] : [event.company]))))
+  }
   const isAllNew = rows.length === batch.length
   const newKeys = new Set(isAllNew ? [] : rows.map(keyOf))
   for (const insert of batch) {
@@ -364,7 +367,6 @@ export const make = Effect.fnUntraced(function* (
     limits,
     pending: { inserts: [], bytes: 0 },
     writers: Array.from({ length: limits.writers }, newWriter),
-    arrived: Latch.makeUnsafe(false),
     counts: { stored: 0, known: 0, refused: 0, unavailable: 0, batches: 0 },
     lastWriteAt: Number.NEGATIVE_INFINITY,
     lastWriteOk: null,
@@ -391,7 +393,6 @@ export const make = Effect.fnUntraced(function* (
       ...state.counts,
       lastWriteOkAt: state.lastWriteOk?.at ?? null,
       failing: state.failing
-    }),
-    arrived: state.arrived
+    })
   }
 })

@@ -10,7 +10,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { LandingResult } from "../land/Landing.ts"
 import {
   contendedPauseMs,
   failWithDatabase,
@@ -22,21 +21,20 @@ import {
   readChildrenOf,
   resolveListed,
   runLiveLane,
-  scanRetryMs
+  scanRetryMs,
+  wantFullRead
 } from "./BulkReads.ts"
 import { type DueEvents, fetchDueEvents, fetchRequestsOf, parentsOf } from "./DueEvents.ts"
 import type { ClaimedEvent } from "./InboxStore.ts"
 import {
-  countResolutions,
   type InboxWorker,
   isRetrievable,
-  noteChanges,
   noteFetches,
   pause,
   type ResourceTarget,
+  shouldYield,
   stateOf,
-  urgent,
-  whenHeld
+  urgent
 } from "./InboxWorker.ts"
 import { fetchRecords, sliceMs } from "./RecordFetcher.ts"
 import { isComplete } from "./Refresh.ts"
@@ -92,7 +90,7 @@ export const processResource = (worker: InboxWorker, target: ResourceTarget) =>
 const processEvents = Effect.fnUntraced(function* (slice: TimeSlice) {
   const { worker, target, startedAt } = slice
   while (worker.breaker.retryAfterMs() === 0) {
-    if (worker.shares.shouldYield(target.path, startedAt)) return
+    if (shouldYield(worker, startedAt)) return
     if (worker.now() - startedAt >= sliceMs) return pause(worker, target.path, yieldMs)
     const due = yield* fetchDueEvents(worker, target, new Set())
     noteScanResult(slice, due)
@@ -130,14 +128,14 @@ const readByList = Effect.fnUntraced(function* (slice: TimeSlice, { unanswered, 
   const delayMs = slice.wasScanUseless ? contendedPauseMs : fullReadDelayMs(worker, target, position)
   const parents = parentsOf(worker, target, position, numbered)
   const mayBeAll = mayReadEverything(position, new Set(parents.values()).size)
-  if (parents.size > 0 && (worker.isDrain || !mayBeAll)) {
+  if (parents.size > 0 && !mayBeAll) {
     const isDone = yield* readChildrenOf(worker, target, parents, numbered, urgent)
     if (!isDone) return endWithPause(slice, contendedPauseMs)
     if (parents.size === unanswered.length) return "continue"
   }
   if (delayMs > 0) return endWithPause(slice, Math.min(delayMs, contendedPauseMs))
-  if (isOwnTask(worker, target, position)) {
-    worker.fullReads.add(target.path)
+  if (isOwnTask(target, position)) {
+    wantFullRead(worker, target.path)
     return endWithPause(slice, contendedPauseMs)
   }
   const rest = unanswered.filter(({ id }) => !parents.has(id))
@@ -173,8 +171,8 @@ const readWholeResource = Effect.fnUntraced(function* (slice: TimeSlice, events:
   const delayMs = slice.wasScanUseless ? contendedPauseMs : fullReadDelayMs(worker, target, position)
   slice.nextFullReadAt = worker.now() + delayMs
   if (delayMs > 0) return false
-  if (isOwnTask(worker, target, position)) {
-    worker.fullReads.add(target.path)
+  if (isOwnTask(target, position)) {
+    wantFullRead(worker, target.path)
     slice.nextFullReadAt = worker.now() + contendedPauseMs
     return false
   }
@@ -203,13 +201,12 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
   const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
   let lastLook = never
   const outcome = yield* fetchRecords(worker, target, {
-    whenHeld: whenHeld(worker),
     first,
     more: (inFlight) =>
       Effect.gen(function* () {
         // Without new events of this process, events of other processes are looked for once per interval.
         const isFresh = lastLook.arrivals === worker.arrivals && worker.now() - lastLook.ms < lookEveryMs
-        if (!worker.isDrain && isFresh) return []
+        if (isFresh) return []
         const look = { arrivals: worker.arrivals, ms: worker.now() }
         const { unanswered } = yield* fetchDueEvents(worker, target, inFlight)
         const requests = fetchRequestsOf(unanswered)
@@ -219,15 +216,13 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
         if (requests.length === 0) lastLook = look
         return requests
       }),
-    shouldYield: () => worker.shares.shouldYield(path, startedAt),
-    idleTimeout: worker.isDrain ? Duration.zero : idleTimeout,
-    onResolved: (resolutions, landed: LandingResult | null) => {
-      countResolutions(worker, resolutions)
+    shouldYield: () => shouldYield(worker, startedAt),
+    idleTimeout,
+    onResolved: (landed) => {
       // The last look left out the events of records in flight.
       lastLook = never
       if (landed === null) return
       noteFetches(worker, path, landed.inserted + landed.updated)
-      noteChanges(worker, target, landed.inserted + landed.updated + landed.deleted)
     }
   })
   if (outcome.failure === null) return "continue"

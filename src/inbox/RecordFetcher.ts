@@ -37,11 +37,9 @@ export interface RecordFetcherOptions {
   readonly idleTimeout: Duration.Duration
   /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
   readonly shouldYield?: () => boolean
-  /** What to do while another run has the lane; default `fail`: another process may answer the events meanwhile. */
-  readonly whenHeld?: ResourceLock.WhenHeld
   readonly limits?: Partial<Limits>
   /** Called after events were resolved. */
-  readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
+  readonly onResolved: (landed: LandingResult | null) => void
 }
 
 /** The time of a read counts only while its request is in flight. */
@@ -99,14 +97,14 @@ interface FetchRun {
   busyAt: number
 }
 
-const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, whenHeld: ResourceLock.WhenHeld) {
+const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target) {
   const { companyId, table, tables } = target
   const lock = yield* ResourceLock.acquire({
     table,
     connector: company.connector,
     companyId,
     lane: "records",
-    whenHeld
+    whenHeld: "evict"
   })
   return yield* WriteSession.open(lock, {
     run: { kind: "fetch" },
@@ -130,7 +128,7 @@ const runOnce = Effect.fnUntraced(function* (
   const limits = { ...limitsDefault, ...options.limits }
   const now = yield* MonotonicClock.make
   const startedAt = now()
-  const session = yield* openSession(worker, target, options.whenHeld ?? "fail")
+  const session = yield* openSession(worker, target)
   state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
@@ -223,25 +221,25 @@ const landBatch = Effect.fnUntraced(function* (
   const { pages, absent, resolutions } = yield* resolveFetches({ ...target, visibleAfterMs }, results)
   if (pages.length === 0 && absent.length === 0) {
     yield* InboxStore.resolve(resolutions, state.runId)
-    options.onResolved(resolutions, null)
+    options.onResolved(null)
     return
   }
-  let committed: ReadonlyArray<InboxStore.Resolution> = resolutions
   const landed = yield* session.land({
     pages,
     scan: null,
     complete: false,
     absent,
-    inTransaction: (within) => {
-      committed = resolutions.map((resolution) =>
-        resolution.state === "done" && within.quarantined.has(resolution.recordId)
-          ? { ...resolution, reason: quarantinedReason }
-          : resolution
+    inTransaction: (within) =>
+      InboxStore.resolveIn(
+        within,
+        resolutions.map((resolution) =>
+          resolution.state === "done" && within.quarantined.has(resolution.recordId)
+            ? { ...resolution, reason: quarantinedReason }
+            : resolution
+        )
       )
-      return InboxStore.resolveIn(within, committed)
-    }
   })
-  options.onResolved(committed, landed)
+  options.onResolved(landed)
   yield* addTotals(state, landed, pages)
 })
 

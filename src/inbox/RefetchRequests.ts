@@ -4,12 +4,6 @@ import * as Query from "../postgres/Query.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 
-/** Resources of the company with pending refetch requests. */
-export const resources = (company_id: bigint) =>
-  Query.run(
-    control.selectFrom("tributary.refetch_requests").select("resource").distinct().where("company_id", "=", company_id)
-  )
-
 /** Requests the records whose field has one of these values, as a change of their parents does. */
 export const request = Statement.make({
   name: "request children of changed parents",

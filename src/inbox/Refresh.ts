@@ -16,7 +16,7 @@ import type { Company } from "../sync/Company.ts"
 import { childrenOf } from "../warehouse/Table.ts"
 
 export interface RefreshOptions {
-  readonly company: Company
+  readonly company: Omit<Company, "events">
   readonly companyId: bigint
   /** From {@link Company.tables}, read shortly before. */
   readonly tables: ReadonlyMap<string, Table>

@@ -13,7 +13,6 @@ import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
@@ -29,7 +28,6 @@ import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
 import type { Ownership } from "../processes/Ownership.ts"
-import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
@@ -39,11 +37,10 @@ import * as ReceivingMetrics from "../status/ReceivingMetrics.ts"
 import * as Ingest from "../ingest/Ingest.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
-import * as NewEvents from "../inbox/NewEvents.ts"
-import * as ProcessInbox from "../inbox/ProcessInbox.ts"
+import * as TaskWorker from "../tasks/TaskWorker.ts"
+import type { TaskWorkerOptions } from "../tasks/WorkerState.ts"
 import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
-import * as Sleepers from "./Sleepers.ts"
 import * as Tables from "./Tables.ts"
 
 /** The companies at the time of a call. */
@@ -58,14 +55,12 @@ export interface BackgroundService {
   readonly beforeTables?: boolean
 }
 
-/** The work beside receiving and processing events. */
+/** The work beside receiving events and the worker. */
 export interface BackgroundWork {
   /** Services of every process. */
   readonly services: ReadonlyArray<BackgroundService>
   /** Services that run in one process at a time. */
   readonly singletons: ReadonlyArray<BackgroundService>
-  /** Makes this process the owner of a company until the end of the scope. */
-  readonly own: (company: Company) => Effect.Effect<void, never, Scope.Scope>
 }
 
 export interface ServiceOptions<E> {
@@ -85,6 +80,7 @@ export interface ServiceOptions<E> {
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
   /** Divides the companies between the processes on the warehouse. */
   readonly ownership: (database: DatabaseShape) => Ownership<E>
+  readonly worker: Omit<TaskWorkerOptions, "reader">
   /** More work for the companies, in the process with this name. */
   readonly work?: (
     companies: CurrentCompanies,
@@ -210,7 +206,8 @@ const runServices = Effect.fnUntraced(function* <E>(
   const keyring = yield* SigningSecrets.keyring(companies().map(({ secrets }) => secrets))
   const tables = yield* Tables.make
   yield* tables.confirm(companies().map(({ company }) => company))
-  const inbox = yield* InboxWriter.make({ rules: tables.rules })
+  const worker = yield* TaskWorker.make({ ...options.worker, reader: options.reader })
+  const inbox = yield* InboxWriter.make({ rules: tables.rules, onStored: worker.noteEvents })
   const isExcluded = (company: string, resource: string) =>
     registry
       .companies()
@@ -233,8 +230,6 @@ const runServices = Effect.fnUntraced(function* <E>(
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
-  /** What wakes the processing of the events of the companies whose work runs here. */
-  const waking: Sleepers.Sleepers = new Map()
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -259,9 +254,8 @@ const runServices = Effect.fnUntraced(function* <E>(
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, registry, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
-    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, waking), beforeTables: true },
-    { what: "the watch for pending work", run: PendingWork.watch(waking), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
+    { what: "the tasks, the outbox and the events", run: worker.run },
     ...work.services
   ]
   const afterTables = (all: ReadonlyArray<BackgroundService>) =>
@@ -270,7 +264,7 @@ const runServices = Effect.fnUntraced(function* <E>(
         beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
       )
     )
-  const runCompany = makeCompanyWork(options, waking, work, {
+  const runCompany = makeCompanyWork(options, worker, {
     companies: () => registry.companies().size,
     checks: yield* Semaphore.make(checksAtOnce)
   })
@@ -296,7 +290,7 @@ const runServices = Effect.fnUntraced(function* <E>(
   return yield* Effect.raceFirst(tables.replaced, Effect.andThen(afterTables(services), Effect.never))
 })
 
-const noWork: BackgroundWork = { services: [], singletons: [], own: () => Effect.void }
+const noWork: BackgroundWork = { services: [], singletons: [] }
 
 /** The bucket whose owner runs the services of which there is one. */
 const singletonBucket = 0
@@ -307,24 +301,19 @@ const runAll = (services: ReadonlyArray<BackgroundService>) =>
     discard: true
   })
 
-/** The work of a company in the process that owns it. Most companies rest: they have one fiber, which waits. */
+/** The work of a company in the process that owns it. */
 const makeCompanyWork =
-  <E>(options: ServiceOptions<E>, waking: Sleepers.Sleepers, work: BackgroundWork, checking: Checking) =>
+  <E>(options: ServiceOptions<E>, worker: TaskWorker.TaskWorker, checking: Checking) =>
   (company: Company) =>
     Effect.acquireUseRelease(
       Scope.make("parallel"),
       Effect.fnUntraced(function* (scope) {
-        const { name } = company
-        const run = (service: BackgroundService) =>
-          CompanyLog.about(name)(Supervisor.runForever(service.what, service.run))
-        yield* Scope.provide(work.own(company), scope)
-        for (const check of reconcileServices(options, company, checking)) yield* Effect.forkIn(run(check), scope)
-        const processing = (arrived: Latch.Latch) =>
-          run({
-            what: `company ${name}: processing events`,
-            run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
-          })
-        return yield* Sleepers.run(name, waking, processing, scope)
+        yield* Scope.provide(worker.own(company), scope)
+        for (const check of reconcileServices(options, company, checking)) {
+          const checks = Supervisor.runForever(check.what, check.run)
+          yield* Effect.forkIn(CompanyLog.about(company.name)(checks), scope)
+        }
+        return yield* Effect.never
       }),
       Scope.close
     )

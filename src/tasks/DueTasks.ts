@@ -8,15 +8,16 @@
  */
 import * as Effect from "effect/Effect"
 import { wantsRun } from "../reconcile/DeliveryGaps.ts"
+import type { WorkKind } from "../inbox/InboxWorker.ts"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
-/** The key of a task, or of the rows of a resource in the outbox. */
+/** The key of a task, of the rows of a resource in the outbox, or of work on its events. */
 export interface TaskKey {
   readonly company: string
   readonly resource: string
-  readonly kind: TaskKind | "push"
+  readonly kind: TaskKind | "push" | WorkKind
 }
 
 /** A task that this process does not begin: it runs it, or lets it rest for a moment. */

@@ -1,10 +1,11 @@
 /** Identification of a company by its token; until the source accepts the token, no task of the company runs. */
 import * as Effect from "effect/Effect"
+import { Priority } from "../budget/Budget.ts"
 import * as CompanyLog from "../log/CompanyLog.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import * as DueTasks from "./DueTasks.ts"
-import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./WorkerState.ts"
+import { backoffMs, type CompanyState, monotonicMs, wake, type WorkerState } from "./WorkerState.ts"
 
 /** Runs no task of the company until the source accepts its token again. */
 export const blockCompany = Effect.fnUntraced(function* (
@@ -27,7 +28,10 @@ export const blockCompany = Effect.fnUntraced(function* (
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {
   const { name } = state.company
-  const identified = yield* Effect.result(SourceGuard.identify(state.company))
+  // All work of the company waits for it.
+  const identified = yield* Effect.result(
+    Effect.provideService(SourceGuard.identify(state.company), Priority, { class: "urgent", dueAt: 0 })
+  )
   if (identified._tag === "Failure") {
     // A failed repetition of the question proves nothing: the known identity stays.
     if (state.identity !== null && identified.failure.isRetryable) return
@@ -49,7 +53,7 @@ export const identifyInBackground = (worker: WorkerState, state: CompanyState) =
     Effect.ensuring(
       Effect.sync(() => {
         state.isIdentifying = false
-        worker.wakeUp.openUnsafe()
+        for (const group of ["tasks", "events"] as const) wake(worker, group)
       })
     )
   )

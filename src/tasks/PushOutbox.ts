@@ -44,11 +44,13 @@ export interface OpenRows extends TaskKey {
 }
 
 /** The resources of owned companies with open rows that this process neither pushes nor lets rest. */
-export const openRows = ({ companies, resting, running }: WorkerState) =>
+export const openRows = ({ companies, groups, resting }: WorkerState) =>
   Effect.map(Statement.run(openStatement), (rows) =>
     rows
       .map((row): OpenRows => ({ ...row, kind: "push" }))
-      .filter((one) => companies.has(one.company) && !running.has(taskKey(one)) && !resting.has(taskKey(one)))
+      .filter(
+        (one) => companies.has(one.company) && !groups.tasks.running.has(taskKey(one)) && !resting.has(taskKey(one))
+      )
   )
 
 /** Rejects the rows of a resource that is not synced: they can never be sent. */

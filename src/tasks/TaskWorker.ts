@@ -1,11 +1,12 @@
 /**
- * A worker that runs due tasks and pushes the outbox, for as long as a process of `serve` lives.
+ * The worker of a process of `serve`: it runs due tasks, pushes the outbox and processes events.
  *
- * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. The process that
- * owns a company runs its tasks; the next owner continues what a former one left. A failed task is tried again after a
- * growing delay, with an error and a remedy. A token that the source refuses blocks its company only. A run of another
- * process or command counts. When the worker is interrupted, landed pages stay, runs are closed and tasks stay due. The
- * worker waits for an unavailable warehouse.
+ * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. An event that this
+ * process has stored is processed at once, one of another process within {@link lookEveryMs}, a refetch request too. The
+ * process that owns a company does its work; the next owner continues what a former one left. A failed task is tried again
+ * after a growing delay, with an error and a remedy. A token that the source refuses blocks its company only. A run of
+ * another process or command counts. When the worker is interrupted, landed pages stay, runs are closed, and tasks and
+ * events stay due. The worker waits for an unavailable warehouse.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -19,6 +20,7 @@ import { Database } from "../postgres/Database.ts"
 import { Progress } from "../sync/Progress.ts"
 import { applyViews } from "../sync/Sync.ts"
 import * as Cron from "./Cron.ts"
+import * as EventWork from "./EventWork.ts"
 import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import * as PushOutbox from "./PushOutbox.ts"
@@ -26,6 +28,7 @@ import { logProgress, runTask } from "./RunTask.ts"
 import * as DueTasks from "./DueTasks.ts"
 import { differingCompanies, type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
 import {
+  begin,
   type CompanyState,
   monotonicMs,
   nextRunMs,
@@ -33,14 +36,21 @@ import {
   takenTasks,
   taskKey,
   type TaskWorkerOptions,
-  type WorkerState
+  wake,
+  type WorkerState,
+  type WorkGroup
 } from "./WorkerState.ts"
 
 const pollEveryMs = retryEveryMs
+const lookEveryMs = 250
+/** Events that arrive within this time are found by one look. */
+const lookPauseMs = 100
+/** A poll reads the tasks of every company: runs that end within this time are followed by one poll. */
+const pollPauseMaxMs = 250
+/** Looks take at most this share of the time. */
+const lookShare = 1 / 4
 /** A run waits for the source most of the time: this many run for each connection that lands. */
 const runsPerLanding = 8
-/** A poll reads the tasks of every company: runs that end within this time are followed by one poll. */
-const pollDelayMaxMs = 250
 /** Companies whose source is asked for their identity at the same time. */
 const identifiedAtOnce = 256
 /** Schedules of so many companies are stored by one transaction. */
@@ -63,8 +73,12 @@ const initialState = (company: ScheduledCompany): CompanyState => ({
   isIdentifying: false,
   consecutiveFailures: 0,
   blockedUntilMs: 0,
-  loggedError: null
+  loggedError: null,
+  inbox: null,
+  inboxUsedAtMs: 0
 })
+
+const initialGroup = () => ({ running: new Map(), lookedAtMs: Number.NEGATIVE_INFINITY, lookMs: 0, isWanted: false })
 
 const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
   const oneAtATime = yield* Semaphore.make(1)
@@ -74,11 +88,12 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     clockOffsetMs: 0,
     companies: new Map(),
     runsMax: yield* runsMaxOf,
-    running: new Map(),
+    groups: { tasks: initialGroup(), events: initialGroup() },
     fibers: yield* FiberMap.make<string>(),
     resting: new Map(),
     pushFailures: new Map(),
     wakeUp: Latch.makeUnsafe(false),
+    crowded: new Set(),
     refreshViews: oneAtATime.withPermit(applyViews(options))
   }
   return state
@@ -118,94 +133,110 @@ const storeSchedules = Effect.fnUntraced(function* (worker: WorkerState) {
   }
 })
 
-/** Begins work, unless the process has lost its company meanwhile. */
-const start = <R>(worker: WorkerState, task: DueTasks.TaskKey, work: Effect.Effect<void, never, R>) =>
-  Effect.suspend(() => {
-    const { companies, fibers, running, wakeUp } = worker
-    const key = taskKey(task)
-    if (!companies.has(task.company)) return Effect.void
-    running.set(key, task)
-    const ended = Effect.sync(() => {
-      running.delete(key)
-      wakeUp.openUnsafe()
-    })
-    return FiberMap.run(fibers, key, Effect.ensuring(work, ended))
-  })
-
 /**
  * Starts due tasks until there is none, or the process has its maximum of runs. Each statement selects one sync of a
  * company. There are as many as a company has runs at the same time, and a poll between them and the next ones: while
  * many short runs end, a company with a new request would wait otherwise.
  */
 const startTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<string>) {
-  const { options, running, runsMax } = worker
+  const { groups, options, runsMax } = worker
   const { concurrency } = options
   for (let statements = 0; statements < concurrency; statements += 1) {
-    const limit = runsMax - running.size
+    const limit = runsMax - groups.tasks.running.size
     if (limit <= 0) return
     const tasks = yield* DueTasks.nextTasks({ companies, taken: takenTasks(worker), concurrency, limit })
     if (tasks.length === 0) return
-    yield* Effect.forEach(tasks, (task) => start(worker, task, runTask(worker, task)), { discard: true })
+    yield* Effect.forEach(tasks, (task) => begin(worker, "tasks", task, runTask(worker, task)), { discard: true })
   }
 })
 
-/** The companies that have a due task and no identity yet, within the bound; requested ones first, failing ones last. */
-const companiesToIdentify = (
+/** Asks the source for the identity of companies with due work, within the bound; requested ones first, failing ones last. */
+const identify = Effect.fnUntraced(function* (
   worker: WorkerState,
   due: ReadonlyArray<string>,
   requested: ReadonlyArray<string>
-): ReadonlyArray<CompanyState> => {
+) {
   const { companies } = worker
   const isRequested = new Set(requested)
   const states = [...new Set([...requested, ...due])].flatMap((name) => companies.get(name) ?? [])
   const isWaiting = ({ company, identity, isIdentifying, blockedUntilMs }: CompanyState) =>
     identity === null && !isIdentifying && (blockedUntilMs <= monotonicMs(worker) || isRequested.has(company.name))
   const waiting = states.filter(isWaiting)
-  if (waiting.length === 0) return waiting
+  if (waiting.length === 0) return
   const running = [...companies.values()].filter(({ isIdentifying }) => isIdentifying).length
-  return waiting
+  const next = waiting
     .toSorted((one, other) => one.consecutiveFailures - other.consecutiveFailures)
     .slice(0, Math.max(0, identifiedAtOnce - running))
-}
+  for (const state of next) yield* Effect.forkScoped(identifyInBackground(worker, state))
+})
 
+/** Begins due tasks and pushes. */
 const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   const { companies } = worker
+  EventWork.forgetIdle(worker)
   yield* storeSchedules(worker)
   if (companies.size === 0) return
   const { nowMs, due, requested } = yield* DueTasks.pollDue(companies, takenTasks(worker))
   worker.clockOffsetMs = nowMs - monotonicMs(worker)
   const { push } = worker.options
   const pushes = push === undefined ? [] : yield* PushOutbox.openRows(worker)
-  const busy = [...due, ...pushes.map(({ company }) => company)]
-  for (const state of companiesToIdentify(worker, busy, requested)) {
-    yield* Effect.forkScoped(identifyInBackground(worker, state))
-  }
+  yield* identify(worker, [...due, ...pushes.map(({ company }) => company)], requested)
   const isReady = (name: string) => (companies.get(name)?.identity ?? null) !== null
   const ready = due.filter(isReady)
   if (ready.length > 0) yield* startTasks(worker, ready)
   for (const rows of pushes) {
-    if (push !== undefined && isReady(rows.company)) yield* start(worker, rows, PushOutbox.pushRows(worker, push, rows))
+    if (push !== undefined && isReady(rows.company)) {
+      yield* begin(worker, "tasks", rows, PushOutbox.pushRows(worker, push, rows))
+    }
   }
 })
 
-const pollForever = Effect.fnUntraced(function* (worker: WorkerState) {
-  const { companies, refreshViews, wakeUp } = worker
-  yield* Effect.provideService(refreshViews, Progress, logProgress)
+/** Begins work on due events. */
+const lookForEvents = Effect.fnUntraced(function* (worker: WorkerState) {
+  if (worker.companies.size > 0) yield* identify(worker, yield* EventWork.beginDue(worker), [])
+})
+
+/** When the next look for due work of a group is. */
+const nextLookMs = ({ companies, groups, options }: WorkerState, group: WorkGroup) => {
+  const { isWanted, lookMs, lookedAtMs } = groups[group]
+  const everyMs = group === "tasks" ? pollEveryMs : (options.lookEveryMs ?? lookEveryMs)
+  const pauseMs = group === "tasks" ? Math.min(pollPauseMaxMs, companies.size) : lookPauseMs
+  return lookedAtMs + Math.max(isWanted ? pauseMs : everyMs, lookMs / lookShare - lookMs)
+}
+
+/** Looks for due work of a group, if it is time. */
+const lookIfDue = Effect.fnUntraced(function* (worker: WorkerState, group: WorkGroup) {
+  const startedAtMs = monotonicMs(worker)
+  const state = worker.groups[group]
+  if (startedAtMs < nextLookMs(worker, group)) return
+  state.isWanted = false
+  yield* group === "tasks"
+    ? retryForever("the schedule cannot be read", poll(worker))
+    : retryForever("due events cannot be read", lookForEvents(worker))
+  state.lookedAtMs = monotonicMs(worker)
+  state.lookMs = state.lookedAtMs - startedAtMs
+})
+
+const lookForever = Effect.fnUntraced(function* (worker: WorkerState) {
+  const { options, refreshViews, wakeUp } = worker
+  const groups: ReadonlyArray<WorkGroup> = options.isForEventsOnly === true ? ["events"] : ["events", "tasks"]
+  if (options.isForEventsOnly !== true) yield* Effect.provideService(refreshViews, Progress, logProgress)
   return yield* Effect.forever(
-    Effect.andThen(
-      retryForever("the schedule cannot be read", poll(worker)),
-      Effect.timeoutOption(wakeUp.await, pollEveryMs).pipe(
-        Effect.andThen(Effect.suspend(() => Effect.sleep(Math.min(pollDelayMaxMs, companies.size)))),
-        Effect.andThen(wakeUp.close)
-      )
-    )
+    Effect.gen(function* () {
+      yield* wakeUp.close
+      for (const group of groups) yield* lookIfDue(worker, group)
+      const nextMs = Math.min(...groups.map((group) => nextLookMs(worker, group)))
+      yield* Effect.timeoutOption(wakeUp.await, Math.max(0, nextMs - monotonicMs(worker)))
+    })
   )
 }, Effect.scoped)
 
 export interface TaskWorker {
-  /** Runs the tasks of a company until the end of the scope, which waits for the end of its runs. */
+  /** Does the work of a company until the end of the scope, which waits for the end of its runs. */
   readonly own: (company: ScheduledCompany) => Effect.Effect<void, never, Scope.Scope>
-  /** Runs the due tasks of the owned companies and pushes their outboxes, for ever. */
+  /** Notes that this process has stored events of these companies. */
+  readonly noteEvents: (companies: Iterable<string>) => void
+  /** Does the due work of the owned companies, for ever. */
   readonly run: Effect.Effect<never, never, Database | SqlClient.SqlClient>
 }
 
@@ -213,10 +244,10 @@ export const make = Effect.fnUntraced(function* (
   options: TaskWorkerOptions
 ): Effect.fn.Return<TaskWorker, never, Database | Scope.Scope> {
   const worker = yield* makeState(options)
-  const { companies, fibers, running, wakeUp } = worker
+  const { companies, fibers, groups } = worker
   const stopRuns = (name: string) =>
     Effect.forEach(
-      [...running.values()].filter(({ company }) => company === name),
+      [...groups.tasks.running.values(), ...groups.events.running.values()].filter(({ company }) => company === name),
       (task) => FiberMap.remove(fibers, taskKey(task)),
       { concurrency: "unbounded", discard: true }
     )
@@ -227,7 +258,7 @@ export const make = Effect.fnUntraced(function* (
           Effect.sync(() => {
             const state = initialState(company)
             companies.set(company.name, state)
-            wakeUp.openUnsafe()
+            for (const group of ["tasks", "events"] as const) wake(worker, group)
             return state
           }),
           (state) =>
@@ -239,6 +270,13 @@ export const make = Effect.fnUntraced(function* (
             })
         )
       ),
-    run: pollForever(worker)
+    noteEvents: (names) => {
+      for (const name of names) {
+        const inbox = companies.get(name)?.inbox ?? null
+        if (inbox !== null) inbox.arrivals += 1
+      }
+      wake(worker, "events")
+    },
+    run: lookForever(worker)
   }
 })

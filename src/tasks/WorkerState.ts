@@ -1,40 +1,37 @@
-/** The state of a task worker: its companies, its runs, and the warehouse's clock. */
+/** The state of a worker: its companies, its work, and the warehouse's clock. */
 import type * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
-import type * as FiberMap from "effect/FiberMap"
+import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
 import type * as Latch from "effect/Latch"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { ConnectorShape, Identity } from "../connector/Connector.ts"
-import type { EngineSettings } from "../sync/EngineSettings.ts"
+import type { Identity } from "../connector/Connector.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { InboxWorker } from "../inbox/InboxWorker.ts"
+import type { Company } from "../sync/Company.ts"
 import type { PushSettings } from "../outbox/PushSession.ts"
 import type { Index } from "../warehouse/Indexes.ts"
 import type { Model } from "../warehouse/Model.ts"
-import type { Datasets, Table } from "../warehouse/Table.ts"
+import type { Datasets } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
 import type { TakenTask, TaskKey } from "./DueTasks.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
 
-/** A company whose resources are synced by their schedules. */
-export interface ScheduledCompany {
-  readonly name: string
-  readonly connector: ConnectorShape
-  /** The tables of the synced resources by path, with the inferred columns; read again at each use. */
-  readonly tables: Effect.Effect<ReadonlyMap<string, Table>, DatabaseError>
-  readonly engine: EngineSettings
-  readonly batchRecordsMax: number
-  /** The limit of the token's budget; null or absent is no limit. */
-  readonly requestsPerMinute?: number | null
-}
+/** A company whose resources are synced by their schedules, and whose events are processed. */
+export type ScheduledCompany = Omit<Company, "events">
 
 export interface TaskWorkerOptions {
   readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
   /** The freshness target: the maximum age of a resource's data. */
   readonly freshnessOf: (resource: string) => Duration.Duration
-  /** Resources of one company that are read at the same time. */
+  /** Resources of one company that are synced at the same time. */
   readonly concurrency: number
+  readonly reader: DeliveryReader
+  /** How often due events of other processes are looked for; default 250 ms. */
+  readonly lookEveryMs?: number
+  /** Whether nothing but events is worked on; default false. */
+  readonly isForEventsOnly?: boolean
   readonly datasets: Datasets
   /** Views for people, kept up to date beside the tables. */
   readonly models: ReadonlyArray<Model>
@@ -48,7 +45,7 @@ export interface CompanyState {
   readonly company: ScheduledCompany
   /** Whether its schedules are stored. */
   isScheduled: boolean
-  /** Null until its first task is due and the source has accepted the token: no task of the company runs before. */
+  /** Null until its first work is due and the source has accepted the token: nothing of the company runs before. */
   identity: Identity | null
   identifiedAtMs: number
   isIdentifying: boolean
@@ -57,6 +54,22 @@ export interface CompanyState {
   blockedUntilMs: number
   /** The last error that was logged, so that each is logged once. */
   loggedError: string | null
+  /** What is known about its pending events; null while it has none. */
+  inbox: InboxWorker | null
+  inboxUsedAtMs: number
+}
+
+/** `tasks`: due tasks and rows of the outbox. `events`: due events and refetch requests. */
+export type WorkGroup = "tasks" | "events"
+
+interface GroupState {
+  /** Its work in this process, by {@link taskKey}. */
+  readonly running: Map<string, TaskKey>
+  /** When the last look for due work ended, on the process's monotonic clock, and how long it took. */
+  lookedAtMs: number
+  lookMs: number
+  /** Whether something happened since the last look began, so that the next one is soon. */
+  isWanted: boolean
 }
 
 export interface WorkerState {
@@ -66,17 +79,18 @@ export interface WorkerState {
   clockOffsetMs: number
   /** The companies that this process owns. */
   readonly companies: Map<string, CompanyState>
-  /** Runs of this process at the same time. */
+  /** Syncs and pushes of this process at the same time, and as many resources whose events are processed. */
   readonly runsMax: number
-  /** The work of this process, by {@link taskKey}. */
-  readonly running: Map<string, TaskKey>
+  readonly groups: Readonly<Record<WorkGroup, GroupState>>
   readonly fibers: FiberMap.FiberMap<string>
   /** Work that is not begun, with the end of its pause on the process's monotonic clock. */
   readonly resting: Map<string, { readonly task: TaskKey; readonly untilMs: number }>
   /** Failures in a row of pushes, by {@link taskKey}. */
   readonly pushFailures: Map<string, number>
-  /** Opens when a run ended or a company was identified, so that the worker polls at once. */
+  /** Opens when a look is wanted. */
   readonly wakeUp: Latch.Latch
+  /** The companies with due events that wait for a place; `all`: the process has no place for events left. */
+  crowded: ReadonlySet<string> | "all"
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
 }
 
@@ -101,6 +115,27 @@ export const backoffMs = (failures: number): number => Backoff.delayMs(failures,
 
 export const taskKey = ({ company, resource, kind }: TaskKey): string => JSON.stringify([company, resource, kind])
 
+/** Looks for due work soon. */
+export const wake = ({ groups, wakeUp }: WorkerState, group: WorkGroup): void => {
+  groups[group].isWanted = true
+  wakeUp.openUnsafe()
+}
+
+/** Begins work, unless the process has lost its company meanwhile. Its end is followed by a look for more. */
+export const begin = <R>(worker: WorkerState, group: WorkGroup, task: TaskKey, work: Effect.Effect<void, never, R>) =>
+  Effect.suspend(() => {
+    const { companies, fibers, groups } = worker
+    const { running } = groups[group]
+    const key = taskKey(task)
+    if (!companies.has(task.company)) return Effect.void
+    running.set(key, task)
+    const ended = Effect.sync(() => {
+      running.delete(key)
+      wake(worker, group)
+    })
+    return FiberMap.run(fibers, key, Effect.ensuring(work, ended))
+  })
+
 /** The pause of a task that cannot run now, because another run has its lane or its company is blocked. */
 export const contendedMs = 5_000
 
@@ -111,7 +146,8 @@ export const rest = (worker: WorkerState, task: TaskKey, ms: number): void => {
 
 /** The tasks that this process runs or lets rest. */
 export const takenTasks = (worker: WorkerState): ReadonlyArray<TakenTask> => {
-  const { resting, running } = worker
+  const { resting, groups } = worker
+  const { running } = groups.tasks
   for (const [key, { untilMs }] of resting) if (untilMs <= monotonicMs(worker)) resting.delete(key)
   const keyOf = ({ company, resource, kind }: TaskKey) => ({ company, resource, kind })
   return [

@@ -3,14 +3,13 @@
  * the events under faults.
  */
 import { assert } from "@effect/vitest"
-import { Effect, Fiber, Latch } from "effect"
+import { Effect, Fiber } from "effect"
 import { Priority } from "../../../src/budget/Budget.ts"
 import { execute } from "../../../src/postgres/driver/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
-import * as PendingWork from "../../../src/processes/PendingWork.ts"
-import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { until } from "../../support/until.ts"
+import { processDue, processEvents } from "../tasks/working.ts"
 import { makeStand, many, one, placed, stand, states } from "./working.ts"
 import { suite } from "../../support/suite.ts"
 import { assertEach } from "../../support/assertions.ts"
@@ -23,7 +22,7 @@ suite("the inbox worker", stand, (test) => {
     yield* requests
     for (let at = 0; at < 5; at += 1) yield* accept("salesmen.updated", one(1, "forged"))
     const worked = yield* handle("salesmen.created", one(2, "forged"))
-    assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0, stopped: null })
+    assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0 })
     assert.deepStrictEqual((yield* requests).sort(), ["/salesmen/1", "/salesmen/2"])
     const stored = yield* rows("salesmen")
     assertEach(stored, ({ name, origin }) => `${name} ${origin}`, ["as the source has it webhook", "other webhook"])
@@ -110,22 +109,19 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("reads changes with urgent priority and full scans with live priority", function* () {
-    const { put, accept, company, options, inbox } = yield* makeStand(["orderdeposits"])
+    const { put, accept, company, inbox } = yield* makeStand(["orderdeposits"])
     const calls: Array<string> = []
     const noting = (what: string) =>
       Effect.map(Priority, (priority) => {
         calls.push(`${what} ${priority.class}`)
       })
     const { connector } = company
-    const drain = ProcessInbox.drain({
-      ...options,
-      company: {
-        ...company,
-        connector: {
-          ...connector,
-          identify: Effect.andThen(noting("identify"), connector.identify),
-          page: (request) => Effect.andThen(noting(request.since === null ? "all" : "changes"), connector.page(request))
-        }
+    const drain = processDue({
+      ...company,
+      connector: {
+        ...connector,
+        identify: Effect.andThen(noting("identify"), connector.identify),
+        page: (request) => Effect.andThen(noting(request.since === null ? "all" : "changes"), connector.page(request))
       }
     })
     yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
@@ -170,21 +166,22 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("scans a resource without number and cursor in full at most once a minute", function* () {
-    const { put, sync, accept, requests, inbox, rows, options, putSynced, handle } = yield* makeStand([
+    const { put, sync, accept, requests, inbox, rows, company, id, name, sql, putSynced, handle } = yield* makeStand([
       "assetcategories"
     ])
     yield* putSynced("assetcategories", [one(1, "a")])
     yield* put("assetcategories", [one(2, "b")])
     yield* requests
     yield* accept("assetcategories.created", one(2, "x"))
-    const worker = yield* Effect.forkChild(ProcessInbox.run(options))
+    const worker = yield* Effect.forkChild(processEvents(company))
     // The event waits, and a read of another run resolves it in the meantime.
     yield* sync("assetcategories")
     yield* until("the inbox", inbox, ([first]) => first!.state === "done")
     yield* Fiber.interrupt(worker)
     assert.lengthOf(yield* requests, 1)
-    // A drain, which a person starts, does not wait.
-    yield* InboxStore.replay(options.company.name, { state: "done" })
+    // An event that comes later than that is answered at once.
+    yield* sql`update tributary.checkpoints set full_scan_at = full_scan_at - interval '1 minute' where company_id = ${id}`
+    yield* InboxStore.replay(name, { state: "done" })
     yield* handle("assetcategories.updated", one(1, "x"))
     assert.lengthOf(yield* requests, 1)
     assert.strictEqual((yield* rows("assetcategories")).length, 2)
@@ -290,12 +287,12 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("processes other records while one read is slow, and releases events in flight at shutdown", function* () {
-    const { put, accept, inbox, faults, noFaults, options } = yield* makeStand(["salesmen"])
+    const { put, accept, inbox, faults, noFaults, company } = yield* makeStand(["salesmen"])
     yield* put("salesmen", [one(1, "a"), one(2, "b"), one(3, "c")])
     yield* faults({ path: "/salesmen/1", kind: "delay", ms: 4_000 })
     yield* accept("salesmen.updated", one(1, "x"))
     yield* accept("salesmen.updated", one(2, "x"))
-    const worker = yield* Effect.forkChild(ProcessInbox.run(options))
+    const worker = yield* Effect.forkChild(processEvents(company))
     yield* until("the inbox", inbox, (events) => events[1]!.state === "done")
     yield* accept("salesmen.updated", one(3, "x"))
     yield* until("the inbox", inbox, (events) => events[2]!.state === "done")
@@ -333,18 +330,38 @@ suite("the inbox worker", stand, (test) => {
     assert.lengthOf(yield* rows("salesmen"), 3)
   })
 
-  test("postpones events without counting attempts while the source is unreachable, and resumes afterwards", function* () {
-    const { put, accept, drain, inbox, rows, faults, noFaults, makeDue } = yield* makeStand(["salesmen"])
+  test("counts no attempt while the source is unreachable, and resumes afterwards", function* () {
+    const { put, accept, company, inbox, rows, faults, noFaults } = yield* makeStand(["salesmen"])
+    let failures = 0
+    const noting = <A, E, R>(call: Effect.Effect<A, E, R>) =>
+      Effect.tapError(call, () =>
+        Effect.sync(() => {
+          failures += 1
+        })
+      )
+    const { connector } = company
+    const get: typeof connector.get = (...parameters) => noting(connector.get(...parameters))
     yield* put("salesmen", [one(1, "a"), one(2, "b")])
-    yield* faults({ kind: "status", status: 503 })
-    yield* accept("salesmen.updated", one(1, "x"))
-    yield* accept("salesmen.updated", one(2, "x"))
-    const away = yield* drain
-    yield* noFaults
-    assert.include(away.stopped!, "503")
-    assertEach(yield* inbox, ({ state, attempts }) => `${state} ${attempts}`, ["pending 0", "pending 0"])
-    yield* makeDue
-    assert.strictEqual((yield* drain).done, 2)
+    const worker = yield* Effect.forkChild(
+      processEvents({ ...company, connector: { ...connector, get, identify: noting(connector.identify) } })
+    )
+    // The first event finds the source away before it has identified the company, the second one after that.
+    for (const number of [1, 2]) {
+      failures = 0
+      yield* faults({ kind: "status", status: 503 })
+      yield* accept("salesmen.updated", one(number, "x"))
+      yield* until(
+        "failures",
+        () => failures,
+        (count) => count > 1
+      )
+      const event = (yield* inbox)[number - 1]!
+      assert.deepStrictEqual([event.state, event.attempts], ["pending", 0])
+      yield* noFaults
+      yield* until("the inbox", inbox, (events) => events.every(({ state }) => state === "done"))
+    }
+    yield* Fiber.interrupt(worker)
+    assert.isTrue((yield* inbox).every(({ attempts }) => attempts === 0))
     assert.lengthOf(yield* rows("salesmen"), 2)
   })
 
@@ -419,41 +436,30 @@ suite("the inbox worker", stand, (test) => {
   })
 
   test("processes an inbox while two processes work on it, also when one of them stops", function* () {
-    const { id, put, accept, inbox, requests, rows, sql, options } = yield* makeStand(["salesmen", "vendors"])
+    const { id, put, accept, inbox, requests, rows, sql, company } = yield* makeStand(["salesmen", "vendors"])
     const records = many(1, 20)
     yield* put("salesmen", records)
     yield* put("vendors", records)
     yield* requests
     /** A worker as in its own process, and the records that it has read. */
     const makeWorker = () => {
-      const arrived = Latch.makeUnsafe(false)
-      const { connector } = options.company
+      const { connector } = company
       const readPaths: Array<string> = []
-      const company = {
-        ...options.company,
-        connector: {
-          ...connector,
-          get: (...parameters: Parameters<typeof connector.get>) => {
-            readPaths.push(parameters[0].path)
-            return connector.get(...parameters)
-          }
-        }
+      const get: typeof connector.get = (...parameters) => {
+        readPaths.push(parameters[0].path)
+        return connector.get(...parameters)
       }
-      return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, arrived }) }
+      return { readPaths, run: processEvents({ ...company, connector: { ...connector, get } }) }
     }
     const [first, second] = [makeWorker(), makeWorker()]
     const acceptAll = Effect.fnUntraced(function* (some: typeof records) {
       for (const record of some) {
         yield* accept("salesmen.updated", record)
         yield* accept("vendors.updated", record)
-        for (const { arrived } of [first, second]) arrived.openUnsafe()
       }
     })
     const allDone = until("the inbox", inbox, (events) => events.every(({ state }) => state === "done"))
 
-    for (const { arrived } of [first, second]) {
-      yield* Effect.forkScoped(PendingWork.watch(new Map([[options.company.name, arrived]])))
-    }
     const firstFiber = yield* Effect.forkChild(first.run)
     const secondFiber = yield* Effect.forkChild(second.run)
     yield* acceptAll(records.slice(0, 10))

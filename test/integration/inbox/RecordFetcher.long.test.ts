@@ -5,13 +5,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { Budget, makeOwn } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
 import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
-import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
+import { processDue } from "../tasks/working.ts"
 import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerSource, makeCompany } from "../../support/source.ts"
@@ -82,7 +81,7 @@ const makeStand = Effect.fnUntraced(function* (
       }
     )
   })
-  const drain = ProcessInbox.drain({ company, reader: deliveryReader })
+  const drain = processDue(company)
   return { ...one, accept, inbox, take, runs, requestedIds, read, drain }
 })
 
@@ -244,22 +243,5 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("RecordFetche
       })
     assert.strictEqual(yield* reasonAfter("0 s"), "the record was read after the event had come")
     assert.isNull(yield* reasonAfter("1 h"))
-  })
-
-  test("lists resources with due events, longest waiting first", function* () {
-    const { sql, name } = yield* makeStand(0)
-    const put = (resource: string | null, ageSeconds: number) =>
-      sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, body)
-              values (${name}, ${name} || ${String(resource)} || ${ageSeconds}::int::text, 'x', ${resource}, tributary.now(),
-                      tributary.now() - ${ageSeconds}::int * interval '1 second', '')`
-    const due = Effect.map(InboxStore.dueResources(name), (all) => all.map(({ resource }) => resource))
-    assert.deepStrictEqual(yield* due, [])
-    yield* put(null, 20)
-    assert.deepStrictEqual(yield* due, [null])
-    yield* put("a", 10)
-    yield* put("a", 40)
-    yield* put("b", -60)
-    yield* put("c", 30)
-    assert.deepStrictEqual(yield* due, ["a", "c", null])
   })
 })

@@ -6,11 +6,11 @@ import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { isEvent } from "../../../src/connector/Delivery.ts"
-import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { syncResource } from "../../../src/sync/SyncResource.ts"
 import { childrenOf, type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { layerSource, makeCompany } from "../../support/source.ts"
 import { flowing } from "../../support/until.ts"
+import { processDue } from "../tasks/working.ts"
 
 const paths = [
   "salesmen",
@@ -99,11 +99,25 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
          from erp.${path} where _company_id = $1 order by id`,
       [BigInt(id)]
     )
-  const options = { company, reader: deliveryReader }
-  const drain = flowing(ProcessInbox.drain(options))
+  const counts = Effect.map(inbox, (events) => {
+    const count = (state: string) => events.filter((event) => event.state === state).length
+    return { done: count("done"), dead: count("dead_letter"), ignored: count("skipped"), pending: count("pending") }
+  })
+  /** Processes the due events, and counts those that were resolved or postponed. */
+  const drain = Effect.gen(function* () {
+    const before = yield* counts
+    yield* processDue(company)
+    const { dead, done, ignored, pending } = yield* counts
+    return {
+      done: done - before.done,
+      dead: dead - before.dead,
+      ignored: ignored - before.ignored,
+      postponed: pending
+    }
+  })
   const makeDue = sql`update tributary.inbox set next_attempt_at = tributary.now() where company = ${name} and state = 'pending'`
   const handle = (...event: Parameters<typeof accept>) => Effect.andThen(accept(...event), drain)
-  return { ...one, options, sync, putSynced, accept, handle, inbox, requests, rows, drain, makeDue }
+  return { ...one, sync, putSynced, accept, handle, inbox, requests, rows, drain, makeDue }
 })
 
 export const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }) => state)

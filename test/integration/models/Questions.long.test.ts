@@ -7,8 +7,7 @@ import { assert, it as test, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
-import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
+import { processDue } from "../tasks/working.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { sync } from "../../../src/sync/Sync.ts"
@@ -128,7 +127,7 @@ const change = Effect.fnUntraced(function* (installation: Effect.Success<typeof 
   yield* sql`insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, next_attempt_at, body)
              values ('main', 'evt_1', 'orders.updated', 'orders', ${String(byWebhook)}, tributary.now(), tributary.now(),
                      ${new TextEncoder().encode(JSON.stringify(body))})`
-  yield* ProcessInbox.drain({ company, reader: deliveryReader })
+  yield* processDue(company)
   return { byWebhook, rejected: ["customers", "crm-7003", error["code"], error["field"], error["message"]] }
 })
 

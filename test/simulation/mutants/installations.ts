@@ -46,8 +46,8 @@ export const installations: Mutants = {
   "event-of-the-warehouse-number": {
     why: ["the warehouse's number compared with the source's", "a company has one number"],
     file: due,
-    find: "  { reader, sourceNumber }: InboxWorker,",
-    replace: "  { reader, companyId: sourceNumber }: InboxWorker,",
+    find: "identity: { sourceNumber }",
+    replace: "identity: { companyId: sourceNumber }",
     options: just(["G4"], byEvents)
   },
   "deleted-by-id": {

@@ -20,6 +20,7 @@ import {
 } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as SqlClient from "effect/sql/SqlClient"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import * as ServiceClient from "../../../connectors/service-v2/client/ServiceClient.ts"
 import { Budget } from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
@@ -92,6 +93,8 @@ export const makeWorker = ({ drawn }: Pick<Machine, "drawn">, push?: PushSetting
     concurrency: drawn.concurrency,
     datasets: datasetsDefault,
     models: [],
+    reader: deliveryReader,
+    lookEveryMs: 1_000,
     ...(push === undefined ? {} : { push })
   })
 

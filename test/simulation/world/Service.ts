@@ -4,7 +4,7 @@
  * Promise: the parts are those of `src/serve/Serve.ts` and are wired as there, without the listener. `Ports.ts` passes
  * each delivery to the receiver.
  */
-import { Duration, Effect, Latch, Random, Schedule } from "effect"
+import { Duration, Effect, Random, Schedule } from "effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import { protectDeliveries } from "../../../src/connector/ProtectedConnector.ts"
@@ -15,7 +15,6 @@ import { protectionOf } from "../../../src/warehouse/WarehouseCatalogue.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
-import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Processes from "../../../src/processes/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
@@ -25,8 +24,6 @@ import * as Ingest from "../../../src/ingest/Ingest.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
-import * as NewEvents from "../../../src/inbox/NewEvents.ts"
-import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
 import { companiesOf, engineOf, type Machine, makeWorker, own } from "./Engine.ts"
@@ -98,7 +95,8 @@ export const serve = Effect.fnUntraced(function* (
       : { revision: 0n }
   const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life, program)
   const { keyring } = secrets
-  const inbox = yield* InboxWriter.make({ rules: () => revision })
+  const worker = yield* makeWorker(machine)
+  const inbox = yield* InboxWriter.make({ rules: () => revision, onStored: worker.noteEvents })
   const receiver = yield* Ingest.make({
     reader: protectDeliveries(deliveryReader, protectionOf(program.catalogue, program.entries)),
     keyring,
@@ -115,16 +113,12 @@ export const serve = Effect.fnUntraced(function* (
   })
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
-  const tasks = yield* makeWorker(machine)
-  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
-  const events = new Map(workers.map(({ company, arrived }) => [company.name, arrived]))
   const keeper = (bucket: number) =>
     Effect.all(
-      workers
-        .filter(({ company }) => bucketOf(company.name) === bucket)
-        .flatMap(({ company, arrived }) => [
-          Effect.scoped(Effect.andThen(tasks.own(company), Effect.never)),
-          Supervisor.runForever("processing events", ProcessInbox.run({ company, arrived, reader: deliveryReader })),
+      companies
+        .filter(({ name }) => bucketOf(name) === bucket)
+        .flatMap((company) => [
+          Effect.scoped(Effect.andThen(worker.own(company), Effect.never)),
           Supervisor.runForever(
             "looking for missed events",
             Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })
@@ -150,9 +144,7 @@ export const serve = Effect.fnUntraced(function* (
           Schedule.spaced(Math.max(5_000, Math.min(keep / 2000, 60_000)))
         )
       ),
-      Supervisor.runForever("the watch for new events", NewEvents.watch(inbox.arrived, events, Duration.seconds(1))),
-      Supervisor.runForever("the tasks", tasks.run),
-      Supervisor.runForever("the watch for pending work", PendingWork.watch(events)),
+      Supervisor.runForever("the tasks, the outbox and the events", worker.run),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
     { concurrency: "unbounded", discard: true }
