@@ -226,7 +226,7 @@ const lookForever = Effect.fnUntraced(function* (worker: WorkerState) {
       yield* wakeUp.close
       for (const group of groups) yield* lookIfDue(worker, group)
       const nextMs = Math.min(...groups.map((group) => nextLookMs(worker, group)))
-      yield* Effect.timeoutOption(wakeUp.await, Math.max(0, nextMs - monotonicMs(worker)))
+      yield* Effect.timeoutOption(wakeUp.await, Math.max(0, Math.ceil(nextMs - monotonicMs(worker))))
     })
   )
 }, Effect.scoped)
