@@ -47,7 +47,7 @@ const lookEveryMs = 250
 const lookPauseMs = 100
 /** A poll reads the tasks of every company: runs that end within this time are followed by one poll. */
 const pollPauseMaxMs = 250
-/** Looks take at most this share of the time. */
+/** Looks for events take at most this share of the time. A poll is not delayed so: tasks begin by it only. */
 const lookShare = 1 / 4
 /** A run waits for the source most of the time: this many run for each connection that lands. */
 const runsPerLanding = 8
@@ -199,9 +199,9 @@ const lookForEvents = Effect.fnUntraced(function* (worker: WorkerState) {
 /** When the next look for due work of a group is. */
 const nextLookMs = ({ companies, groups, options }: WorkerState, group: WorkGroup) => {
   const { isWanted, lookMs, lookedAtMs } = groups[group]
-  const everyMs = group === "tasks" ? pollEveryMs : (options.lookEveryMs ?? lookEveryMs)
-  const pauseMs = group === "tasks" ? Math.min(pollPauseMaxMs, companies.size) : lookPauseMs
-  return lookedAtMs + Math.max(isWanted ? pauseMs : everyMs, lookMs / lookShare - lookMs)
+  if (group === "tasks") return lookedAtMs + (isWanted ? Math.min(pollPauseMaxMs, companies.size) : pollEveryMs)
+  const pauseMs = isWanted ? lookPauseMs : (options.lookEveryMs ?? lookEveryMs)
+  return lookedAtMs + Math.max(pauseMs, lookMs / lookShare - lookMs)
 }
 
 /** Looks for due work of a group, if it is time. */
