@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import { wantsRun } from "../reconcile/DeliveryGaps.ts"
 import type { WorkKind } from "../inbox/InboxWorker.ts"
 import type { TaskKind, TaskStatus } from "./TaskQueue.ts"
+import type { Failure } from "../sync/Outcome.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -191,13 +192,20 @@ export const completeTask = (task: DueTask, result: TaskResult): Sql.Query<void>
 
 export const blockStatement = Statement.make({
   name: "block the tasks of a company",
-  params: ["text", "text", "text", "text"],
+  params: ["text", "text", "text", "text", "bool"],
   text: `update tributary.tasks
           set status = 'failed', error = $2, remedy = $3, failure_kind = $4, finished_at = tributary.now(), updated_at = tributary.now(),
               requested_at = case when kind = 'sync' then null else requested_at end
-        where company = $1 and (requested_at is not null or error is distinct from $2 or status is distinct from 'failed')`
+        where company = $1 and (requested_at is not null or error is distinct from $2 or status is distinct from 'failed')
+          and ($5 or requested_at is not null or next_run_at <= tributary.now())`
 })
 
-/** Stores in every task of a company why it cannot run now. Pending requests for a sync end with that. */
-export const blockCompany = (company: string, error: string, remedy: string, failureKind: string): Sql.Query<void> =>
-  Effect.asVoid(Statement.run(blockStatement, [company, error, remedy, failureKind]))
+/** Why the tasks of a company cannot run. */
+export type CompanyFailure = Pick<Failure, "kind" | "message" | "remedy" | "stops">
+
+/**
+ * Stores why the tasks of a company cannot run now: in all of them where the failure stops the company, else in those that
+ * are due, since the others may run when their time comes. Pending requests for a sync end with that.
+ */
+export const blockCompany = (company: string, { kind, message, remedy, stops }: CompanyFailure): Sql.Query<void> =>
+  Effect.asVoid(Statement.run(blockStatement, [company, message, remedy, kind, stops === "company"]))

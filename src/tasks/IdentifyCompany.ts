@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import * as CompanyLog from "../log/CompanyLog.ts"
-import { type Failure, failureOf } from "../sync/Outcome.ts"
+import { failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import * as DueTasks from "./DueTasks.ts"
 import { backoffMs, type CompanyState, monotonicMs, wake, type WorkerState } from "./WorkerState.ts"
@@ -11,9 +11,10 @@ import { backoffMs, type CompanyState, monotonicMs, wake, type WorkerState } fro
 export const blockCompany = Effect.fnUntraced(function* (
   worker: WorkerState,
   state: CompanyState,
-  { kind, message, remedy }: Pick<Failure, "kind" | "message" | "remedy">
+  failure: DueTasks.CompanyFailure
 ) {
   state.consecutiveFailures += 1
+  const { message, remedy } = failure
   const delayMs = backoffMs(state.consecutiveFailures)
   state.identity = null
   state.blockedUntilMs = monotonicMs(worker) + delayMs
@@ -23,7 +24,7 @@ export const blockCompany = Effect.fnUntraced(function* (
       `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
     ).pipe(CompanyLog.about(state.company.name))
   }
-  yield* Effect.ignore(DueTasks.blockCompany(state.company.name, message, remedy, kind))
+  yield* Effect.ignore(DueTasks.blockCompany(state.company.name, failure))
 })
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {

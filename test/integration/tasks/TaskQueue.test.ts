@@ -6,7 +6,7 @@ import { saveCompany } from "../../support/companies.ts"
 import * as DueTasks from "../../../src/tasks/DueTasks.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
-import { execute, layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { execute, layerWarehouse as warehouse, sql } from "../../support/postgres.ts"
 import { suite } from "../../support/suite.ts"
 import { valuesOf } from "../../support/rows.ts"
 
@@ -315,13 +315,28 @@ suite("the task queue", warehouse, (test) => {
   test("stores why a company is blocked, and clears its requests", function* () {
     const { company, request } = yield* scheduled(["a"])
     yield* request("a")
-    yield* DueTasks.blockCompany(company, "the token was refused", "give it another one", "Unauthorized")
+    const message = "the token was refused"
+    const remedy = "give it another one"
+    yield* DueTasks.blockCompany(company, { kind: "Unauthorized", message, remedy, stops: "company" })
     assert.deepInclude(yield* taskOf(company, "a"), {
       status: "failed",
       error: "the token was refused",
       remedy: "give it another one",
       askedAt: null
     })
+    yield* sql`update tributary.tasks set status = 'done', error = null, next_run_at = tributary.now() + interval '1 hour' where company = ${company}`
+    const away = {
+      kind: "Unreachable",
+      message: "the source does not answer",
+      remedy: "wait",
+      stops: "resource"
+    } as const
+    yield* DueTasks.blockCompany(company, away)
+    assert.deepInclude(
+      yield* taskOf(company, "a"),
+      { status: "done", error: null },
+      "a task that is not due has not failed"
+    )
     yield* saveCompany(company, 12n)
     yield* Effect.flip(saveCompany(company, 13n))
     assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes the number")
