@@ -16,8 +16,8 @@ import type { LandingResult } from "../land/Landing.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { childrenOf } from "../warehouse/Table.ts"
-import { runToCompletion } from "../sync/FetchRecords.ts"
-import { attributesOf, type Outcome } from "../sync/Outcome.ts"
+import type { Outcome } from "../sync/Outcome.ts"
+import { attemptWith, withRun } from "../sync/Run.ts"
 import { Progress } from "../sync/Progress.ts"
 import { addTotals, type RunState } from "../sync/RunState.ts"
 import * as InboxStore from "./InboxStore.ts"
@@ -249,13 +249,16 @@ export const fetchRecords = Effect.fn("oneByOne")(function* (
   target: Target,
   options: RecordFetcherOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  let isFirst = true
-  const outcome = yield* runToCompletion(target, (state) => {
-    // After a database failure, only the requests in the database are valid.
-    const attempt = isFirst ? options : { ...options, first: null }
-    isFirst = false
-    return runOnce(worker, target, attempt, state)
-  })
-  yield* Effect.annotateCurrentSpan(attributesOf(outcome))
-  return outcome
+  let { first } = options
+  return yield* withRun({ ...target, lane: "records" }, (run) =>
+    attemptWith(
+      run,
+      Effect.suspend(() => {
+        const attempt = { ...options, first }
+        // After a database failure, only the requests in the database are valid.
+        first = null
+        return runOnce(worker, target, attempt, run.state)
+      })
+    )
+  )
 })

@@ -6,16 +6,13 @@
  * However it ends, the database has everything that the next process needs. A push never fails: the report has the
  * failure.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
-import { attributesOf, failureOf, type Failure, type Outcome } from "../sync/Outcome.ts"
+import { type Failure, failureOf } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
-import * as RunPhases from "../sync/RunPhases.ts"
-import * as RunStore from "../sync/RunStore.ts"
-import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
+import { type Run, withRun } from "../sync/Run.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -43,7 +40,6 @@ import {
 import { nextOpenRequest } from "./RequestStore.ts"
 import { validateRows } from "./ValidateRows.ts"
 import { partial } from "./WriteSchema.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The result of a push. */
 export interface PushReport {
@@ -168,12 +164,11 @@ const reportWhileLocked = Effect.fnUntraced(function* (options: PushOptions, pro
 })
 
 /** Runs sessions until one of them has ended; a failure of the last one is kept in the progress. */
-const runSessions = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
+const runSessions = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress, run: Run) {
   for (;;) {
     const resolvedBefore = progress.resolved
     const result = yield* Effect.result(
-      retryFromCheckpoint(
-        options.table.resource.path,
+      run.attempt(
         runSession(options, progress).pipe(
           // Another process has the lock: this one waits, and continues with what is left.
           Effect.tapErrorTag("AlreadyRunning", () => reportWhileLocked(options, progress)),
@@ -196,33 +191,22 @@ export const push = Effect.fn("push")(function* (
   options: PushOptions
 ): Effect.fn.Return<PushReport, never, Database | SqlClient.SqlClient> {
   const { companyId, table } = options
-  const clock = yield* Clock.Clock
-  const beganAt = MonotonicClock.nowMs(clock)
-  const progress: PushProgress = {
-    runState: newState(beganAt),
-    counts: noCounts,
-    requests: 0,
-    batches: 0,
-    resolved: 0,
-    failure: null
-  }
-  const { runState } = progress
-  yield* RunPhases.observed(() => runState.phases, runSessions(options, progress))
-  const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
-  const { failure } = progress
-  const outcome: Outcome = {
-    ...outcomeOf({ companyId, table, lane: "push" }, runState, null, false, durationMs),
-    ...(failure === null ? {} : { status: "failed", failure })
-  }
-  if (outcome.runId !== null)
-    yield* RunStore.close(outcome.runId, outcome, runState.phases.read(MonotonicClock.nowMs(clock)))
-  yield* (yield* Progress).ended(outcome)
-  yield* Effect.annotateCurrentSpan(attributesOf(outcome))
-  return {
-    status: failure === null ? "done" : "stopped",
-    counts: progress.counts,
-    calls: { sent: progress.requests, batches: progress.batches },
-    failure,
-    durationMs
-  }
+  const { calls, counts, durationMs, failure } = yield* withRun(
+    { companyId, table, lane: "push" },
+    Effect.fnUntraced(function* (run) {
+      const progress: PushProgress = {
+        runState: run.state,
+        counts: noCounts,
+        requests: 0,
+        batches: 0,
+        resolved: 0,
+        failure: null
+      }
+      yield* runSessions(options, progress, run)
+      const { batches, counts, failure, requests } = progress
+      const ended = { ...run.outcome(null), counts, calls: { sent: requests, batches } }
+      return failure === null ? ended : { ...ended, status: "failed" as const, failure }
+    })
+  )
+  return { status: failure === null ? "done" : "stopped", counts, calls, failure, durationMs }
 })

@@ -5,23 +5,20 @@
  * have becomes a tombstone. Each run fetches up to a hundred records. It acquires the resource only for the landing, so
  * that no other run waits for the source. A resource that cannot be read by number is scanned instead.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { type FetchedRecord, isMissing, type Page } from "../connector/Connector.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import type { ConflictPolicy } from "../land/MergeSql.ts"
 import type { Database } from "../postgres/Database.ts"
-import { type failureOf, type Outcome, sum } from "./Outcome.ts"
+import { type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
-import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
+import { attemptWith, withRun } from "./Run.ts"
+import { addTotals, type RunState } from "./RunState.ts"
 import * as RunPhases from "./RunPhases.ts"
-import * as RunStore from "./RunStore.ts"
 import { engineDefault } from "./EngineSettings.ts"
 import { syncResource, type SyncTarget } from "./SyncResource.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface FetchRecordsOptions extends SyncTarget {
   /** Numbers of records, as text. */
@@ -92,39 +89,6 @@ const readAndLand = Effect.fnUntraced(function* (
     : land
 })
 
-/** Runs to the end, retries after database errors, and closes the run. Returns its outcome. */
-export const runToCompletion = Effect.fnUntraced(function* (
-  { companyId, table }: Pick<FetchRecordsOptions, "companyId" | "table">,
-  work: (state: RunState) => Effect.Effect<void, Parameters<typeof failureOf>[0], Database | SqlClient.SqlClient>
-): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  const clock = yield* Clock.Clock
-  const beganAt = MonotonicClock.nowMs(clock)
-  const state = newState(beganAt)
-  const working = Effect.gen(function* () {
-    const again = Effect.suspend(() => work(state))
-    const observed = RunPhases.observed(() => state.phases, again)
-    const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, observed))
-    const error = Result.isSuccess(result) ? null : result.failure
-    const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
-    const ended: Outcome = outcomeOf({ companyId, table, lane: "records" }, state, error, false, durationMs)
-    if (ended.runId !== null) yield* RunStore.close(ended.runId, ended, state.phases.read(MonotonicClock.nowMs(clock)))
-    return ended
-  })
-  const ended = yield* Effect.onInterrupt(working, () =>
-    Effect.suspend(() =>
-      state.runId === null
-        ? Effect.void
-        : RunStore.abandon(
-            state.runId,
-            { companyId, resource: table.resource.path, lane: "records" },
-            state.phases.read(MonotonicClock.nowMs(clock))
-          )
-    )
-  )
-  yield* (yield* Progress).ended(ended)
-  return ended
-})
-
 /** Two consecutive runs as one outcome. */
 const combine = (before: Outcome, after: Outcome): Outcome => ({
   ...after,
@@ -140,13 +104,15 @@ const combine = (before: Outcome, after: Outcome): Outcome => ({
 export const fetchRecords = Effect.fn("readRecords")(function* (
   options: FetchRecordsOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  const { table, authority } = options
+  const { authority, companyId, table } = options
   if (!table.resource.operations.includes("R")) {
     return yield* syncResource(options, { mode: { full: true, acceptRestored: authority === "source" } })
   }
   const ids = [...new Set(options.ids)]
   const read = (some: ReadonlyArray<string>, waitsForLock: boolean) =>
-    runToCompletion(options, (state) => readAndLand(options, some, waitsForLock, state))
+    withRun({ companyId, table, lane: "records" }, (run) =>
+      attemptWith(run, readAndLand(options, some, waitsForLock, run.state))
+    )
   let outcome = yield* read(ids.slice(0, recordsPerLanding), false)
   for (let at = recordsPerLanding; at < ids.length && outcome.failure === null; at += recordsPerLanding) {
     outcome = combine(outcome, yield* read(ids.slice(at, at + recordsPerLanding), true))

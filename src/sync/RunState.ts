@@ -1,17 +1,12 @@
 /** The state of one run across its attempts: totals, notes and outcome. */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { type LandingResult, type MassDeleteBlocked, type ObservedPage, transferOf } from "../land/Landing.ts"
 import type { Lane } from "../land/Checkpoint.ts"
-import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
 import * as RunPhases from "./RunPhases.ts"
 import { plural } from "../text/Count.ts"
-
-/** Attempts of a run whose database fails, before the run fails too. */
-const databaseAttemptsMax = 6
 
 /** The state that the attempts of one run share. */
 export interface RunState {
@@ -108,23 +103,3 @@ export const outcomeOf = (
     failure
   }
 }
-
-/** Repeats the work from its checkpoint after a retryable database error, with a new connection. */
-export const retryFromCheckpoint = <A, E extends { readonly _tag: string }, R>(
-  resource: string,
-  work: Effect.Effect<A, E | DatabaseError, R>
-): Effect.Effect<A, E | DatabaseError, R> =>
-  work.pipe(
-    Effect.tapError((error) =>
-      error instanceof DatabaseError && error.isRetryable
-        ? Effect.flatMap(Progress, (progress) =>
-            progress.note(`${resource}: ${error.message}; retrying from the checkpoint`)
-          )
-        : Effect.void
-    ),
-    Effect.retry({
-      while: (error) => error instanceof DatabaseError && error.isRetryable,
-      times: databaseAttemptsMax - 1,
-      schedule: Schedule.exponential("250 millis").pipe(Schedule.jittered)
-    })
-  )

@@ -1,11 +1,8 @@
 /**
  * One run of a resource: acquire, read, land, close.
  *
- * Promise: pages that were read before a failure are landed. After a database error the run retries from the checkpoint, never
- * from memory. `tributary.runs` has how the run ended, also when it was interrupted; when the process is killed, the next
- * run closes it. A run never fails: its outcome has the failure and the remarks.
+ * Promise: pages that were read before a failure are landed, and the run keeps the promises of `Run.ts`.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape } from "../connector/Connector.ts"
@@ -23,13 +20,11 @@ import type { LateArrival, NewRun, OpenOptions } from "../land/SessionContext.ts
 import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "./EngineSettings.ts"
-import { attributesOf, type Outcome } from "./Outcome.ts"
+import type { Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { type Attempt, readAndLand, readChildren } from "./ReadAndLand.ts"
-import * as RunPhases from "./RunPhases.ts"
-import * as RunStore from "./RunStore.ts"
-import { newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
+import { withRun } from "./Run.ts"
+import type { RunState } from "./RunState.ts"
 
 /** Where the records come from and where they land. */
 export interface SyncTarget {
@@ -218,55 +213,25 @@ export const syncResource = Effect.fn("syncResource")(function* (
   options: SyncResourceOptions = {}
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   const { companyId, table } = target
-  const { resource } = table
   const { mode = {} } = options
-  const progress = yield* Progress
-  const clock = yield* Clock.Clock
-  const beganAt = MonotonicClock.nowMs(clock)
-  const state = newState(beganAt)
-  const scope = { companyId, table, lane: laneOf(mode) } as const
-  const run = (read: SyncMode) => {
-    const attempts = retryFromCheckpoint(
-      resource.path,
-      RunPhases.observed(() => state.phases, attemptRun(target, { ...options, mode: read }, state))
-    )
-    return Effect.result(
-      Effect.catchTag(attempts, ["SourceClockRegressed", "TableReplaced", "WarehouseClockStepped"], () => attempts)
-    )
-  }
-  const outcome = (result: Effect.Success<ReturnType<typeof run>>, resumed: boolean) =>
-    outcomeOf(
-      scope,
-      state,
-      result._tag === "Success" ? null : result.failure,
-      resumed,
-      Math.floor(MonotonicClock.nowMs(clock) - beganAt)
-    )
-  const phases = () => state.phases.read(MonotonicClock.nowMs(clock))
-  const close = (ended: Outcome) =>
-    state.runId === null || state.isQuiet ? Effect.void : RunStore.close(state.runId, ended, phases())
-
-  const runToCompletion = Effect.gen(function* () {
-    let result = yield* run(mode)
-    const resumed = state.began?.resumed ?? false
-    if (result._tag === "Success" && resumed && mode.backfill === undefined) {
+  return yield* withRun(
+    { companyId, table, lane: laneOf(mode) },
+    Effect.fnUntraced(function* (run) {
+      const read = (read: SyncMode) => {
+        const attempts = run.attempt(attemptRun(target, { ...options, mode: read }, run.state))
+        const again = () => attempts
+        return Effect.catchTag(
+          attempts,
+          ["SourceClockRegressed", "TableReplaced", "WarehouseClockStepped"],
+          again
+        ).pipe(Effect.match({ onFailure: (error) => error, onSuccess: () => null }))
+      }
+      const error = yield* read(mode)
+      const resumed = run.state.began?.resumed ?? false
+      if (error !== null || !resumed || mode.backfill !== undefined) return run.outcome(error, resumed)
       // The resumed scan shows the source as of its beginning; the later changes are read now.
-      yield* close(outcome(result, resumed))
-      state.phases = RunPhases.make(MonotonicClock.nowMs(clock))
-      result = yield* run({ ...mode, full: false, acceptRestored: false, resetOverlap: false })
-    }
-    const ended = outcome(result, resumed)
-    yield* close(ended)
-    return ended
-  })
-  const ended = yield* Effect.onInterrupt(runToCompletion, () =>
-    Effect.suspend(() =>
-      state.runId === null || state.isQuiet
-        ? Effect.void
-        : RunStore.abandon(state.runId, { companyId, resource: resource.path, lane: scope.lane }, phases())
-    )
+      yield* run.closePart(run.outcome(null, resumed))
+      return run.outcome(yield* read({ ...mode, full: false, acceptRestored: false, resetOverlap: false }), resumed)
+    })
   )
-  yield* progress.ended(ended)
-  yield* Effect.annotateCurrentSpan(attributesOf(ended))
-  return ended
 })
