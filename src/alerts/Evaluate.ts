@@ -6,7 +6,6 @@
  * nothing. Evaluations of several processes run one after another. A condition has one message of each event and level on
  * a route. An evaluation that cannot read a condition changes nothing.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -15,6 +14,7 @@ import * as ConditionStore from "./ConditionStore.ts"
 import * as Observations from "./Observations.ts"
 import type { AlertConfiguration } from "./Route.ts"
 import { evaluate } from "./Transitions.ts"
+import { repeatResting } from "../time/Resting.ts"
 
 export interface Observed<E, R> {
   /** The companies of `serve` that are not paused. */
@@ -53,12 +53,8 @@ export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, di
   )
 
 /** Evaluates until it is interrupted. */
-export const evaluateForever = Effect.fnUntraced(function* <E, R>(
+export const evaluateForever = <E, R>(
   settings: AlertConfiguration,
   observed: Observed<E, R>
-): Effect.fn.Return<never, E | DatabaseError, R | SqlClient.SqlClient> {
-  for (;;) {
-    const [took] = yield* Effect.timed(evaluateOnce(settings, observed))
-    yield* Effect.sleep(Math.max(everyMs, Duration.toMillis(took) * restShare))
-  }
-})
+): Effect.Effect<never, E | DatabaseError, R | SqlClient.SqlClient> =>
+  repeatResting(evaluateOnce(settings, observed), () => ({ times: restShare, leastMs: everyMs }))

@@ -27,6 +27,7 @@ import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderMark from "../warehouse/ReaderMark.ts"
 import { type Invariant, queryOf } from "./Invariant.ts"
 import * as InvariantStore from "./InvariantStore.ts"
+import { repeatResting } from "../time/Resting.ts"
 
 export interface EvaluationOptions {
   readonly invariants: ReadonlyArray<Invariant>
@@ -208,11 +209,11 @@ export const evaluateOnce = Effect.fnUntraced(function* (
 })
 
 /** Evaluates until it is interrupted. */
-export const evaluateForever = Effect.fnUntraced(function* (
+export const evaluateForever = (
   options: EvaluationOptions
-): Effect.fn.Return<never, DatabaseError, Database | SqlClient.SqlClient> {
-  for (;;) {
-    const [took] = yield* Effect.timed(evaluateOnce(options, { isNow: false }))
-    yield* Effect.sleep(Math.min(Math.max(everyMs, Duration.toMillis(took) * restShare), restMsMax))
-  }
-})
+): Effect.Effect<never, DatabaseError, Database | SqlClient.SqlClient> =>
+  repeatResting(evaluateOnce(options, { isNow: false }), () => ({
+    times: restShare,
+    leastMs: everyMs,
+    mostMs: restMsMax
+  }))

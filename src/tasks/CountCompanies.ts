@@ -5,13 +5,13 @@
  * quarantine entry, and when one of its resources may have become late. Counting takes a small share of one core. A
  * process that is killed leaves the last counts with their time.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import { repeatResting } from "../time/Resting.ts"
 
 /** Worst first. */
 export const companyStates = ["failing", "late", "attention", "never-synced", "blocked", "paused", "fresh"] as const
@@ -154,12 +154,10 @@ export const countDue = Effect.fnUntraced(function* (companiesMax: number = batc
 })
 
 /** Counts the states of all companies until it is interrupted. */
-export const countForever: Sql.Query<never> = Effect.gen(function* () {
-  yield* forget
-  for (;;) {
-    const [took, due] = yield* Effect.timed(countDue())
+export const countForever: Sql.Query<never> = Effect.andThen(
+  forget,
+  repeatResting(countDue(), (due) => {
     const isFirst = due.length === batchMax && due.some(({ isNew }) => isNew)
-    const restMs = Duration.toMillis(took) * (isFirst ? restShareNew : restShare)
-    yield* Effect.sleep(Duration.millis(isFirst ? restMs : Math.max(lookEveryMs, restMs)))
-  }
-})
+    return isFirst ? { times: restShareNew, leastMs: 0 } : { times: restShare, leastMs: lookEveryMs }
+  })
+)

@@ -7,7 +7,6 @@
  * rows that do not change any more from the current ones. One transaction writes rows and watermark. The rows are bounded
  * ({@link seriesMax}), and the work is a small share of one core.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -16,6 +15,7 @@ import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { makesFresh } from "../warehouse/RunConditions.ts"
 import { withoutCompilation } from "./CountCompanies.ts"
+import { repeatResting } from "../time/Resting.ts"
 
 export type Resolution = "minute" | "hour" | "day"
 
@@ -287,8 +287,4 @@ const restShare = 50
 
 /** Writes the activity until it is interrupted. */
 export const writeForever = (budgets: Budgets): Sql.Query<never> =>
-  Effect.forever(
-    Effect.flatMap(Effect.timed(writeActivity(budgets)), ([took]) =>
-      Effect.sleep(Duration.millis(Math.max(everyMs, Duration.toMillis(took) * restShare)))
-    )
-  )
+  repeatResting(writeActivity(budgets), () => ({ times: restShare, leastMs: everyMs }))
