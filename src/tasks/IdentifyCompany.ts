@@ -47,10 +47,7 @@ export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState,
 
 /** Identifies the company concurrently with the polls, and wakes the worker. */
 export const identifyInBackground = (worker: WorkerState, state: CompanyState) =>
-  Effect.suspend(() => {
-    state.isIdentifying = true
-    return identifyCompany(worker, state)
-  }).pipe(
+  identifyCompany(worker, state).pipe(
     Effect.ensuring(
       Effect.sync(() => {
         state.isIdentifying = false

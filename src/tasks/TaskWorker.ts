@@ -78,7 +78,13 @@ const initialState = (company: ScheduledCompany): CompanyState => ({
   inboxUsedAtMs: 0
 })
 
-const initialGroup = () => ({ running: new Map(), lookedAtMs: Number.NEGATIVE_INFINITY, lookMs: 0, isWanted: false })
+const initialGroup = () => ({
+  running: new Map(),
+  lookedAtMs: Number.NEGATIVE_INFINITY,
+  lookMs: 0,
+  isWanted: false,
+  wakeUp: Latch.makeUnsafe(false)
+})
 
 const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
   const oneAtATime = yield* Semaphore.make(1)
@@ -92,7 +98,6 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     fibers: yield* FiberMap.make<string>(),
     resting: new Map(),
     pushFailures: new Map(),
-    wakeUp: Latch.makeUnsafe(false),
     crowded: new Set(),
     refreshViews: oneAtATime.withPermit(applyViews(options))
   }
@@ -167,7 +172,10 @@ const identify = Effect.fnUntraced(function* (
   const next = waiting
     .toSorted((one, other) => one.consecutiveFailures - other.consecutiveFailures)
     .slice(0, Math.max(0, identifiedAtOnce - running))
-  for (const state of next) yield* Effect.forkScoped(identifyInBackground(worker, state))
+  for (const state of next) {
+    state.isIdentifying = true
+    yield* Effect.forkScoped(identifyInBackground(worker, state))
+  }
 })
 
 /** Begins due tasks and pushes. */
@@ -204,32 +212,36 @@ const nextLookMs = ({ companies, groups, options }: WorkerState, group: WorkGrou
   return lookedAtMs + Math.max(pauseMs, lookMs / lookShare - lookMs)
 }
 
-/** Looks for due work of a group, if it is time. */
-const lookIfDue = Effect.fnUntraced(function* (worker: WorkerState, group: WorkGroup) {
-  const startedAtMs = monotonicMs(worker)
+/** Looks for due work of a group, for ever. */
+const lookForever = (worker: WorkerState, group: WorkGroup) => {
   const state = worker.groups[group]
-  if (startedAtMs < nextLookMs(worker, group)) return
-  state.isWanted = false
-  yield* group === "tasks"
-    ? retryForever("the schedule cannot be read", poll(worker))
-    : retryForever("due events cannot be read", lookForEvents(worker))
-  state.lookedAtMs = monotonicMs(worker)
-  state.lookMs = state.lookedAtMs - startedAtMs
-})
-
-const lookForever = Effect.fnUntraced(function* (worker: WorkerState) {
-  const { options, refreshViews, wakeUp } = worker
-  const groups: ReadonlyArray<WorkGroup> = options.isForEventsOnly === true ? ["events"] : ["events", "tasks"]
-  if (options.isForEventsOnly !== true) yield* Effect.provideService(refreshViews, Progress, logProgress)
-  return yield* Effect.forever(
+  const look =
+    group === "tasks"
+      ? retryForever("the schedule cannot be read", poll(worker))
+      : retryForever("due events cannot be read", lookForEvents(worker))
+  return Effect.forever(
     Effect.gen(function* () {
-      yield* wakeUp.close
-      for (const group of groups) yield* lookIfDue(worker, group)
-      const nextMs = Math.min(...groups.map((group) => nextLookMs(worker, group)))
-      yield* Effect.timeoutOption(wakeUp.await, Math.max(0, Math.ceil(nextMs - monotonicMs(worker))))
+      yield* state.wakeUp.close
+      const startedAtMs = monotonicMs(worker)
+      const leftMs = nextLookMs(worker, group) - startedAtMs
+      if (leftMs > 0) yield* Effect.timeoutOption(state.wakeUp.await, Math.ceil(leftMs))
+      else {
+        state.isWanted = false
+        yield* look
+        state.lookedAtMs = monotonicMs(worker)
+        state.lookMs = state.lookedAtMs - startedAtMs
+      }
     })
   )
-}, Effect.scoped)
+}
+
+/** A poll of many due tasks takes long. It delays no event. */
+const run = (worker: WorkerState) => {
+  const events = lookForever(worker, "events")
+  const views = Effect.provideService(worker.refreshViews, Progress, logProgress)
+  const tasks = Effect.andThen(views, lookForever(worker, "tasks"))
+  return Effect.scoped(worker.options.isForEventsOnly === true ? events : Effect.raceFirst(events, tasks))
+}
 
 export interface TaskWorker {
   /** Does the work of a company until the end of the scope, which waits for the end of its runs. */
@@ -277,6 +289,6 @@ export const make = Effect.fnUntraced(function* (
       }
       wake(worker, "events")
     },
-    run: lookForever(worker)
+    run: run(worker)
   }
 })

@@ -70,6 +70,8 @@ interface GroupState {
   lookMs: number
   /** Whether something happened since the last look began, so that the next one is soon. */
   isWanted: boolean
+  /** Opens when a look is wanted. */
+  readonly wakeUp: Latch.Latch
 }
 
 export interface WorkerState {
@@ -87,8 +89,6 @@ export interface WorkerState {
   readonly resting: Map<string, { readonly task: TaskKey; readonly untilMs: number }>
   /** Failures in a row of pushes, by {@link taskKey}. */
   readonly pushFailures: Map<string, number>
-  /** Opens when a look is wanted. */
-  readonly wakeUp: Latch.Latch
   /** The companies with due events that wait for a place; `all`: the process has no place for events left. */
   crowded: ReadonlySet<string> | "all"
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
@@ -116,9 +116,9 @@ export const backoffMs = (failures: number): number => Backoff.delayMs(failures,
 export const taskKey = ({ company, resource, kind }: TaskKey): string => JSON.stringify([company, resource, kind])
 
 /** Looks for due work soon. */
-export const wake = ({ groups, wakeUp }: WorkerState, group: WorkGroup): void => {
+export const wake = ({ groups }: WorkerState, group: WorkGroup): void => {
   groups[group].isWanted = true
-  wakeUp.openUnsafe()
+  groups[group].wakeUp.openUnsafe()
 }
 
 /** Begins work, unless the process has lost its company meanwhile. Its end is followed by a look for more. */
