@@ -51,13 +51,21 @@ export const until = <A, E = never, R = never>(
   what: string,
   question: Question<A, E, R>,
   isExpected: (answer: A) => boolean,
-  seconds = 30
+  seconds = 30,
+  stepMs = everyMs
 ): Effect.Effect<A, E, R> =>
   Effect.flatMap(Clock.Clock, (clock) =>
     "adjust" in clock
-      ? ask(what, question, isExpected, Effect.andThen(TestClock.adjust(everyMs), turn), Infinity)
+      ? ask(what, question, isExpected, Effect.andThen(TestClock.adjust(stepMs), turn), Infinity)
       : ask(what, question, isExpected, clock.sleep(Duration.millis(everyMs)), (seconds * 1000) / everyMs)
   )
+
+/** The same, for runs that compare the clock with the warehouse's: the test clock stays near it. */
+export const untilNear = <A, E = never, R = never>(
+  what: string,
+  question: Question<A, E, R>,
+  isExpected: (answer: A) => boolean
+): Effect.Effect<A, E, R> => until(what, question, isExpected, undefined, flowMs)
 
 /** The same for a condition of this process. */
 export const untilTrue = (what: string, isTrue: () => boolean, seconds?: number): Effect.Effect<boolean> =>

@@ -47,7 +47,8 @@ suite("resuming a push", stand, (test) => {
       }
       yield* dieAt({ ...one, company: { ...one.company, connector: observed } }, 1, "after")
       assert.deepStrictEqual(during, [0], "the push still ran")
-      const runs = yield* one.sql`select status, error_kind from tributary.runs where company_id = ${one.id}`
+      const runs =
+        yield* one.sql`select status, error_kind from tributary.runs where company_id = ${one.id} and lane = 'push'`
       assert.deepStrictEqual(runs, [{ status: "abandoned", error_kind: "Interrupted" }])
       assertEach(yield* unresolved, ({ resource, requests, push }) => [resource, requests, push], [
         ["salesmen", 1, null]

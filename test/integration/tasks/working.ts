@@ -10,7 +10,7 @@ import type { PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
-import { until } from "../../support/until.ts"
+import { until, untilNear } from "../../support/until.ts"
 
 const schedule = { missed: "once", jitterMax: Duration.zero } as const
 export const hourly: ResourceSchedule = { ...schedule, timing: { kind: "every", interval: Duration.hours(1) } }
@@ -42,11 +42,10 @@ export const processEvents = Effect.fnUntraced(function* (company: ScheduledComp
 export const processDue = Effect.fnUntraced(function* (company: ScheduledCompany) {
   const sql = yield* SqlClient.SqlClient
   const worker = yield* Effect.forkChild(processEvents(company))
-  const left = Effect.all([
-    Effect.map(InboxStore.dueWork, (due) => due.filter((one) => one.company === company.name)),
-    sql`select resource from tributary.runs join tributary.companies using (company_id)
-         where company = ${company.name} and status = 'running'`
-  ])
-  yield* until("the end of due work", left, (all) => all.flat().length === 0)
+  const due = Effect.map(InboxStore.dueWork, (all) => all.filter((one) => one.company === company.name))
+  const running = sql`select resource from tributary.runs join tributary.companies using (company_id)
+                       where company = ${company.name} and status = 'running'`
+  yield* untilNear("the end of due work", due, ({ length }) => length === 0)
+  yield* until("the end of runs", running, ({ length }) => length === 0)
   yield* Fiber.interrupt(worker)
 })
