@@ -217,18 +217,21 @@ const broken = (path: string, detail: string) =>
   )
 
 /**
- * Fails when the source has a record that its empty list does not show. Only few rows are confirmed: of more rows the
- * mass-delete guard deletes none.
+ * Fails when the source has a record that its empty list does not show. Every row is asked for: one that was removed, or
+ * that left the filter, says nothing about the others. Only few rows are confirmed: of more rows the mass-delete guard
+ * deletes none.
  */
 const confirmEmpty = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   resource: Resource,
-  { id, areUnguarded }: ExpectedRows
+  { ids, areUnguarded }: ExpectedRows
 ) {
   if (!areUnguarded || !resource.operations.includes("R")) return
-  const { record, rejected } = yield* connector.get(resource, id)
-  if (record === null && rejected === null) return
-  return yield* broken(`/${resource.path}`, `the list was empty twice, and the source has the record ${id}`)
+  for (const id of ids) {
+    const { record, rejected } = yield* connector.get(resource, id)
+    if (record === null && rejected === null) continue
+    return yield* broken(`/${resource.path}`, `the list was empty twice, and the source has the record ${id}`)
+  }
 })
 
 /** Fails when a page token repeats, and after {@link emptyPagesMax} pages in a row without a new record. */

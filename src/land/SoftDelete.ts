@@ -30,8 +30,8 @@ export const countLive = ({ run, table, companyId }: ResourceLock): Effect.Effec
 
 /** Rows that a full scan should return. */
 export interface ExpectedRows {
-  /** The number of one of them. */
-  readonly id: string
+  /** Their numbers; of more rows than the mass-delete guard leaves unprotected, one more than those. */
+  readonly ids: ReadonlyArray<string>
   /** Whether they are so few that the mass-delete guard does not protect them. */
   readonly areUnguarded: boolean
 }
@@ -42,17 +42,16 @@ export const expectedRows = ({
   table,
   companyId
 }: ResourceLock): Effect.Effect<ExpectedRows | null, DatabaseError> =>
-  run<{ id: string | null; live: number }>(
+  run<{ id: string }>(
     "look for live rows of",
-    `select min("id")::text as id, count(*)::int as live from (select t."id" from ${table.current} t ` +
+    `select t."id"::text as id from ${table.current} t ` +
       `where t."_company_id" = $1 and t."_deleted_at" is null and ${isExpected(table, "$2")} ` +
-      `limit ${unguardedDeletionsMax + 1}) few`,
+      `order by t."id" limit ${unguardedDeletionsMax + 1}`,
     [companyId, table.resource.since]
   ).pipe(
-    Effect.map(({ rows }) => {
-      const { id, live } = rows[0]!
-      return id === null ? null : { id, areUnguarded: live <= unguardedDeletionsMax }
-    })
+    Effect.map(({ rows }) =>
+      rows.length === 0 ? null : { ids: rows.map(({ id }) => id), areUnguarded: rows.length <= unguardedDeletionsMax }
+    )
   )
 
 /**

@@ -264,6 +264,11 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
     3130111335: {
       cause: "a process took the end of a pause by a clock that was set forward for its end by a person",
       later: [...upToW13, "S3r", "G3", "G4"]
+    },
+    3130361609: {
+      cause:
+        "a list that was empty by mistake twice was believed, since the one record that was asked for had left the filter",
+      later: [...upToW13, "S3r", "G3", "G4"]
     }
   },
   "pushes only": {
