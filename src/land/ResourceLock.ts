@@ -111,9 +111,12 @@ interface LockContext {
   readonly clock: WarehouseClock.WarehouseClock
 }
 
+/** The longest wait for the end of a session, which has its locks until then. */
+const evictedMsMax = 1_000
+
 /**
- * Ends the session of a process of serve that has the lock, and the one that lands under it. Other runs of that process
- * go on under their fences: a living process acquires their locks again.
+ * Ends the session of a process of serve that has the lock, and the one that lands under it, and waits for their end.
+ * Other runs of that process go on under their fences: a living process acquires their locks again.
  */
 export const evictStatement = Statement.make({
   name: "end the session that locks",
@@ -121,7 +124,7 @@ export const evictStatement = Statement.make({
   columns: { pg_terminate_backend: "bool" },
   text: `with former as (
        select pid from (${LaneLock.holdersSql("hashtextextended($1, 0)")}) h where pid <> pg_backend_pid() and pid in (${ProcessSlot.holdersSql}))
-     select pg_terminate_backend(pid) from (
+     select pg_terminate_backend(pid, ${evictedMsMax}) from (
        select pid from former union (${LaneLock.holdersSql("hashtextextended($2, 0)")} and exists (select from former))) sessions
       where pid <> pg_backend_pid()
         -- A role may not end the sessions of another role.
