@@ -35,9 +35,9 @@ const fullReadShare = 1 / 3
 const childrenEveryMs = 5_000
 
 /** More records than this are due before a scan is considered. */
-export const scanMinEvents = 25
+const scanMinEvents = 25
 /** A page of a scan costs about as much as this many concurrent fetches. */
-export const fetchesPerPage = 10
+const fetchesPerPage = 10
 const positionEveryMs = 1_000
 
 /** Whether a scan from the cursor costs less than a fetch of each record. */

@@ -18,8 +18,6 @@ import * as InboxStore from "./InboxStore.ts"
 import * as InboxWorker from "./InboxWorker.ts"
 import { failurePauseMs, processResource } from "./ProcessEvents.ts"
 
-export { fetchesPerPage, scanMinEvents } from "./BulkReads.ts"
-
 /** Resources of a company that are worked on at the same time. */
 export const concurrency: Readonly<Record<InboxWorker.WorkKind, number>> = { events: 4, read: 3 }
 

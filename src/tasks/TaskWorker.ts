@@ -284,10 +284,12 @@ export const make = Effect.fnUntraced(function* (
       ),
     noteEvents: (names) => {
       for (const name of names) {
-        const inbox = companies.get(name)?.inbox ?? null
-        if (inbox !== null) inbox.arrivals += 1
+        const state = companies.get(name)
+        // The owner of the company looks for events that other processes have stored.
+        if (state === undefined) continue
+        if (state.inbox !== null) state.inbox.arrivals += 1
+        wake(worker, "events")
       }
-      wake(worker, "events")
     },
     run: run(worker)
   }
