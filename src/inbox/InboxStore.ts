@@ -69,19 +69,23 @@ export interface DueWork {
   readonly kind: "events" | "children"
 }
 
-export const dueWorkStatement = Statement.make({
-  name: "find due events and refetch requests",
-  columns: { company: "text", resource: "text?", kind: Statement.as<DueWork["kind"]>("text") },
-  // The recursions jump from resource to resource in an index. Their cost does not grow with the events.
-  text: `with recursive due as (
+/** SQL: the pending event of each company and resource that is due first, as a table of a recursive `with`. */
+export const firstPendingSql = (table: string): string =>
+  // The recursion jumps from resource to resource in an index. Its cost does not grow with the events.
+  `${table} as (
            (select company, resource, next_attempt_at from tributary.inbox
              where state = 'pending' and resource is not null order by company, resource, next_attempt_at limit 1)
            union all
-           select n.company, n.resource, n.next_attempt_at from due d cross join lateral (
+           select n.company, n.resource, n.next_attempt_at from ${table} t cross join lateral (
              select company, resource, next_attempt_at from tributary.inbox
-              where state = 'pending' and resource is not null and (company, resource) > (d.company, d.resource)
-              order by company, resource, next_attempt_at limit 1) n
-         ), arrived as (
+              where state = 'pending' and resource is not null and (company, resource) > (t.company, t.resource)
+              order by company, resource, next_attempt_at limit 1) n)`
+
+export const dueWorkStatement = Statement.make({
+  name: "find due events and refetch requests",
+  columns: { company: "text", resource: "text?", kind: Statement.as<DueWork["kind"]>("text") },
+  text: `with recursive ${firstPendingSql("due")},
+         arrived as (
            (select company from tributary.inbox where state = 'pending' order by company limit 1)
            union all
            select n.company from arrived a cross join lateral (

@@ -6,6 +6,7 @@
  * statement every 15 s does both for all companies, and reads only polls that are about to be due and what ended a proof.
  * If no process runs it, polls that are not deferred run by their schedule.
  */
+import { firstPendingSql } from "../inbox/InboxStore.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
@@ -32,16 +33,8 @@ export const updateStatement = Statement.make({
   name: "update the deferral of polls",
   params: ["float8"],
   columns: { deferred: "int4", ended: "int4" },
-  // The recursion jumps from resource to resource in an index. Its cost does not grow with the events.
   text: `with recursive clock as materialized (select tributary.now() as now),
-     oldest as (
-       (select company, resource, next_attempt_at from tributary.inbox
-         where state = 'pending' and resource is not null order by company, resource, next_attempt_at limit 1)
-       union all
-       select n.company, n.resource, n.next_attempt_at from oldest o cross join lateral (
-         select company, resource, next_attempt_at from tributary.inbox
-          where state = 'pending' and resource is not null and (company, resource) > (o.company, o.resource)
-          order by company, resource, next_attempt_at limit 1) n),
+     ${firstPendingSql("oldest")},
      unproven as (
        select company, resource from tributary.delivery_gaps where closed_at is null
        union select company, resource from tributary.inbox where state = 'dead_letter'
