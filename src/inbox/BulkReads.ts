@@ -115,7 +115,7 @@ export const readChanges = Effect.fnUntraced(function* (
   // A full scan takes long. One event does not justify an urgent one.
   const priority = isIncremental(target, position) ? urgent : yield* live
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes", priority)
-  if (outcome.failure === null) yield* worker.breaker.succeed
+  if (outcome.failure === null) yield* worker.breaker.noteAnswer
   else yield* resolveFailedRead(worker, events, outcome, startedAt)
 })
 
@@ -137,7 +137,7 @@ export const readChildrenOf = Effect.fnUntraced(function* (
     yield* resolveFailedRead(worker, events, outcome, startedAt)
     return false
   }
-  yield* worker.breaker.succeed
+  yield* worker.breaker.noteAnswer
   const requests = yield* RefetchRequests.pending(companyId, path, field)
   const pending = new Set(requests.map(({ value }) => value))
   const answered = events.filter(({ id }) => !pending.has(parents.get(id)!))
@@ -225,7 +225,7 @@ export const refetchChildren = Effect.fnUntraced(function* (worker: InboxWorker,
   if (position.refetchRequests === 0 || position.fullMsAgo === null) return
   if (mayReadEverything(position, 0) && fullReadDelayMs(worker, target, position) > 0) return
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", yield* live)
-  if (outcome.failure === null) return yield* breaker.succeed
+  if (outcome.failure === null) return yield* breaker.noteAnswer
   const scope = yield* breaker.classify(outcome.failure, startedAt)
   if (scope === "blocked" || scope === "record") postponeChildren(worker, path, scanRetryMs)
   if (outcome.failure.kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)

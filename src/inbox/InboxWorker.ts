@@ -7,7 +7,7 @@ import type { Identity } from "../connector/Connector.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Company } from "../sync/Company.ts"
 import type { Table } from "../warehouse/Table.ts"
-import * as CircuitBreaker from "./CircuitBreaker.ts"
+import type { CircuitBreaker } from "../sync/CircuitBreaker.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** `events` processes the events of a resource. `read` reads all of it, or the children of changed parents. */
@@ -48,7 +48,7 @@ export interface InboxWorker {
   identity: Identity
   /** The monotonic clock, in milliseconds. */
   readonly now: () => number
-  readonly breaker: CircuitBreaker.CircuitBreaker
+  readonly breaker: CircuitBreaker
   readonly resources: Map<string, ResourceState>
   /** Work that waits for the warehouse, each logged once. */
   readonly failing: Set<string>
@@ -71,13 +71,11 @@ const pageRecordsDefault = 100
 const sliceMs = 500
 
 export const make = Effect.fnUntraced(function* (
-  options: Pick<InboxWorker, "company" | "reader" | "identity" | "isCrowded">
+  options: Pick<InboxWorker, "company" | "reader" | "breaker" | "identity" | "isCrowded">
 ) {
-  const { company } = options
   const worker: InboxWorker = {
     ...options,
     now: yield* MonotonicClock.make,
-    breaker: yield* CircuitBreaker.make(company.name, company.connector),
     resources: new Map(),
     failing: new Set(),
     arrivals: 0

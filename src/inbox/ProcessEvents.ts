@@ -89,7 +89,7 @@ export const processResource = (worker: InboxWorker, target: ResourceTarget) =>
 /** Processes events until none is due, or the slice is over. Fails only with the database. */
 const processEvents = Effect.fnUntraced(function* (slice: TimeSlice) {
   const { worker, target, startedAt } = slice
-  while (worker.breaker.retryAfterMs() === 0) {
+  while (!worker.breaker.isOpen()) {
     if (shouldYield(worker, startedAt)) return
     if (worker.now() - startedAt >= sliceMs) return pause(worker, target.path, yieldMs)
     const due = yield* fetchDueEvents(worker, target, new Set())
@@ -187,7 +187,7 @@ const scanForMany = Effect.fnUntraced(function* (slice: TimeSlice, events: Reado
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes")
   const scope =
     outcome.failure === null
-      ? yield* Effect.as(worker.breaker.succeed, null)
+      ? yield* Effect.as(worker.breaker.noteAnswer, null)
       : yield* worker.breaker.classify(outcome.failure, startedAt)
   const isDone = isComplete(outcome)
   const pauseMs = isDone ? lookEveryMs : scope === "contended" ? failurePauseMs : scanRetryMs

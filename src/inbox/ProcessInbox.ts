@@ -44,7 +44,7 @@ export const workOf = Effect.fnUntraced(function* (
     if (kind === "children") return mayReadChildren(worker, resource) && !isRunning("read", resource)
     return now() < wantsFullReadUntil || (now() >= pausedUntil && !isRunning("events", resource))
   }
-  if (breaker.retryAfterMs() > 0 || !due.some(mayBegin)) return []
+  if (breaker.isOpen() || !due.some(mayBegin)) return []
   const tables = yield* company.tables
   const targets = due.flatMap(({ kind, resource: path }) => {
     const table = path === null ? undefined : tables.get(path)

@@ -14,8 +14,8 @@ import * as Result from "effect/Result"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import { SourceError, TimedOut } from "../connector/SourceError.ts"
 import type { Table } from "../warehouse/Table.ts"
-import { type CircuitBreaker, failureScopeOf } from "./CircuitBreaker.ts"
-import * as InFlightTimeout from "./InFlightTimeout.ts"
+import { type CircuitBreaker, failureScopeOf } from "../sync/CircuitBreaker.ts"
+import * as InFlightTimeout from "../sync/InFlightTimeout.ts"
 import type { FetchAnswer, FetchRequest, FetchResult } from "./ResolveFetches.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
@@ -113,7 +113,7 @@ const fetchNext = Effect.fnUntraced(function* (pool: ReaderPool) {
 const fetchRecord = (pool: ReaderPool, { recordId }: FetchRequest): Effect.Effect<FetchAnswer> =>
   Effect.suspend(() => {
     const { breaker, blockedReason: reason, inFlight } = pool
-    if (breaker.retryAfterMs() > 0) return Effect.succeed({ _tag: "NotSent" })
+    if (breaker.isOpen()) return Effect.succeed({ _tag: "NotSent" })
     if (reason !== null) return Effect.succeed({ _tag: "Failed", scope: "blocked", reason })
     const timeout = InFlightTimeout.make(pool.now)
     inFlight.add(timeout)
@@ -137,7 +137,7 @@ const sendFetch = Effect.fnUntraced(function* (
   })
   const result = yield* Effect.result(fetch)
   if (Result.isSuccess(result)) {
-    yield* breaker.succeed
+    yield* breaker.noteAnswer
     return { _tag: "Fetched", fetched: result.success }
   }
   const scope = yield* failureScopeOf(breaker, result.failure, startedAt)

@@ -189,7 +189,7 @@ const isOver = ({ worker, options, state, pool, limits }: FetchRun, elapsedMs: n
     const hasSlowRead = ReaderPool.countSlower(pool, limits.slowAfter) > 0 || ReaderPool.isRetrying(pool)
     if (!hasSlowRead || elapsedMs >= sliceMaxMs) return true
   }
-  return worker.breaker.retryAfterMs() > 0 || options.shouldYield?.() === true
+  return worker.breaker.isOpen() || options.shouldYield?.() === true
 }
 
 const fetchRequests = Effect.fnUntraced(function* (run: FetchRun) {

@@ -9,7 +9,7 @@ import { type FetchedRecord, isMissing, type SourceRecord } from "../connector/C
 import type { DeletedRecord, ObservedPage } from "../land/Landing.ts"
 import { pageOf } from "../sync/FetchRecords.ts"
 import type { Table } from "../warehouse/Table.ts"
-import type { FailureScope } from "./CircuitBreaker.ts"
+import type { FailureScope } from "../sync/CircuitBreaker.ts"
 import { compareWithRow, type RowState } from "./CompareWithRow.ts"
 import type { PendingEvent, Resolution } from "./InboxStore.ts"
 import { isBefore } from "./ModifiedAt.ts"

@@ -336,7 +336,7 @@ export const confirm = ({ name, unobservedMax }: CheckedCompany, { id }: Row, at
 export const recordFailure = Effect.fnUntraced(function* (
   company: CheckedCompany,
   rows: ReadonlyArray<Row>,
-  error: SourceError
+  error: Pick<SourceError, "message" | "remedy">
 ) {
   let opened = 0
   for (const row of rows) {

@@ -7,7 +7,6 @@
  * the earlier proof and do not renew it.
  */
 import * as Duration from "effect/Duration"
-import type { Identity } from "../connector/Connector.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { SubscriptionRow } from "../subscriptions/SubscriptionStore.ts"
 import type { CheckedCompany } from "./SubscriptionGaps.ts"
@@ -86,23 +85,21 @@ export const save = (
  * everything is read at least each hour.
  */
 export interface Memory {
-  /** The identity of the company at the last check that read everything; null before the first. */
-  identity: Identity | null
-  /** When everything was last read, in milliseconds by the warehouse's clock. */
-  readAtMs: number
+  /** When everything was last read, in milliseconds by the warehouse's clock; null before that. */
+  readAtMs: number | null
   /** What the list showed at the last reads of each log, and how often the log was read since. */
   readonly logs: Map<string, { readonly shown: string; readonly reads: number }>
 }
 
-export const makeMemory = (): Memory => ({ identity: null, readAtMs: 0, logs: new Map() })
+export const makeMemory = (): Memory => ({ readAtMs: null, logs: new Map() })
 
 /** Time after which a check reads everything, also of a quiet company. */
 const readEveryMs = 3_600_000
 const readsMin = 2
 
-/** The known identity; null if this check has to read everything. */
-export const identityOf = ({ identity, readAtMs }: Memory, atMs: number): Identity | null =>
-  atMs >= readAtMs && atMs - readAtMs < readEveryMs ? identity : null
+/** Whether this check may leave out what it knows. */
+export const isRecent = ({ readAtMs }: Memory, atMs: number): boolean =>
+  readAtMs !== null && atMs >= readAtMs && atMs - readAtMs < readEveryMs
 
 const shownBy = ({ failCount, lastDeliveryAt }: SubscriptionRow): string => `${failCount} ${lastDeliveryAt}`
 

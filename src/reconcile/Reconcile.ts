@@ -25,20 +25,18 @@
  * cursor shows a removal that leaves no record behind: its gap takes a full scan.
  */
 import { readInstant } from "../postgres/Now.ts"
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
-import { SourceError } from "../connector/SourceError.ts"
+import type { Identity } from "../connector/Connector.ts"
 import type { Subscriptions } from "../connector/Subscriptions.ts"
 import type { Database } from "../postgres/Database.ts"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { changeTo, isOurs, undeliverableEvents } from "../subscriptions/DesiredState.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import type { Unidentified } from "../sync/CircuitBreaker.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 import * as DeliveryLog from "./DeliveryLog.ts"
@@ -69,13 +67,15 @@ interface NotOffered {
 
 export type ReconcileResult = ReconcileReport | NotOffered
 
-export type ReconcileError = SourceError | DatabaseError
+export type ReconcileError = Unidentified
 
 export interface ReconcileOptions {
   /** The address for the company's deliveries; null accepts any address that ends in `/hooks/` and its name. */
   readonly url: string | null
   /** The interval of checks. A longer time without a check is a gap. Absent: only the log's retention limits it. */
   readonly checkInterval?: Duration.Duration
+  /** Default: the source is asked. */
+  readonly identify?: Effect.Effect<Identity, Unidentified>
 }
 
 /** The result of a check of the source. */
@@ -87,11 +87,14 @@ interface Checked extends Pick<ReconcileReport, "subscriptions" | "opened" | "re
 }
 
 /** Reads the company's identity and its list of subscriptions. */
-const readSource = Effect.fnUntraced(function* (checked: CheckedCompany, identify: Company["connector"]["identify"]) {
+const readSource = Effect.fnUntraced(function* (
+  checked: CheckedCompany,
+  identify: Effect.Effect<Identity, Unidentified>
+) {
   const { name, source, url, events } = checked
   const read = Effect.all([identify, SubscriptionStore.listed(name, source)])
   return yield* Effect.tapError(read, (error) =>
-    error._tag === "SourceError"
+    error._tag !== "DatabaseError"
       ? Effect.flatMap(SubscriptionStore.read(name, events), (rows) =>
           DeliveryLog.recordFailure(
             checked,
@@ -125,7 +128,7 @@ const describeSubscriptions = (
 const checkSubscriptions = Effect.fnUntraced(function* (
   company: Company,
   source: Subscriptions,
-  { url, checkInterval }: ReconcileOptions,
+  { url, checkInterval, identify = company.connector.identify }: ReconcileOptions,
   memory: EventChecks.Memory
 ) {
   const { name, events, connector } = company
@@ -152,10 +155,8 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   }
   const notes: Array<string> = []
   const at = yield* readInstant
-  const known = EventChecks.identityOf(memory, Date.parse(at))
-  const identify = known === null ? connector.identify : Effect.succeed(known)
-  const [identity, list] = yield* readSource(readable, identify)
-  const { companyId, scopes } = identity
+  const isRecent = EventChecks.isRecent(memory, Date.parse(at))
+  const [{ companyId, scopes }, list] = yield* readSource(readable, identify)
   const unreadable = undeliverableEvents(connector.catalogue, source, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
   yield* DeliveryGaps.closeUnsynced(name, tables.keys())
@@ -164,7 +165,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
 
   let areLogsKnown = true
   for (const row of snapshot.ours) {
-    const isKnown = known !== null && EventChecks.isLogKnown(memory, row)
+    const isKnown = isRecent && EventChecks.isLogKnown(memory, row)
     if (isKnown && (yield* DeliveryLog.confirm(checked, row, at))) continue
     const log = yield* Effect.result(DeliveryLog.check(checked, row))
     if (log._tag === "Success") {
@@ -199,10 +200,7 @@ const checkSubscriptions = Effect.fnUntraced(function* (
   if (checkInterval !== undefined) {
     yield* EventChecks.save(checked, at, snapshot.ours, areLogsKnown, checkInterval)
   }
-  if (known === null && areLogsKnown) {
-    memory.identity = identity
-    memory.readAtMs = Date.parse(at)
-  }
+  if (!isRecent && areLogsKnown) memory.readAtMs = Date.parse(at)
   return {
     _tag: "SourceChecked",
     companyId,
@@ -252,65 +250,20 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   } satisfies ReconcileReport
 })
 
-export interface RunOptions extends ReconcileOptions {
-  readonly checkInterval: Duration.Duration
-  /** Bounds the checks of a process at the same time. */
-  readonly checks?: Semaphore.Semaphore
-}
-
-const describeFailure = (error: unknown): string => {
-  if (error instanceof SourceError) return `${error.message}; ${error.remedy}`
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** The first pause after a failure, or while an early check is needed. */
-const earlyMs = 30_000
-
-/** Logs each note once, when it appears. */
-const onceLogger = (company: string) => {
-  let logged: ReadonlyArray<string> = []
-  return Effect.fnUntraced(function* (notes: ReadonlyArray<string>) {
-    for (const note of notes) if (!logged.includes(note)) yield* Effect.logWarning(`${company}: ${note}`)
-    logged = notes
-  })
-}
-
-/**
- * Checks the source forever: at once, then each `checkInterval`, and earlier while deliveries fail or a gap lasts. Failures
- * are logged once.
- */
-export const run = Effect.fn("Reconcile.run")(function* (
+/** Where the worker checks a company: {@link checkSource}, and the closing of gaps that other runs have covered. */
+export const check = Effect.fn("Reconcile.check")(function* (
   company: Company,
-  options: RunOptions
-): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
-  const { name } = company
-  const log = onceLogger(name)
-  const check = checkSource(company, options, EventChecks.makeMemory())
-  const bounded = options.checks === undefined ? check : options.checks.withPermit(check)
-  const checkAndClose = Effect.gen(function* () {
-    const checked = yield* bounded
-    if (checked._tag !== "SourceChecked") return null
-    const { open, lasting } = yield* DeliveryGaps.countOpen(name)
-    // Other runs may cover a gap before a run is made for it.
-    if (open > lasting) yield* GapReads.closeCovered(company, checked.companyId)
-    return { ...checked, lasting }
-  })
-  let pauseMs = earlyMs
-  for (;;) {
-    const exit = yield* Effect.exit(checkAndClose)
-    let isEarly = true
-    if (exit._tag === "Failure") {
-      yield* log([`its webhooks cannot be checked: ${describeFailure(Cause.squash(exit.cause))}`])
-    } else if (exit.value === null) {
-      return yield* Effect.never
-    } else {
-      const { opened, isFailing, reenabled, notes, lasting } = exit.value
-      isEarly = opened > 0 || isFailing || lasting > 0
-      for (const id of reenabled) yield* Effect.logInfo(`${name}: subscription ${id} delivers again`)
-      yield* log(notes)
-    }
-    // Early checks become rarer, down to the usual interval.
-    yield* Effect.sleep(isEarly ? Duration.min(Duration.millis(pauseMs), options.checkInterval) : options.checkInterval)
-    pauseMs = isEarly ? pauseMs * 2 : earlyMs
-  }
+  options: ReconcileOptions,
+  memory: EventChecks.Memory
+): Effect.fn.Return<
+  Pick<ReconcileReport, "reenabled" | "notes" | "needsEarlyCheck">,
+  ReconcileError,
+  Database | SqlClient.SqlClient
+> {
+  const checked = yield* checkSource(company, options, memory)
+  if (checked._tag !== "SourceChecked") return { reenabled: [], notes: [], needsEarlyCheck: false }
+  const { companyId, isFailing, notes, opened, reenabled } = checked
+  const { lasting, open } = yield* DeliveryGaps.countOpen(company.name)
+  if (open > lasting) yield* GapReads.closeCovered(company, companyId)
+  return { reenabled, notes, needsEarlyCheck: opened > 0 || isFailing || lasting > 0 }
 })

@@ -14,22 +14,18 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
+import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { matches } from "../catalogue/Protection.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
-import * as CompanyLog from "../log/CompanyLog.ts"
 import { RulesChanged } from "../warehouse/RulesChanged.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
-import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
 import type { Ownership } from "../processes/Ownership.ts"
 import * as Processes from "../processes/Processes.ts"
-import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
@@ -39,7 +35,6 @@ import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
 import type { TaskWorkerOptions } from "../tasks/WorkerState.ts"
-import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
 import * as Tables from "./Tables.ts"
 
@@ -80,7 +75,7 @@ export interface ServiceOptions<E> {
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
   /** Divides the companies between the processes on the warehouse. */
   readonly ownership: (database: DatabaseShape) => Ownership<E>
-  readonly worker: Omit<TaskWorkerOptions, "reader">
+  readonly worker: Omit<TaskWorkerOptions, "reader" | "checks">
   /** More work for the companies, in the process with this name. */
   readonly work?: (
     companies: CurrentCompanies,
@@ -206,14 +201,20 @@ const runServices = Effect.fnUntraced(function* <E>(
   const keyring = yield* SigningSecrets.keyring(companies().map(({ secrets }) => secrets))
   const tables = yield* Tables.make
   yield* tables.confirm(companies().map(({ company }) => company))
-  const worker = yield* TaskWorker.make({ ...options.worker, reader: options.reader })
+  const { checkInterval, publicUrl, reader } = options
+  const urlOf = (company: string) => hookUrl(publicUrl, company)
+  const worker = yield* TaskWorker.make({
+    ...options.worker,
+    reader,
+    ...(checkInterval === null ? {} : { checks: { interval: checkInterval, urlOf } })
+  })
   const inbox = yield* InboxWriter.make({ rules: tables.rules, onStored: worker.noteEvents })
   const isExcluded = (company: string, resource: string) =>
     registry
       .companies()
       .get(company)
       ?.excluded.some(({ pattern }) => matches(pattern, resource)) === true
-  const ingest = yield* Ingest.make({ reader: options.reader, keyring, inbox, settings: options.window, isExcluded })
+  const ingest = yield* Ingest.make({ reader, keyring, inbox, settings: options.window, isExcluded })
   const inboxMetrics = yield* InboxMetrics.make(() => [...registry.companies().keys()])
   const moreMetrics = options.metrics === undefined ? Effect.succeed([]) : yield* options.metrics(companies)
   const metrics = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
@@ -255,7 +256,7 @@ const runServices = Effect.fnUntraced(function* <E>(
     { what: "the heartbeat", run: sendHeartbeats(inbox, registry, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
-    { what: "the tasks, the outbox and the events", run: worker.run },
+    { what: "the tasks, the outbox, the events and the checks", run: worker.run },
     ...work.services
   ]
   const afterTables = (all: ReadonlyArray<BackgroundService>) =>
@@ -264,10 +265,6 @@ const runServices = Effect.fnUntraced(function* <E>(
         beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
       )
     )
-  const runCompany = makeCompanyWork(options, worker, {
-    companies: () => registry.companies().size,
-    checks: yield* Semaphore.make(checksAtOnce)
-  })
   const keeper = (bucket: number) =>
     Effect.all(
       [
@@ -277,7 +274,9 @@ const runServices = Effect.fnUntraced(function* <E>(
             `company ${company.name}`,
             Deferred.await(tablesReady).pipe(
               Effect.andThen(tables.prepare(company)),
-              Effect.andThen(runCompany(company))
+              Effect.andThen(worker.own(company)),
+              Effect.andThen(Effect.never),
+              Effect.scoped
             )
           )
         )
@@ -300,41 +299,6 @@ const runAll = (services: ReadonlyArray<BackgroundService>) =>
     concurrency: "unbounded",
     discard: true
   })
-
-/** The work of a company in the process that owns it. */
-const makeCompanyWork =
-  <E>(options: ServiceOptions<E>, worker: TaskWorker.TaskWorker, checking: Checking) =>
-  (company: Company) =>
-    Effect.acquireUseRelease(
-      Scope.make("parallel"),
-      Effect.fnUntraced(function* (scope) {
-        yield* Scope.provide(worker.own(company), scope)
-        for (const check of reconcileServices(options, company, checking)) {
-          const checks = Supervisor.runForever(check.what, check.run)
-          yield* Effect.forkIn(CompanyLog.about(company.name)(checks), scope)
-        }
-        return yield* Effect.never
-      }),
-      Scope.close
-    )
-
-/** A search for missed events. */
-const reconcileServices = <E>(
-  { checkInterval, publicUrl }: ServiceOptions<E>,
-  company: Company,
-  { companies, checks }: Checking
-): ReadonlyArray<BackgroundService> =>
-  checkInterval === null
-    ? []
-    : [
-        {
-          what: `company ${company.name}: looking for missed events`,
-          run: Effect.andThen(
-            Effect.sleep(firstCheckDelay(company.name, companies(), checkInterval)),
-            Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval, checks })
-          )
-        }
-      ]
 
 /** Sends heartbeats while events can be stored. A missing heartbeat shows that they cannot. */
 const sendHeartbeats = Effect.fnUntraced(function* (

@@ -14,11 +14,11 @@ import type { Failure } from "../sync/Outcome.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
-/** The key of a task, of the rows of a resource in the outbox, or of work on its events. */
+/** The key of a task, of the rows of a resource in the outbox, of work on its events, or of a check (of no resource). */
 export interface TaskKey {
   readonly company: string
   readonly resource: string
-  readonly kind: TaskKind | "push" | WorkKind
+  readonly kind: TaskKind | "push" | WorkKind | "check"
 }
 
 /** A task that this process does not begin: it runs it, or lets it rest for a moment. */

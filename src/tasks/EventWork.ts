@@ -22,7 +22,8 @@ interface CompanyWork extends ProcessInbox.Work {
 /** The state of the company's events. */
 const inboxOf = (worker: WorkerState, state: CompanyState) =>
   Effect.gen(function* () {
-    const { company, identity, inbox } = state
+    const { breaker, company, inbox } = state
+    const identity = breaker.identity()
     if (identity === null) return null
     if (inbox !== null) {
       inbox.identity = identity
@@ -31,7 +32,7 @@ const inboxOf = (worker: WorkerState, state: CompanyState) =>
     const { name } = company
     const isCrowded = () => worker.crowded === "all" || worker.crowded.has(name)
     const { reader } = worker.options
-    const made = yield* InboxWorker.make({ company, reader, identity, isCrowded })
+    const made = yield* InboxWorker.make({ company, reader, breaker, identity, isCrowded })
     state.inbox = made
     return made
   })

@@ -80,20 +80,22 @@ const pause = (worker: WorkerState, rows: OpenRows, reason: string) =>
 export const pushRows = (worker: WorkerState, settings: PushSettings, rows: OpenRows) =>
   Effect.gen(function* () {
     const state = worker.companies.get(rows.company)
-    if (state === undefined || state.identity === null) return rest(worker, rows, pauseMinMs)
-    const { company, identity } = state
+    const identity = state?.breaker.identity() ?? null
+    if (state === undefined || identity === null) return rest(worker, rows, pauseMinMs)
+    const { breaker, company } = state
     const tables = yield* company.tables
     const table = tables.get(rows.resource)
     if (table === undefined) return yield* rejectRows(rows)
     const children = childrenOf(tables, rows.resource)
     const { companyId } = identity
     const { failure } = yield* push({ company, companyId, table, children, settings, scope: "outbox" })
+    const isAway = failure !== null && (yield* breaker.classify(failure)) === "company"
     // The table has new inferred columns: the next push reads them.
-    if (failure !== null && failure.kind !== "TableChanged") {
+    if (failure !== null && !isAway && failure.kind !== "TableChanged") {
       return yield* pause(worker, rows, `${failure.message}; ${failure.remedy}`)
     }
     worker.pushFailures.delete(taskKey(rows))
-    rest(worker, rows, failure === null ? pauseMinMs : 0)
+    rest(worker, rows, failure === null || isAway ? pauseMinMs : 0)
   }).pipe(
     Effect.catch((error) => pause(worker, rows, error.message)),
     Effect.catchDefect((defect) =>

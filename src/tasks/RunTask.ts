@@ -20,11 +20,10 @@ import { accessBlockOf } from "../sync/Sync.ts"
 import { syncResource } from "../sync/SyncResource.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
-import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
 import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
 import * as DueTasks from "./DueTasks.ts"
 import { alreadyDone, crashed, resultOf, skipped } from "./TaskResults.ts"
-import { type CompanyState, contendedMs, monotonicMs, rest, type WorkerState } from "./WorkerState.ts"
+import { type CompanyState, contendedMs, rest, type WorkerState } from "./WorkerState.ts"
 
 /** An access block is checked again at the source after this. */
 const identityMaxMs = 5 * 60_000
@@ -88,12 +87,13 @@ const syncTask = Effect.fnUntraced(function* (
   const tables = yield* state.company.tables
   const table = tables.get(resource)
   if (table === undefined) return skipped(worker, task, `${resource} is not configured`, "nothing to do")
-  if (state.identity !== null && accessBlockOf(table.resource, state.identity) !== null) {
-    const isOld = monotonicMs(worker) - state.identifiedAtMs > identityMaxMs
-    if (task.requestedAt !== null || isOld) yield* identifyCompany(worker, state)
+  const { breaker } = state
+  const known = breaker.identity()
+  if (known !== null && accessBlockOf(table.resource, known) !== null) {
+    yield* Effect.ignore(breaker.identifiedWithin(task.requestedAt === null ? identityMaxMs : 0))
   }
-  const { identity } = state
-  // The company is blocked, and its block is logged once.
+  const identity = breaker.identity()
+  // The source is unavailable, and the reason is stored and logged once.
   if (identity === null) return null
   const block = accessBlockOf(table.resource, identity)
   if (block !== null) return skipped(worker, task, `${resource}: ${block.reason}`, block.remedy)
@@ -110,13 +110,12 @@ const syncTask = Effect.fnUntraced(function* (
     yield* GapReads.settle(state.company, companyId, outcome)
   }
   if (outcome.failure === null) {
+    yield* breaker.noteAnswer
     const inferred = yield* ColumnPromotion.inferAll([table.resource], worker.options.datasets)
     for (const sentence of inferred) yield* Effect.logInfo(sentence)
     if (inferred.length > 0) yield* worker.refreshViews
-  } else if (outcome.failure.stops === "company" && state.identity !== null) {
-    // The source refuses the identity: the first run that meets it blocks the company.
-    yield* blockCompany(worker, state, outcome.failure)
-  }
+    // The source fails, and not the task, which runs when the source answers again.
+  } else if ((yield* breaker.classify(outcome.failure)) === "company") return null
   return resultOf(worker, task, outcome)
 })
 

@@ -16,12 +16,15 @@ import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import { Database } from "../postgres/Database.ts"
+import * as CircuitBreaker from "../sync/CircuitBreaker.ts"
+import type { Company } from "../sync/Company.ts"
 import { Progress } from "../sync/Progress.ts"
 import { applyViews } from "../sync/Sync.ts"
+import * as CheckWork from "./CheckWork.ts"
 import * as Cron from "./Cron.ts"
 import * as EventWork from "./EventWork.ts"
-import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import * as PushOutbox from "./PushOutbox.ts"
 import { logProgress, runTask } from "./RunTask.ts"
@@ -32,13 +35,13 @@ import {
   type CompanyState,
   monotonicMs,
   nextRunMs,
-  type ScheduledCompany,
   takenTasks,
   taskKey,
   type TaskWorkerOptions,
   wake,
   type WorkerState,
-  type WorkGroup
+  type WorkGroup,
+  workGroups
 } from "./WorkerState.ts"
 
 const pollEveryMs = retryEveryMs
@@ -65,17 +68,18 @@ const runsMaxOf = Effect.gen(function* () {
   return landings * runsPerLanding
 })
 
-const initialState = (company: ScheduledCompany): CompanyState => ({
-  company,
-  isScheduled: false,
-  identity: null,
-  identifiedAtMs: 0,
-  isIdentifying: false,
-  consecutiveFailures: 0,
-  blockedUntilMs: 0,
-  loggedError: null,
-  inbox: null,
-  inboxUsedAtMs: 0
+const initialState = Effect.fnUntraced(function* (company: Company) {
+  const onOpen = (failure: DueTasks.CompanyFailure) => Effect.ignore(DueTasks.blockCompany(company.name, failure))
+  const state: CompanyState = {
+    company,
+    breaker: yield* CircuitBreaker.make(company, { onOpen }),
+    isScheduled: false,
+    isIdentifying: false,
+    inbox: null,
+    inboxUsedAtMs: 0,
+    check: null
+  }
+  return state
 })
 
 const initialGroup = () => ({
@@ -94,7 +98,7 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
     clockOffsetMs: 0,
     companies: new Map(),
     runsMax: yield* runsMaxOf,
-    groups: { tasks: initialGroup(), events: initialGroup() },
+    groups: { tasks: initialGroup(), events: initialGroup(), checks: initialGroup() },
     fibers: yield* FiberMap.make<string>(),
     resting: new Map(),
     pushFailures: new Map(),
@@ -104,7 +108,7 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
   return state
 })
 
-const schedulesOf = (worker: WorkerState, { name, tables }: ScheduledCompany) =>
+const schedulesOf = (worker: WorkerState, { name, tables }: Company) =>
   Effect.map(tables, (all) =>
     [...all].map(([resource, table]): TaskSchedule => {
       const schedule = worker.options.scheduleOf(resource)
@@ -164,17 +168,24 @@ const identify = Effect.fnUntraced(function* (
   const { companies } = worker
   const isRequested = new Set(requested)
   const states = [...new Set([...requested, ...due])].flatMap((name) => companies.get(name) ?? [])
-  const isWaiting = ({ company, identity, isIdentifying, blockedUntilMs }: CompanyState) =>
-    identity === null && !isIdentifying && (blockedUntilMs <= monotonicMs(worker) || isRequested.has(company.name))
+  const isWaiting = ({ breaker, company, isIdentifying }: CompanyState) =>
+    !isIdentifying && breaker.identity() === null && (breaker.mayIdentify() || isRequested.has(company.name))
   const waiting = states.filter(isWaiting)
   if (waiting.length === 0) return
   const running = [...companies.values()].filter(({ isIdentifying }) => isIdentifying).length
   const next = waiting
-    .toSorted((one, other) => one.consecutiveFailures - other.consecutiveFailures)
+    .toSorted((one, other) => one.breaker.failures() - other.breaker.failures())
     .slice(0, Math.max(0, identifiedAtOnce - running))
   for (const state of next) {
     state.isIdentifying = true
-    yield* Effect.forkScoped(identifyInBackground(worker, state))
+    const ended = Effect.sync(() => {
+      state.isIdentifying = false
+      for (const group of workGroups) wake(worker, group)
+    })
+    const { breaker, company } = state
+    yield* Effect.forkScoped(
+      Effect.ignore(breaker.identify).pipe(CompanyLog.about(company.name), Effect.ensuring(ended))
+    )
   }
 })
 
@@ -189,7 +200,7 @@ const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   const { push } = worker.options
   const pushes = push === undefined ? [] : yield* PushOutbox.openRows(worker)
   yield* identify(worker, [...due, ...pushes.map(({ company }) => company)], requested)
-  const isReady = (name: string) => (companies.get(name)?.identity ?? null) !== null
+  const isReady = (name: string) => (companies.get(name)?.breaker.identity() ?? null) !== null
   const ready = due.filter(isReady)
   if (ready.length > 0) yield* startTasks(worker, ready)
   for (const rows of pushes) {
@@ -207,7 +218,7 @@ const lookForEvents = Effect.fnUntraced(function* (worker: WorkerState) {
 /** When the next look for due work of a group is. */
 const nextLookMs = ({ companies, groups, options }: WorkerState, group: WorkGroup) => {
   const { isWanted, lookMs, lookedAtMs } = groups[group]
-  if (group === "tasks") return lookedAtMs + (isWanted ? Math.min(pollPauseMaxMs, companies.size) : pollEveryMs)
+  if (group !== "events") return lookedAtMs + (isWanted ? Math.min(pollPauseMaxMs, companies.size) : pollEveryMs)
   const pauseMs = isWanted ? lookPauseMs : (options.lookEveryMs ?? lookEveryMs)
   return lookedAtMs + Math.max(pauseMs, lookMs / lookShare - lookMs)
 }
@@ -215,10 +226,11 @@ const nextLookMs = ({ companies, groups, options }: WorkerState, group: WorkGrou
 /** Looks for due work of a group, for ever. */
 const lookForever = (worker: WorkerState, group: WorkGroup) => {
   const state = worker.groups[group]
-  const look =
-    group === "tasks"
-      ? retryForever("the schedule cannot be read", poll(worker))
-      : retryForever("due events cannot be read", lookForEvents(worker))
+  const looks = {
+    tasks: retryForever("the schedule cannot be read", poll(worker)),
+    events: retryForever("due events cannot be read", lookForEvents(worker)),
+    checks: CheckWork.beginDue(worker)
+  }
   return Effect.forever(
     Effect.gen(function* () {
       yield* state.wakeUp.close
@@ -227,7 +239,7 @@ const lookForever = (worker: WorkerState, group: WorkGroup) => {
       if (leftMs > 0) yield* Effect.timeoutOption(state.wakeUp.await, Math.ceil(leftMs))
       else {
         state.isWanted = false
-        yield* look
+        yield* looks[group]
         state.lookedAtMs = monotonicMs(worker)
         state.lookMs = state.lookedAtMs - startedAtMs
       }
@@ -240,12 +252,13 @@ const run = (worker: WorkerState) => {
   const events = lookForever(worker, "events")
   const views = Effect.provideService(worker.refreshViews, Progress, logProgress)
   const tasks = Effect.andThen(views, lookForever(worker, "tasks"))
-  return Effect.scoped(worker.options.isForEventsOnly === true ? events : Effect.raceFirst(events, tasks))
+  const all = [events, tasks, lookForever(worker, "checks")]
+  return Effect.scoped(worker.options.isForEventsOnly === true ? events : Effect.raceAllFirst(all))
 }
 
 export interface TaskWorker {
   /** Does the work of a company until the end of the scope, which waits for the end of its runs. */
-  readonly own: (company: ScheduledCompany) => Effect.Effect<void, never, Scope.Scope>
+  readonly own: (company: Company) => Effect.Effect<void, never, Scope.Scope>
   /** Notes that this process has stored events of these companies. */
   readonly noteEvents: (companies: Iterable<string>) => void
   /** Does the due work of the owned companies, for ever. */
@@ -254,12 +267,13 @@ export interface TaskWorker {
 
 export const make = Effect.fnUntraced(function* (
   options: TaskWorkerOptions
-): Effect.fn.Return<TaskWorker, never, Database | Scope.Scope> {
+): Effect.fn.Return<TaskWorker, never, Database | SqlClient.SqlClient | Scope.Scope> {
   const worker = yield* makeState(options)
   const { companies, fibers, groups } = worker
+  const warehouse = yield* Effect.context<SqlClient.SqlClient>()
   const stopRuns = (name: string) =>
     Effect.forEach(
-      [...groups.tasks.running.values(), ...groups.events.running.values()].filter(({ company }) => company === name),
+      workGroups.flatMap((group) => [...groups[group].running.values()].filter(({ company }) => company === name)),
       (task) => FiberMap.remove(fibers, taskKey(task)),
       { concurrency: "unbounded", discard: true }
     )
@@ -267,12 +281,12 @@ export const make = Effect.fnUntraced(function* (
     own: (company) =>
       Effect.asVoid(
         Effect.acquireRelease(
-          Effect.sync(() => {
-            const state = initialState(company)
+          Effect.gen(function* () {
+            const state = yield* initialState(company)
             companies.set(company.name, state)
-            for (const group of ["tasks", "events"] as const) wake(worker, group)
+            for (const group of workGroups) wake(worker, group)
             return state
-          }),
+          }).pipe(Effect.provideContext(warehouse)),
           (state) =>
             Effect.suspend(() => {
               // A keeper that ends slowly may end after the next one has begun.

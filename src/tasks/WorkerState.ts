@@ -5,21 +5,19 @@ import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"
 import type * as Latch from "effect/Latch"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { Identity } from "../connector/Connector.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { InboxWorker } from "../inbox/InboxWorker.ts"
+import type { CircuitBreaker } from "../sync/CircuitBreaker.ts"
 import type { Company } from "../sync/Company.ts"
 import type { PushSettings } from "../outbox/PushSession.ts"
 import type { Index } from "../warehouse/Indexes.ts"
 import type { Model } from "../warehouse/Model.ts"
 import type { Datasets } from "../warehouse/Table.ts"
+import type { CheckState } from "./CheckWork.ts"
 import * as Cron from "./Cron.ts"
 import type { TakenTask, TaskKey } from "./DueTasks.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
-
-/** A company whose resources are synced by their schedules, and whose events are processed. */
-export type ScheduledCompany = Omit<Company, "events">
 
 export interface TaskWorkerOptions {
   readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
@@ -39,28 +37,30 @@ export interface TaskWorkerOptions {
   readonly indexes?: ReadonlyArray<Index>
   /** Absent: rows in the outbox stay there. */
   readonly push?: PushSettings
+  /** The checks for missed events; absent: none. */
+  readonly checks?: {
+    readonly interval: Duration.Duration
+    /** The address from outside to which the source delivers the events of a company; null where it is not configured. */
+    readonly urlOf: (company: string) => string | null
+  }
 }
 
 export interface CompanyState {
-  readonly company: ScheduledCompany
+  readonly company: Company
+  readonly breaker: CircuitBreaker
   /** Whether its schedules are stored. */
   isScheduled: boolean
-  /** Null until its first work is due and the source has accepted the token: nothing of the company runs before. */
-  identity: Identity | null
-  identifiedAtMs: number
   isIdentifying: boolean
-  consecutiveFailures: number
-  /** The source gets no request before this time of the process's monotonic clock. */
-  blockedUntilMs: number
-  /** The last error that was logged, so that each is logged once. */
-  loggedError: string | null
   /** What is known about its pending events; null while it has none. */
   inbox: InboxWorker | null
   inboxUsedAtMs: number
+  /** Null before the time of its first check is known. */
+  check: CheckState | null
 }
 
-/** `tasks`: due tasks and rows of the outbox. `events`: due events and refetch requests. */
-export type WorkGroup = "tasks" | "events"
+/** `tasks`: due tasks and rows of the outbox. `events`: due events and refetch requests. `checks`: {@link CheckState}. */
+export const workGroups = ["tasks", "events", "checks"] as const
+export type WorkGroup = (typeof workGroups)[number]
 
 interface GroupState {
   /** Its work in this process, by {@link taskKey}. */
@@ -110,7 +110,7 @@ export const nextRunMs = (
 const backoffMinMs = 30_000
 const backoffMaxMs = 15 * 60_000
 
-/** The delay before a failed task, or a company, is tried again: it doubles with each failure. */
+/** The delay before a failed task is tried again: it doubles with each failure. */
 export const backoffMs = (failures: number): number => Backoff.delayMs(failures, backoffMinMs, backoffMaxMs)
 
 export const taskKey = ({ company, resource, kind }: TaskKey): string => JSON.stringify([company, resource, kind])

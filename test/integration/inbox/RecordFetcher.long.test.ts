@@ -7,7 +7,7 @@ import { Duration, Effect, Fiber } from "effect"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { Budget, makeOwn } from "../../../src/budget/Budget.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
+import * as CircuitBreaker from "../../../src/sync/CircuitBreaker.ts"
 import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import { processDue } from "../tasks/working.ts"
@@ -68,7 +68,9 @@ const makeStand = Effect.fnUntraced(function* (
     more: { readonly isOther?: boolean; readonly identifyTimeout?: Duration.Duration } = {}
   ) {
     const dueEvents = yield* take
-    const breaker = yield* CircuitBreaker.make(name, connector, more.identifyTimeout ?? Duration.seconds(5))
+    const breaker = yield* CircuitBreaker.make(company, {
+      identifyTimeout: more.identifyTimeout ?? Duration.seconds(5)
+    })
     return yield* fetchRecords(
       { company, breaker },
       { companyId: BigInt(id), tables, table },

@@ -24,7 +24,7 @@ suite("the worker, for the outbox", stand, (test) => {
     yield* insert("areas", [{ name: "Area", externalid: "a" }])
     yield* insert("planets", [{ name: "Mars", externalid: "m" }])
     yield* insert("salesmen", people(120))
-    const worker = yield* makeWorker(() => off, settingsDefault)
+    const worker = yield* makeWorker(() => off, { push: settingsDefault })
     yield* worker.own(one.company)
     const running = yield* Effect.forkChild(worker.run)
     const states = Effect.map(

@@ -10,6 +10,7 @@ import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { causes, customers, events, gapOf, lastingCauses, settled, warehouse, withSubscriptions } from "./healing.ts"
 import * as TestClock from "effect/testing/TestClock"
+import { makeWorker, off } from "../tasks/working.ts"
 import { suite } from "../../support/suite.ts"
 import { untilTrue } from "../../support/until.ts"
 
@@ -146,7 +147,9 @@ suite("reconcile in rare cases", warehouse, (test) => {
         return listCalls === 1 ? Effect.die("a defect") : inner.list
       })
     }))
-    const fiber = yield* Effect.forkChild(Reconcile.run(failing, { url: receiver, checkInterval: Duration.millis(5) }))
+    const worker = yield* makeWorker(() => off, { checks: { interval: Duration.millis(5), urlOf: () => receiver } })
+    yield* worker.own(failing)
+    const fiber = yield* Effect.forkChild(worker.run)
     yield* untilTrue("three checks", () => listCalls >= 3)
     yield* Fiber.interrupt(fiber)
     const after = listCalls

@@ -244,13 +244,10 @@ suite("reconcile of unobserved delivery gaps", warehouse, (test) => {
         ? connector.page(request)
         : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
     const hanging = { ...slow, connector: { ...connector, page } }
-    const tasks = yield* makeWorker(() => off)
-    yield* tasks.own(hanging)
-    const fiber = yield* Effect.forkChild(
-      Effect.all([Reconcile.run(hanging, { url: receiver, checkInterval: Duration.millis(20) }), tasks.run], {
-        concurrency: "unbounded"
-      })
-    )
+    const checks = { interval: Duration.millis(20), urlOf: () => receiver }
+    const worker = yield* makeWorker(() => off, { checks })
+    yield* worker.own(hanging)
+    const fiber = yield* Effect.forkChild(worker.run)
     yield* flowing(Deferred.await(reading))
     const before = looks
     yield* untilTrue("further checks", () => looks >= before + 3)

@@ -61,7 +61,8 @@ const makeCompany = Effect.gen(function* () {
     connector: scoped,
     tables: Effect.succeed(tables),
     engine: engineDefault,
-    batchRecordsMax: 100
+    batchRecordsMax: 100,
+    events: []
   }
   const rename = (to: string) => {
     name = to

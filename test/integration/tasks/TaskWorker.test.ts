@@ -12,12 +12,13 @@ import { engineDefault } from "../../../src/sync/EngineSettings.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { Database, type DatabaseShape } from "../../../src/postgres/Database.ts"
 import * as ProcessSlot from "../../../src/warehouse/ProcessSlot.ts"
-import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
+import type { Company } from "../../../src/sync/Company.ts"
+import type { TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import * as DeliveryGaps from "../../../src/reconcile/DeliveryGaps.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import { execute, otherProcess } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, things, tiny } from "../../support/tiny.ts"
-import { flowing, until } from "../../support/until.ts"
+import { flowing, until, untilTrue } from "../../support/until.ts"
 import { run, serverFault, warehouseWith } from "../sync/syncing.ts"
 import { hourly, makeWorker, off } from "./working.ts"
 import { suite } from "../../support/suite.ts"
@@ -36,12 +37,13 @@ const makeCompany = (change: (connector: ConnectorShape) => Partial<ConnectorSha
       syncedThrough: "2026-01-01T00:00:10Z"
     })(request)
   )
-  const company: ScheduledCompany = {
+  const company: Company = {
     name: `company${companyId}`,
     connector: { ...source.connector, ...change(source.connector) },
     tables: Effect.succeed(tables),
     engine: engineDefault,
-    batchRecordsMax: 100
+    batchRecordsMax: 100,
+    events: []
   }
   return { companyId, source, company, name: company.name }
 }
@@ -65,7 +67,7 @@ const request = (company: string, resource: string, full = false) =>
 
 /** Runs the tasks of these companies until it is interrupted. */
 const runTasks = (
-  all: ReadonlyArray<{ readonly company: ScheduledCompany }>,
+  all: ReadonlyArray<{ readonly company: Company }>,
   scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly
 ) =>
   Effect.gen(function* () {
@@ -221,6 +223,39 @@ suite("the task worker", warehouse, (test) => {
     assert.isNull((yield* becomes(refused.name, "things", "done")).error)
   })
 
+  test("asks a source that fails for nothing but its identity, and runs what is due when it answers again", function* () {
+    let isAway = true
+    let questions = 0
+    const one = makeCompany(({ identify }) => ({
+      identify: Effect.suspend(() => {
+        questions += 1
+        return isAway && questions > 1 ? Effect.fail(failing(serverFault)) : identify
+      })
+    }))
+    const good = one.source.script
+    one.source.script = () => {
+      throw failing(serverFault)
+    }
+    yield* Effect.forkScoped(runTasks([one]))
+    for (const resource of ["things", "plains"]) {
+      assert.include((yield* becomes(one.name, resource, "failed")).error!, "500")
+    }
+    const asked = (least: number) => untilTrue("questions", () => questions >= least)
+    // Both began before the first of them failed.
+    yield* asked(3)
+    const before = one.source.requests.length
+    yield* asked(5)
+    assert.lengthOf(one.source.requests, before)
+    const { failures, nextAt } = (yield* taskOf(one.name, "things"))!
+    assert.strictEqual(failures, 0, "the source failed, and not the task")
+    assert.isBelow(nextAt!.getTime(), Date.now() + 60_000, "it stays due")
+
+    isAway = false
+    one.source.script = good
+    for (const resource of ["things", "plains"]) yield* becomes(one.name, resource, "done")
+    assertCount(yield* runsOf(one.companyId), ({ status }) => status === "done", 2)
+  })
+
   test("ends the session of a former owner that does not respond, and no session of a command", function* () {
     const one = makeCompany()
     yield* Effect.scoped(
@@ -343,7 +378,7 @@ suite("the task worker", warehouse, (test) => {
       const values = isKnown ? { id: "1", colour: "red" } : { id: "1" }
       return pages({ records: [record(resource, values, isKnown ? {} : { extra: '{"colour":"red"}' })] })(request)
     }
-    const company: ScheduledCompany = {
+    const company: Company = {
       ...one.company,
       tables: WarehouseCatalogue.resources(catalogue, [widgets]).pipe(
         Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource)]))),

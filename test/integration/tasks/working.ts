@@ -6,9 +6,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
 import type { ResourceSchedule } from "../../../src/tasks/Cron.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
-import type { PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
-import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
+import type { Company } from "../../../src/sync/Company.ts"
+import type { TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { until, untilNear } from "../../support/until.ts"
 
@@ -25,21 +25,23 @@ const options: TaskWorkerOptions = {
   models: []
 }
 
-export const makeWorker = (scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly, push?: PushSettings) =>
-  TaskWorker.make({ ...options, ...(push === undefined ? {} : { push }), scheduleOf })
+export const makeWorker = (
+  scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly,
+  more: Partial<Pick<TaskWorkerOptions, "push" | "checks">> = {}
+) => TaskWorker.make({ ...options, ...more, scheduleOf })
 
 /** The options of a worker that does nothing but process events. */
 export const eventsOnly: TaskWorkerOptions = { ...options, isForEventsOnly: true }
 
 /** A process that owns the company and does nothing but process its events, until it is interrupted. */
-export const processEvents = Effect.fnUntraced(function* (company: ScheduledCompany) {
+export const processEvents = Effect.fnUntraced(function* (company: Company) {
   const worker = yield* TaskWorker.make(eventsOnly)
   yield* worker.own(company)
   return yield* worker.run
 }, Effect.scoped)
 
 /** Processes the events of a company until none is due, and what they began has ended. */
-export const processDue = Effect.fnUntraced(function* (company: ScheduledCompany) {
+export const processDue = Effect.fnUntraced(function* (company: Company) {
   const sql = yield* SqlClient.SqlClient
   const worker = yield* Effect.forkChild(processEvents(company))
   const due = Effect.map(InboxStore.dueWork, (all) => all.filter((one) => one.company === company.name))

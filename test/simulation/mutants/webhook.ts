@@ -11,7 +11,7 @@ const secrets = "src/subscriptions/SecretRows.ts"
 const fetcher = "src/inbox/RecordFetcher.ts"
 const resolver = "src/inbox/ResolveFetches.ts"
 const rows = "src/inbox/CompareWithRow.ts"
-const breaker = "src/inbox/CircuitBreaker.ts"
+const breaker = "src/sync/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const reconcile = "src/reconcile/Reconcile.ts"
 const deliveryLog = "src/reconcile/DeliveryLog.ts"
@@ -170,8 +170,8 @@ export const webhook: Mutants = {
       },
       {
         file: breaker,
-        find: 'if (failure.stops === "company") return yield* unavailable(failure)',
-        replace: 'if (failure.stops === "company") return "record"'
+        find: 'if (failure.stops === "company") return unavailable()',
+        replace: 'if (failure.stops === "company") return Effect.succeed("record")'
       }
     ],
     options: { on: ["S3"], overrides: { ...alone, network: [["S3 unauthorized", 0.6]] } }

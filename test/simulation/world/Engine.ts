@@ -31,8 +31,8 @@ import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault, type EngineSettings, freshnessDefault } from "../../../src/sync/EngineSettings.ts"
-import type { PushSettings } from "../../../src/outbox/PushSession.ts"
 import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
+import type { TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import { verifyResource } from "../../../src/verify/Verify.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
 import { bucketOf, type Keeper } from "../../../src/processes/Ownership.ts"
@@ -86,7 +86,10 @@ export const own = <R>(
   )
 
 /** The worker of a process of serve. Its schedule is off: a scheduled run would hide a loss. */
-export const makeWorker = ({ drawn }: Pick<Machine, "drawn">, push?: PushSettings) =>
+export const makeWorker = (
+  { drawn }: Pick<Machine, "drawn">,
+  more: Partial<Pick<TaskWorkerOptions, "push" | "checks">>
+) =>
   TaskWorker.make({
     scheduleOf: () => ({ timing: { kind: "off" }, missed: "once", jitterMax: null }),
     freshnessOf: () => freshnessDefault,
@@ -95,7 +98,7 @@ export const makeWorker = ({ drawn }: Pick<Machine, "drawn">, push?: PushSetting
     models: [],
     reader: deliveryReader,
     lookEveryMs: 1_000,
-    ...(push === undefined ? {} : { push })
+    ...more
   })
 
 /** Settings that every process of the plan shares. */

@@ -92,10 +92,11 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine<PushPlan>, owner: 
     connector,
     engine: engineOf(machine),
     batchRecordsMax: drawn.batchRecordsMax,
-    tables: Effect.succeed(tables)
+    tables: Effect.succeed(tables),
+    events: []
   }))
   const names = companies.map(({ name }) => name)
-  const tasks = yield* makeWorker(machine, settingsOf(drawn))
+  const tasks = yield* makeWorker(machine, { push: settingsOf(drawn) })
   yield* own(machine, names, (bucket) =>
     Effect.forEach(
       companies.filter(({ name }) => bucketOf(name) === bucket),

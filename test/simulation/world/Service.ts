@@ -16,7 +16,6 @@ import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
 import * as Processes from "../../../src/processes/Processes.ts"
-import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
@@ -95,7 +94,10 @@ export const serve = Effect.fnUntraced(function* (
       : { revision: 0n }
   const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life, program)
   const { keyring } = secrets
-  const worker = yield* makeWorker(machine)
+  const { keep, checkEvery } = drawn.webhooks
+  const worker = yield* makeWorker(machine, {
+    checks: { interval: Duration.millis(checkEvery / 1000), urlOf: addressOf }
+  })
   const inbox = yield* InboxWriter.make({ rules: () => revision, onStored: worker.noteEvents })
   const receiver = yield* Ingest.make({
     reader: protectDeliveries(deliveryReader, protectionOf(program.catalogue, program.entries)),
@@ -111,19 +113,12 @@ export const serve = Effect.fnUntraced(function* (
         done(status)
       )
   })
-  const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
   const keeper = (bucket: number) =>
     Effect.all(
       companies
         .filter(({ name }) => bucketOf(name) === bucket)
-        .flatMap((company) => [
-          Effect.scoped(Effect.andThen(worker.own(company), Effect.never)),
-          Supervisor.runForever(
-            "looking for missed events",
-            Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })
-          )
-        ]),
+        .map((company) => Effect.scoped(Effect.andThen(worker.own(company), Effect.never))),
       { concurrency: "unbounded", discard: true }
     )
   yield* own(machine, names, keeper)
@@ -144,7 +139,7 @@ export const serve = Effect.fnUntraced(function* (
           Schedule.spaced(Math.max(5_000, Math.min(keep / 2000, 60_000)))
         )
       ),
-      Supervisor.runForever("the tasks, the outbox and the events", worker.run),
+      Supervisor.runForever("the tasks, the outbox, the events and the checks", worker.run),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
     { concurrency: "unbounded", discard: true }
