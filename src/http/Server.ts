@@ -230,24 +230,24 @@ const follow = (
   first: Pem | null,
   interval: Duration.Duration
 ): Effect.Effect<never> =>
-  Effect.gen(function* () {
+  Effect.suspend(() => {
     let current = first
     let logged: string | null = null
-    for (;;) {
-      yield* Effect.sleep(interval)
+    const look = Effect.gen(function* () {
       const read = yield* Effect.result(readPem(purpose, tls))
       if (Result.isFailure(read)) {
         const { detail } = read.failure
         if (detail !== logged)
           yield* Effect.logWarning(`The renewed certificate is not used, the old one stays: ${detail}`)
         logged = detail
-        continue
+        return
       }
       logged = null
       const pem = read.success
-      if (pem.cert === current?.cert && pem.key === current.key) continue
+      if (pem.cert === current?.cert && pem.key === current.key) return
       server.setSecureContext({ ...pem, minVersion: "TLSv1.2" })
       current = pem
       yield* Effect.logInfo("The renewed certificate is used from now on")
-    }
+    })
+    return Effect.forever(Effect.delay(look, interval))
   })

@@ -101,7 +101,8 @@ export const runRetention = Effect.fnUntraced(function* (
   settings: RetentionSettings,
   { dataset, retention }: HistorySettings
 ): Effect.fn.Return<never, DatabaseError, SqlClient.SqlClient> {
-  for (let round = 0; ; round += 1) {
+  let round = 0
+  const remove = Effect.gen(function* () {
     const { samples: _, processes: __, dead, ...removed } = yield* pass(settings)
     const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, retention) : 0
     const deleted = { ...removed, versions }
@@ -112,6 +113,7 @@ export const runRetention = Effect.fnUntraced(function* (
         `removed ${plural(dead, "dead letter")}, which cannot be replayed any longer: older than ${InboxRetention.deadDays} days, or beyond the limit`
       )
     }
-    yield* Effect.sleep(interval)
-  }
+    round += 1
+  })
+  return yield* Effect.forever(Effect.andThen(remove, Effect.sleep(interval)))
 })

@@ -14,6 +14,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { matches } from "../catalogue/Protection.ts"
@@ -177,18 +178,22 @@ const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly messa
   state: ServeState<E>
 ): Effect.fn.Return<never, E | RulesChanged> {
   const { warehouse, isTransient } = state.options
-  for (let pauseMs = connectPauseMinMs; ; pauseMs = Math.min(2 * pauseMs, connectPauseMaxMs)) {
-    const error = yield* Layer.build(Layer.fresh(warehouse)).pipe(
-      Effect.flatMap((context) => Effect.provideContext(runServices(state), context)),
-      Effect.scoped,
-      Effect.flip
-    )
-    if (error instanceof RulesChanged || !isTransient(error)) return yield* Effect.fail(error)
-    yield* Effect.logWarning(
-      `${error.message}; deliveries are answered 503 until the warehouse is available; next attempt in ${pauseMs / 1000} s`
-    )
-    yield* Effect.sleep(pauseMs)
-  }
+  const mayPass = (error: E | RulesChanged) => !(error instanceof RulesChanged) && isTransient(error)
+  return yield* Layer.build(Layer.fresh(warehouse)).pipe(
+    Effect.flatMap((context) => Effect.provideContext(runServices(state), context)),
+    Effect.scoped,
+    Effect.tapError((error) =>
+      mayPass(error)
+        ? Effect.logWarning(
+            `${error.message}; deliveries are answered 503 until the warehouse is available, which is tried again soon`
+          )
+        : Effect.void
+    ),
+    Effect.retry({
+      while: mayPass,
+      schedule: Schedule.min([Schedule.exponential(connectPauseMinMs), Schedule.spaced(connectPauseMaxMs)])
+    })
+  )
 })
 
 /** Runs everything that needs the warehouse. */

@@ -202,7 +202,7 @@ export const countRows = Effect.fnUntraced(function* (
   /** The times at which resources may be counted again. */
   const rests = new Map<string, number>()
   let since: string | null = null
-  for (;;) {
+  const look = Effect.gen(function* () {
     const lookedAt = yield* readInstant
     const changed: ReadonlyArray<Changed> = yield* since === null
       ? Statement.run(uncountedStatement)
@@ -216,6 +216,6 @@ export const countRows = Effect.fnUntraced(function* (
       wanted.delete(resource)
       rests.set(resource, nowMs() + Math.max(restMinMs, restShare * (nowMs() - beganAt)))
     }
-    yield* Effect.sleep(lookEveryMs)
-  }
+  })
+  return yield* Effect.forever(Effect.andThen(look, Effect.sleep(lookEveryMs)))
 })
