@@ -8,6 +8,7 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { alteredSql } from "../warehouse/Altered.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
+import { inferredCount, inferredCountSql } from "../warehouse/WarehouseCatalogue.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type FenceLost, type LandingError, TableReplaced } from "./LandingError.ts"
@@ -41,11 +42,12 @@ export const saveStatement = Statement.named({
   params: {
     ...Statement.columns("int8", "company", "fence", "lateMs", "overlapMaxMs"),
     ...Statement.columns("text", "resource", "lane", "table", "history", "identity", "rules"),
-    ...Statement.columns("text?", "cursor", "reason", "knownReason"),
+    ...Statement.columns("text?", "cursor", "reason", "knownReason", "address"),
     ...Statement.columns("timestamptz?", "cursorReadAt", "fullScanAt"),
-    ...Statement.columns("bool", "setsReason", "isScanOver")
+    ...Statement.columns("bool", "setsReason", "isScanOver"),
+    inferred: "int4"
   },
-  columns: { same_table: "bool", same_rules: "bool" },
+  columns: { same_table: "bool", same_values: "bool" },
   text: (at) => `with forgotten as (
        delete from tributary.scans where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and ${at.isScanOver})
      update tributary.checkpoints as c set
@@ -62,7 +64,10 @@ export const saveStatement = Statement.named({
        past_unfed_from = case when ${completesPast(at)} then null else past_unfed_from end
      where company_id = ${at.company} and resource = ${at.resource} and lane = ${at.lane} and fence = ${at.fence}
      returning ${at.identity} = ${tableIdentitySql(at.table, at.history)} as same_table,
-       coalesce((select p.statement from tributary.privacy_rules p where p.resource = ${at.resource}), '') = ${at.rules} as same_rules`
+       coalesce((select p.statement from tributary.privacy_rules p where p.resource = ${at.resource}), '') = ${at.rules}
+       and ${inferredCountSql(at.resource)} = ${at.inferred}
+       and not exists (select from tributary.companies s where s.company_id = ${at.company} and s.address is distinct from coalesce(${at.address}, s.address))
+         as same_values`
 })
 
 export const saveCheckpoint = Effect.fnUntraced(function* (
@@ -87,12 +92,14 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     history: lock.table.superseded,
     identity: lock.tableIdentity,
     rules: lock.table.resource.protection?.statement ?? "",
+    address: lock.address,
+    inferred: inferredCount(lock.table.resource),
     isScanOver: scan === null
   })
   const { rows, affected } = yield* lock.runStatement(saveStatement, values)
   yield* lock.checkFence(affected)
-  // A run that was acquired while other rules were being applied read those before them.
-  yield* lock.checkFence(rows[0]!.same_rules ? 1 : 0)
+  // A run that was acquired while other rules were being applied, columns made, or another source accepted, read what was before.
+  yield* lock.checkFence(rows[0]!.same_values ? 1 : 0)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.
   if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
   if (fullScanReason !== undefined) state.knownFullScanReason = fullScanReason

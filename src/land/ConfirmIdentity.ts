@@ -14,6 +14,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import { type CheckpointRow, checkpointColumns, checkpointColumnTypes, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
+import { lockCheckpointsStatement } from "../warehouse/Altered.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { clockStepMsMax } from "./WarehouseClock.ts"
 
@@ -85,6 +86,7 @@ export const forgetCompanyScansStatement = Statement.make({
 
 /** Stores another source of a company, as a person has confirmed it; the caller's transaction contains all of it. */
 export const adoptSource = Effect.fnUntraced(function* (companyId: bigint, address: string) {
+  yield* Statement.run(lockCheckpointsStatement, [String(companyId)])
   yield* Statement.run(replaceSourceStatement, [companyId, address])
   yield* Statement.run(adoptStatement, [companyId, `its source is now ${address}`])
   yield* Statement.run(forgetCompanyScansStatement, [companyId])

@@ -61,6 +61,8 @@ export interface ResourceLock extends Pick<
   readonly checkpoint: Checkpoint
   /** The live lane's: the same as `checkpoint` in the live lane. */
   readonly live: Checkpoint
+  /** The address of the source that is read; null where it has none. */
+  readonly address: string | null
   /** The identity of the table that was acquired. */
   readonly tableIdentity: string
   /** The newest refetch request, of any resource, when the resource was acquired. */
@@ -162,16 +164,22 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, whenHeld: Wh
         )
 })
 
+/** SQL: whether the checkpoint exists, or may be made: not while a transaction ends the runs of the resource or company. */
+const mayMakeSql = (lane: string) =>
+  `(exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = ${lane})
+     or pg_try_advisory_xact_lock_shared(${LaneLock.newCheckpointsKeySql("$2")})
+       and pg_try_advisory_xact_lock_shared(${LaneLock.newCheckpointsKeySql("$1::int8")}))`
+
 export const prepareStatement = Statement.make({
   name: "prepare the checkpoint of",
   params: ["int8", "text", "text"],
   text: `insert into tributary.checkpoints (company_id, resource, lane, fence, shape, updated_at)
-       values ($1, $2, 'live', 0, $3, tributary.now())
+       select $1, $2, 'live', 0, $3, tributary.now() where ${mayMakeSql("'live'")}
        on conflict (company_id, resource, lane) do nothing`
 })
 
 /**
- * Changes nothing where the company has another source, or none yet. A first checkpoint of a table that has records has
+ * Changes nothing where the company has another source, or none yet, or where the checkpoint may not be made now. A first checkpoint of a table that has records has
  * no identity yet: the table begins in the change feed.
  */
 export const raiseStatement = Statement.make({
@@ -196,7 +204,8 @@ export const raiseStatement = Statement.make({
          or exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = $3)
          or (tributary.has_records(to_regclass($4), $1) or tributary.has_records(to_regclass($7), $1)) is not true
          then ${CheckpointIdentity.tableIdentitySql("$4", "$7")} end, $5, tributary.now()
-      where $6::text is null or not exists (select from tributary.companies s where s.company_id = $1 and s.address is distinct from $6)
+      where ($6::text is null or not exists (select from tributary.companies s where s.company_id = $1 and s.address is distinct from $6))
+        and ${mayMakeSql("$3")}
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
        ${WarehouseCatalogue.inferredCountSql("$2")} as inferred,
@@ -207,19 +216,30 @@ export const raiseStatement = Statement.make({
        ${Refetch.generationSql} as refetch_generation`
 })
 
+export const awaitChangeStatement = Statement.make({
+  name: "wait for the change of",
+  params: ["text[]"],
+  columns: { pg_advisory_xact_lock_shared: "void" },
+  text: `select pg_advisory_xact_lock_shared(${LaneLock.newCheckpointsKeySql("subject")}) from unnest($1::text[]) as subject`
+})
+
 /** Raises the fence of the lane. Returns the lane's checkpoint and the live lane's. */
 const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
   const { companyId, resource, lane, table, identity, clock, connection } = context
   const { runStatement } = connection
   const { address, shape } = identity
   const confirmSource = ConfirmIdentity.confirmSource(connection, companyId, address)
-  if (lane !== "live") {
-    yield* confirmSource
-    yield* runStatement(prepareStatement, [companyId, resource, shape])
-  }
+  const prepare = Effect.andThen(confirmSource, runStatement(prepareStatement, [companyId, resource, shape]))
+  const confirmAgain = Effect.andThen(
+    confirmSource,
+    runStatement(awaitChangeStatement, [[resource, String(companyId)]])
+  )
   const raise: Effect.Effect<Statement.RowOf<typeof raiseStatement>, DatabaseError | SourceError> = Effect.flatMap(
-    runStatement(raiseStatement, [companyId, resource, lane, table.current, shape, address, table.superseded]),
-    ({ rows: [row] }) => (row === undefined ? Effect.andThen(confirmSource, raise) : Effect.succeed(row))
+    Effect.andThen(
+      lane === "live" ? Effect.void : prepare,
+      runStatement(raiseStatement, [companyId, resource, lane, table.current, shape, address, table.superseded])
+    ),
+    ({ rows: [row] }) => (row === undefined ? Effect.andThen(confirmAgain, raise) : Effect.succeed(row))
   )
   const own = yield* raise
   clock.observe(own.now_ms)
@@ -349,6 +369,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     runStatement,
     checkpoint: fromRow(rows?.find((row) => row.lane === lane) ?? own),
     live: fromRow(rows?.find((row) => row.lane === "live") ?? live),
+    address: identity.address,
     tableIdentity: own.current,
     refetchGeneration: own.refetch_generation,
     acquiredAt: own.now_ms,

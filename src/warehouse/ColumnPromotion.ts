@@ -14,6 +14,7 @@ import type { InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
+import { lockCheckpointsStatement } from "./Altered.ts"
 import * as LaneLock from "./LaneLock.ts"
 import { columnName, type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "./Table.ts"
@@ -208,9 +209,10 @@ export const lockRunsStatement = Statement.make({
            from tributary.checkpoints c where resource = $1`
 })
 
-/** Acquires the locks of all runs of the resource, of every company and lane, until the transaction ends. */
+/** Acquires the locks of all runs of the resource, of every company and lane, also of new ones, until the transaction ends. */
 const lockAllRuns = Effect.fnUntraced(function* (table: Table) {
   const { path } = table.resource
+  yield* Statement.run(lockCheckpointsStatement, [path])
   const [row] = yield* Statement.run(lockRunsStatement, [path])
   if (row?.alone === false) {
     return yield* new Busy({

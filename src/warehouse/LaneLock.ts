@@ -1,4 +1,7 @@
-/** The advisory lock of a lane, on the lock session of its process (postgres/SessionLocks.ts): its name and its SQL. */
+/**
+ * The advisory lock of a lane, on the lock session of its process (postgres/SessionLocks.ts), and that of new checkpoints:
+ * their names and their SQL.
+ */
 
 export const nameOf = (companyId: bigint, resource: string, lane: string): string =>
   `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
@@ -11,6 +14,13 @@ export const landingNameOf = (companyId: bigint, resource: string, lane: string)
 export const keySql = (row: string): string =>
   `hashtextextended('tributary:' || ${row}.company_id || ':' || ${row}.resource ||
      case when ${row}.lane = 'live' then '' else ':' || ${row}.lane end, 0)`
+
+/**
+ * The key of the lock that a transaction has which ends the runs of a resource, or of a company by its number: no checkpoint
+ * is made meanwhile, which it would not see.
+ */
+export const newCheckpointsKeySql = (subject: string): string =>
+  `hashtextextended('tributary:new checkpoints:' || ${subject}, 0)`
 
 /** The sessions that have the lock of a key, or of `any (...)` of some. */
 export const holdersSql = (key: string): string =>

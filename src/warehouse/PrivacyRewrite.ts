@@ -23,7 +23,7 @@ import { keepColumn, protectText, protectValueText } from "../connector/Protecte
 import { parse, print } from "../json/Json.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { fenceOffStatement } from "./Altered.ts"
+import { fenceOff } from "./Altered.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { modelDatasetsOf } from "./Model.ts"
@@ -302,7 +302,7 @@ const rewriteResource = Effect.fnUntraced(function* <E>(
   const { datasets, resource } = table
   const { protection } = resource
   // A page that is landing is rewritten too: this waits for it. No run under the earlier rules writes after it.
-  yield* Statement.run(fenceOffStatement, [resource.path])
+  yield* fenceOff(resource.path)
   yield* Statement.run(lockStatement)
   const { relations } = yield* introspect(datasets, [table])
   const earlier = earlierRules(protection?.sent ?? resource, stored.fields)

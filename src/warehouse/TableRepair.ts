@@ -7,9 +7,8 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
-import { fenceOffStatement } from "./Altered.ts"
+import { fenceOff } from "./Altered.ts"
 import { introspect } from "./RelationPlan.ts"
 import type { Table } from "./Table.ts"
 import type { TableDamaged } from "./TableDamage.ts"
@@ -60,6 +59,6 @@ export const repair = Effect.fn("TableRepair.repair")(function* (
   for (const [name, quoted] of tables) {
     if (repaired.has(name)) yield* TablePlan.run([rewrite(quoted)])
   }
-  yield* Statement.run(fenceOffStatement, [table.resource.path])
+  yield* fenceOff(table.resource.path)
   return [...repaired].map(([name, done]) => ({ table: name, done, isReadAgain: true }))
 })

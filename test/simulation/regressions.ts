@@ -269,6 +269,11 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
       cause:
         "a list that was empty by mistake twice was believed, since the one record that was asked for had left the filter",
       later: [...upToW13, "S3r", "G3", "G4"]
+    },
+    3136076830: {
+      cause:
+        "a run made the first checkpoint of its company while another process applied privacy rules, and was not ended",
+      later: [...upToW13, "S3r", "G3", "G4"]
     }
   },
   "pushes only": {

@@ -368,4 +368,22 @@ suite("a checkpoint", warehouse, (test, it) => {
     )
     assert.strictEqual((yield* checked({ description: here })).kind, "incremental")
   })
+
+  test("that is accepted while a run reads the earlier one: the run writes nothing of it", function* () {
+    const here = { address: "https://one/api", settings: {} }
+    const { companyId, run, put, source } = yield* synced({ description: here })
+    put(3, "of the earlier source")
+    // The run has its fence already, as if the acceptance had ended runs just before.
+    const accept = execute(`update tributary.companies set address = 'https://two/api' where company_id = ${companyId}`)
+    const { connector } = yield* disturbed(source, null, accept)
+    const report = yield* run({ description: here, connector })
+    assert.strictEqual(report.companies[0]!.outcomes[0]!.failure?.kind, "FenceLost")
+    const rows = yield* execute<{ name: string }>(
+      `select name from erp.things where _company_id = ${companyId} and id = 3`
+    )
+    assert.deepStrictEqual(
+      rows.map(({ name }) => name),
+      ["thing 3"]
+    )
+  })
 })
