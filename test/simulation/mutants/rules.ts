@@ -10,7 +10,7 @@ const lock = "src/land/ResourceLock.ts"
 /** Each landing compares the rules again: without this change it would hide the others. */
 const landsUnderOtherRules = {
   file: "src/land/CheckpointStore.ts",
-  find: "yield* lock.checkFence(rows[0]!.same_rules ? 1 : 0)",
+  find: "yield* lock.checkFence(rows[0]!.same_values ? 1 : 0)",
   replace: "yield* lock.checkFence(rows.length)"
 }
 
@@ -62,8 +62,8 @@ export const rules: Mutants = {
     changes: [
       {
         file: rewrite,
-        find: "yield* Statement.run(fenceOffStatement, [resource.path])",
-        replace: "if (stored.fields === null) yield* Statement.run(fenceOffStatement, [resource.path])"
+        find: "yield* fenceOff(resource.path)",
+        replace: "if (stored.fields === null) yield* fenceOff(resource.path)"
       },
       landsUnderOtherRules
     ],
