@@ -16,7 +16,7 @@ import type { TableDamaged } from "../warehouse/TableDamage.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Remedy from "../postgres/Remedy.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { CommandFailed, endWith, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
 import { describe, exists, locationOf, provide, requireServer, type WarehouseError } from "./Warehouse.ts"
@@ -171,3 +171,52 @@ export const onWarehouseOrNew = <A, E extends Failure, R>(
   flags: WarehouseFlags,
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
 ) => run(flags, body, false)
+
+/** A command on the warehouse as data: its help, its flags beside `--config` and `--json`, and the forms of its result. */
+interface WarehouseCommand<Name extends string, Flags extends Command.Command.Config, A, E, R> {
+  readonly name: Name
+  readonly description: string
+  /** Command lines for the help, each with what it does. */
+  readonly examples: Readonly<Record<string, string>>
+  readonly flags: Flags
+  /** Whether the warehouse is made where there is none. */
+  readonly makesWarehouse?: boolean
+  readonly run: (
+    settings: Configuration.Configuration,
+    flags: Command.Command.Config.InferValue<Flags>,
+    file: Option.Option<string>
+  ) => Effect.Effect<A, E, R>
+  /** The result for programs; default: as it is. */
+  readonly json?: (result: A) => unknown
+  /** The result for people. */
+  readonly lines: (result: A, flags: Command.Command.Config.InferValue<Flags>) => ReadonlyArray<string>
+  /** Lines for standard error, with and without `--json`. */
+  readonly notes?: (result: A) => ReadonlyArray<string>
+  readonly code?: (result: A) => ExitCode
+}
+
+export const warehouseCommand = <
+  const Name extends string,
+  const Flags extends Command.Command.Config,
+  A,
+  E extends Failure,
+  R
+>(
+  one: WarehouseCommand<Name, Flags, A, E, R>
+) =>
+  Command.make(
+    one.name,
+    { own: one.flags, common: { config, json } },
+    Effect.fnUntraced(function* ({ own, common }) {
+      const result = yield* run(
+        common,
+        (settings) => one.run(settings, own, common.config),
+        one.makesWarehouse !== true
+      )
+      yield* common.json
+        ? Output.print(Output.toJson(one.json?.(result) ?? result))
+        : Output.printLines(one.lines(result, own))
+      for (const line of one.notes?.(result) ?? []) yield* Output.note(line, "Warn")
+      yield* endWith(one.code?.(result) ?? exitCode.ok)
+    })
+  ).pipe(Command.withDescription(one.description), withExamples(one.examples))

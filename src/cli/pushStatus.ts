@@ -12,7 +12,6 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { csvRow } from "../export/Csv.ts"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
-import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { type Configuration, namesOf } from "../configuration/Configuration.ts"
 import * as Mode from "../files/Mode.ts"
 import type { Counts, Operation, RejectedRow, Rows } from "../outbox/Push.ts"
@@ -20,7 +19,7 @@ import * as PushPause from "../outbox/PushPause.ts"
 import { retryRejected } from "../outbox/RetryRejected.ts"
 import * as ExportRejected from "../outbox/ExportRejected.ts"
 import * as Outbox from "../status/Outbox.ts"
-import { config, configuration, json, onWarehouse, reported, switchFlag, withExamples } from "./Command.ts"
+import { config, json, onWarehouse, switchFlag, warehouseCommand, withExamples } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -29,56 +28,45 @@ import * as PushText from "./PushText.ts"
 import * as PushRun from "./PushRun.ts"
 import { Source } from "./Source.ts"
 import { resourceOf } from "./Targets.ts"
-import * as Warehouse from "./Warehouse.ts"
 
-export const status = Command.make(
-  "status",
-  {
+export const status = warehouseCommand({
+  name: "status",
+  description: "Show the pushes: done, waiting and rejected records, with the reasons",
+  examples: {
+    "tributary push status": "The newest pushes, the outbox, and requests under way",
+    "tributary push status 3 --json": "One push, for a machine"
+  },
+  flags: {
     push: Argument.String("push").pipe(
       Argument.withDescription("The push's number (default: the newest ones, and the outbox)"),
       Argument.optional
-    ),
-    config,
-    json
+    )
   },
-  Effect.fn(function* (flags) {
-    const { status, companies } = yield* onWarehouse(
-      flags,
-      Effect.fnUntraced(function* (settings) {
-        const push = yield* numberOf(flags.push)
-        if (push !== null) yield* PushRun.pushOf(push)
-        return { status: yield* Outbox.read(push), companies: namesOf(settings) }
-      })
-    )
-    yield* Output.printResult(flags.json, status, () => PushText.statusLines(status, companies))
-  })
-).pipe(
-  Command.withDescription("Show the pushes: done, waiting and rejected records, with the reasons"),
-  withExamples({
-    "tributary push status": "The newest pushes, the outbox, and requests under way",
-    "tributary push status 3 --json": "One push, for a machine"
-  })
-)
+  run: (settings, { push }) =>
+    Effect.gen(function* () {
+      const number = yield* numberOf(push)
+      if (number !== null) yield* PushRun.pushOf(number)
+      return { status: yield* Outbox.read(number), companies: namesOf(settings) }
+    }),
+  json: ({ status }) => status,
+  lines: ({ status, companies }) => PushText.statusLines(status, companies)
+})
 
-export const release = Command.make(
-  "release",
-  { config, json },
-  Effect.fn(function* (flags) {
-    const reason = yield* onWarehouse(flags, () =>
-      Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release))
-    )
-    yield* Output.printResult(flags.json, { released: reason !== null, reason }, () => [
-      reason === null ? "Pushes were not paused" : `Pushes continue; they were paused because ${reason}`
-    ])
-  })
-).pipe(
-  Command.withDescription(
-    "Continue pushes that were paused because the database was restored or the source was replaced"
-  ),
-  withExamples({
-    "tributary push release": "After you compared the waiting records with the source"
-  })
-)
+export const release = warehouseCommand({
+  name: "release",
+  description: "Continue pushes that were paused because the database was restored or the source was replaced",
+  examples: { "tributary push release": "After you compared the waiting records with the source" },
+  flags: {},
+  run: () =>
+    Effect.gen(function* () {
+      const reason = yield* PushPause.read
+      if (reason !== null) yield* PushPause.release
+      return { released: reason !== null, reason }
+    }),
+  lines: ({ reason }) => [
+    reason === null ? "Pushes were not paused" : `Pushes continue; they were paused because ${reason}`
+  ]
+})
 
 /** The number of a push; null when none is given. */
 const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
@@ -261,50 +249,38 @@ const writeRejected = Effect.fnUntraced(function* (rows: Rows, file: string, isC
   return { records, operations: [...operations] }
 })
 
-export const exportRejected = Command.make(
-  "export-rejected",
-  {
+export const exportRejected = warehouseCommand({
+  name: "export-rejected",
+  description: "Write rejected records to a file, each with the reason, to be corrected and pushed again",
+  examples: {
+    "tributary push export-rejected 3 --to rejected.ndjson": "Those of push 3, as lines of JSON",
+    "tributary push export-rejected 3 --to rejected.csv": "For a spreadsheet"
+  },
+  flags: {
     push: target,
     to: Flag.String("to").pipe(
       Flag.withDescription("The file to write, .ndjson or .csv; it must not exist yet"),
       Flag.withMetavar("FILE")
     ),
-    company: PushRun.companyFlag,
-    config,
-    json
+    company: PushRun.companyFlag
   },
-  Effect.fn(function* (flags) {
-    const written = yield* reported(
-      Effect.gen(function* () {
-        const kind = extname(flags.to).toLowerCase()
-        if (kind !== ".ndjson" && kind !== ".jsonl" && kind !== ".csv") {
-          return yield* usageError(`--to: expected a name that ends in .ndjson or .csv, not "${flags.to}"`)
-        }
-        const file = yield* configuration(flags.config)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const settings = yield* StoredCompanies.extend(file)
-            const targets = yield* targetsOf(settings, flags, ({ rejected }) => rejected > 0)
-            const [only, another] = targets
-            if (only === undefined) return yield* usageError("no record was rejected")
-            if (another !== undefined) return yield* ambiguous(targets)
-            return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
-          }),
-          { ...file, mustExist: true }
-        )
-      })
-    )
-    yield* Output.printResult(flags.json, { file: flags.to, ...written }, ({ file, operations, records, resource }) => [
-      `${Output.plural(records, "rejected record is", "rejected records are")} in ${file}`,
-      operations.length > 1
-        ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
-        : `  what to do: correct them there, then: tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
-    ])
-  })
-).pipe(
-  Command.withDescription("Write rejected records to a file, each with the reason, to be corrected and pushed again"),
-  withExamples({
-    "tributary push export-rejected 3 --to rejected.ndjson": "Those of push 3, as lines of JSON",
-    "tributary push export-rejected 3 --to rejected.csv": "For a spreadsheet"
-  })
-)
+  run: (settings, flags) =>
+    Effect.gen(function* () {
+      const kind = extname(flags.to).toLowerCase()
+      if (kind !== ".ndjson" && kind !== ".jsonl" && kind !== ".csv") {
+        return yield* usageError(`--to: expected a name that ends in .ndjson or .csv, not "${flags.to}"`)
+      }
+      const targets = yield* targetsOf(settings, flags, ({ rejected }) => rejected > 0)
+      const [only, another] = targets
+      if (only === undefined) return yield* usageError("no record was rejected")
+      if (another !== undefined) return yield* ambiguous(targets)
+      const written = yield* writeRejected(only.rows, flags.to, kind === ".csv")
+      return { file: flags.to, resource: only.resource, ...written }
+    }),
+  lines: ({ file, operations, records, resource }) => [
+    `${Output.plural(records, "rejected record is", "rejected records are")} in ${file}`,
+    operations.length > 1
+      ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
+      : `  what to do: correct them there, then: tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
+  ]
+})

@@ -1,38 +1,37 @@
 /** The command `schema`: the warehouse's tables, columns and views, planned and applied. */
-import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { config, json, onWarehouse, onWarehouseOrNew, repeatedFlag, withExamples } from "./Command.ts"
-import { endWith, exitCode } from "./Exit.ts"
-import * as Output from "./Output.ts"
+import { repeatedFlag, warehouseCommand } from "./Command.ts"
+import { exitCode } from "./Exit.ts"
 import { dbtCommand } from "./schema/dbt.ts"
-import { printReport } from "./schema/Format.ts"
+import { reportLines, reportNotes } from "./schema/Format.ts"
 import { grantsCommand } from "./schema/grants.ts"
 import { publicationCommand } from "./schema/publication.ts"
 import { repairCommand } from "./schema/repair.ts"
 import { apply, plan } from "./schema/SchemaChanges.ts"
 
-const planCommand = Command.make(
-  "plan",
-  { config, json },
-  Effect.fn(function* (flags) {
-    const report = yield* onWarehouse(flags, plan)
-    yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, true)
-    if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
-  })
-).pipe(
-  Command.withDescription("Show the SQL that brings the warehouse's tables up to date; changes nothing"),
-  withExamples({
-    "tributary schema plan": "SQL, new fields, and names that differ from the API's"
-  })
-)
+const planCommand = warehouseCommand({
+  name: "plan",
+  description: "Show the SQL that brings the warehouse's tables up to date; changes nothing",
+  examples: { "tributary schema plan": "SQL, new fields, and names that differ from the API's" },
+  flags: {},
+  run: plan,
+  lines: (report) => reportLines(report, true),
+  notes: reportNotes,
+  code: ({ damaged }) => (damaged.length > 0 ? exitCode.configuration : exitCode.ok)
+})
 
 const types = ["integer", "number", "decimal", "boolean", "text", "date", "timestamp", "json"] as const
 
-const applyCommand = Command.make(
-  "apply",
-  {
+const applyCommand = warehouseCommand({
+  name: "apply",
+  description: "Bring the warehouse's tables up to date, only by additions, and create columns for unknown fields",
+  examples: {
+    "tributary schema apply": "Everything that schema plan shows",
+    "tributary schema apply --field widgets.colour --type text": "One column, with a type of your choice"
+  },
+  flags: {
     field: repeatedFlag(
       "field",
       "RESOURCE.FIELD",
@@ -41,26 +40,15 @@ const applyCommand = Command.make(
     type: Flag.Literals("type", types).pipe(
       Flag.withDescription("The type of the columns of --field (default: inferred from the values)"),
       Flag.optional
-    ),
-    config,
-    json
+    )
   },
-  Effect.fn(function* (flags) {
-    const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
-    const report = yield* onWarehouseOrNew(flags, (settings) => apply(settings, options))
-    yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, false)
-    if (report.damaged.length > 0) yield* endWith(exitCode.configuration)
-    if (report.refusedViews.length > 0) yield* endWith(exitCode.incomplete)
-  })
-).pipe(
-  Command.withDescription(
-    "Bring the warehouse's tables up to date, only by additions, and create columns for unknown fields"
-  ),
-  withExamples({
-    "tributary schema apply": "Everything that schema plan shows",
-    "tributary schema apply --field widgets.colour --type text": "One column, with a type of your choice"
-  })
-)
+  makesWarehouse: true,
+  run: (settings, { field, type }) => apply(settings, { fields: field, type: Option.getOrNull(type) }),
+  lines: (report) => reportLines(report, false),
+  notes: reportNotes,
+  code: ({ damaged, refusedViews }) =>
+    damaged.length > 0 ? exitCode.configuration : refusedViews.length > 0 ? exitCode.incomplete : exitCode.ok
+})
 
 export const command = Command.make("schema").pipe(
   Command.withSubcommands([planCommand, applyCommand, repairCommand, grantsCommand, publicationCommand, dbtCommand])

@@ -11,13 +11,11 @@ import * as StoredCompanies from "../../companies/StoredCompanies.ts"
 import { companiesKeyVariable, type CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { variables } from "../../configuration/Inputs.ts"
-import { config, json, switchFlag, textFlag } from "../Command.ts"
+import { switchFlag, textFlag } from "../Command.ts"
 import { CommandFailed, exitCode, exitCodeOfSource, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as Targets from "../Targets.ts"
 import * as Argument from "effect/cli/Argument"
-
-export const commonFlags = { config, json }
 
 export const nameArgument = Argument.String("name").pipe(Argument.withDescription("The name of the company"))
 
@@ -111,6 +109,25 @@ export const companyOf = Effect.fnUntraced(function* (
     ? { ...settings.success, token, paused: null }
     : yield* usageError(`company ${row.company}: ${settings.failure}`)
 })
+
+/** The number of all rows, for people. */
+export const rowTotal = (rows: Removal.RowCounts): string =>
+  Output.plural(
+    Object.values(rows).reduce((sum, count) => sum + count, 0),
+    "row"
+  )
+
+/** The number of rows of each table, for people; nothing without a row. */
+export const rowTable = (rows: Removal.RowCounts): ReadonlyArray<string> =>
+  Object.keys(rows).length === 0
+    ? []
+    : [
+        Output.table(
+          ["table", "rows"],
+          Object.entries(rows).map(([table, count]) => [table, Output.count(count)]),
+          ["left", "right"]
+        )
+      ]
 
 /** Processes apply a change within five seconds; a killed one counts as alive for a minute. */
 const waitSecondsMax = 75

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import * as Command from "effect/cli/Command"
 import { companyFingerprint } from "../../budget/TokenFingerprint.ts"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
 import * as Move from "../../companies/Move.ts"
@@ -15,20 +14,21 @@ import { variables } from "../../configuration/Inputs.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { Database } from "../../postgres/Database.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
-import { onWarehouse, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { switchFlag, textFlag, warehouseCommand } from "../Command.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
-import { endWith, exitCode, usageError } from "../Exit.ts"
+import { exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as Warehouse from "../Warehouse.ts"
 import {
   awaitProcesses,
-  commonFlags,
   nameArgument,
   operator,
   readRows,
   refuse,
   requireKey,
-  requireRow
+  requireRow,
+  rowTable,
+  rowTotal
 } from "./Editing.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
@@ -154,30 +154,20 @@ const preview = Effect.fnUntraced(function* (settings: Configuration, name: stri
   }
 })
 
-const tableOfRows = (rows: Removal.RowCounts) =>
-  Output.table(
-    ["table", "rows"],
-    Object.entries(rows).map(([table, count]) => [table, Output.count(count)]),
-    ["left", "right"]
-  )
+type Preview = Effect.Success<ReturnType<typeof preview>>
+type Moved = Effect.Success<ReturnType<typeof move>>
 
-const total = (rows: Removal.RowCounts) =>
-  Output.plural(
-    Object.values(rows).reduce((sum, count) => sum + count, 0),
-    "row"
-  )
-
-const previewLines = ({ company, migrations, rows }: Effect.Success<ReturnType<typeof preview>>) => [
-  `Would move company ${company}: ${total(rows)}`,
-  ...(Object.keys(rows).length === 0 ? [] : [tableOfRows(rows)]),
+const previewLines = ({ company, migrations, rows }: Preview) => [
+  `Would move company ${company}: ${rowTotal(rows)}`,
+  ...rowTable(rows),
   ...(migrations.length === 0 ? [] : [`  and migrate the target: ${migrations.join(", ")}`])
 ]
 
-const lines = ({ company, isNew, left, receipt, rows, subscriptions }: Effect.Success<ReturnType<typeof move>>) => [
+const movedLines = ({ company, isNew, left, receipt, rows, subscriptions }: Moved) => [
   isNew
-    ? `Moved company ${company}: ${total(rows)}; receipt ${receipt} in tributary.receipts`
+    ? `Moved company ${company}: ${rowTotal(rows)}; receipt ${receipt} in tributary.receipts`
     : `Company ${company} had moved before; receipt ${receipt} in tributary.receipts`,
-  ...(isNew && Object.keys(rows).length > 0 ? [tableOfRows(rows)] : []),
+  ...(isNew ? rowTable(rows) : []),
   "  processes of the target work for it within seconds; they need the same configuration",
   ...(subscriptions === 0
     ? []
@@ -188,14 +178,20 @@ const lines = ({ company, isNew, left, receipt, rows, subscriptions }: Effect.Su
   ...(Object.keys(left).length === 0
     ? []
     : [
-        `  other programs wrote ${total(left)} while it moved, which are still here: insert them in the target, and delete them here`,
-        tableOfRows(left)
+        `  other programs wrote ${rowTotal(left)} while it moved, which are still here: insert them in the target, and delete them here`,
+        ...rowTable(left)
       ])
 ]
 
-export const moveCommand = Command.make(
-  "move",
-  {
+export const moveCommand = warehouseCommand({
+  name: "move",
+  description:
+    "Move a company with all its rows to another warehouse: it stops here, and goes on there; repeat it after an interruption",
+  examples: {
+    "tributary company move north --to-env OTHER_DATABASE_URL --dry-run": "The rows that would be copied",
+    "tributary company move north --to-env OTHER_DATABASE_URL": "Prints the receipt"
+  },
+  flags: {
     name: nameArgument,
     toEnv: textFlag(
       "to-env",
@@ -207,30 +203,16 @@ export const moveCommand = Command.make(
       "VAR",
       `The variable with the ${companiesKeyVariable} of the other warehouse (default: the same key)`
     ),
-    dryRun: switchFlag("dry-run", "Show the rows that would be copied; change nothing"),
-    ...commonFlags
+    dryRun: switchFlag("dry-run", "Show the rows that would be copied; change nothing")
   },
-  Effect.fn(function* (flags) {
-    const { name } = flags
-    const url = yield* readTarget(flags)
-    if (flags.dryRun) {
-      const result = yield* onWarehouse(flags, (settings) => preview(settings, name, url))
-      return yield* Output.printResult(flags.json, result, previewLines)
-    }
-    const result = yield* onWarehouse(flags, (settings) =>
-      move(settings, name, url, flags.toKeyEnv).pipe(
+  run: (settings, flags) =>
+    Effect.gen(function* () {
+      const url = yield* readTarget(flags)
+      if (flags.dryRun) return yield* preview(settings, flags.name, url)
+      return yield* move(settings, flags.name, url, flags.toKeyEnv).pipe(
         Effect.catchTag("MoveRefused", ({ message }) => Effect.fail(refuse(message)))
       )
-    )
-    yield* Output.printResult(flags.json, result, lines)
-    if (Object.keys(result.left).length > 0) yield* endWith(exitCode.incomplete)
-  })
-).pipe(
-  Command.withDescription(
-    "Move a company with all its rows to another warehouse: it stops here, and goes on there; repeat it after an interruption"
-  ),
-  withExamples({
-    "tributary company move north --to-env OTHER_DATABASE_URL --dry-run": "The rows that would be copied",
-    "tributary company move north --to-env OTHER_DATABASE_URL": "Prints the receipt"
-  })
-)
+    }),
+  lines: (result) => ("receipt" in result ? movedLines(result) : previewLines(result)),
+  code: (result) => ("left" in result && Object.keys(result.left).length > 0 ? exitCode.incomplete : exitCode.ok)
+})

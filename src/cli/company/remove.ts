@@ -1,13 +1,12 @@
 /** `tributary company remove`: a company leaves the warehouse's settings, and its rows stay or are erased. */
 import * as Effect from "effect/Effect"
-import * as Command from "effect/cli/Command"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
 import * as Removal from "../../companies/Removal.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
-import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
+import { switchFlag, warehouseCommand } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { awaitProcesses, commonFlags, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
+import { awaitProcesses, nameArgument, operator, refuse, requireRow, rowTable, rowTotal } from "./Editing.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 
 /** Why a removal needs a confirmation. */
@@ -44,63 +43,43 @@ const confirmName = Effect.fnUntraced(function* (settings: Configuration, name: 
   if (!stored && !(erases && wasRemoved)) yield* requireRow(settings, name)
 })
 
-const lines = ({ action, company, receipt, rows }: Removal.Receipt): ReadonlyArray<string> => {
-  const counts = Object.entries(rows)
-  const what =
-    action === "detach"
-      ? "its rows stay"
-      : `${Output.plural(
-          counts.reduce((sum, [, n]) => sum + n, 0),
-          "row"
-        )} deleted`
-  return [
-    `Removed company ${company}: ${what}; receipt ${receipt} in tributary.receipts`,
-    ...(action === "erase" && counts.length > 0
-      ? [
-          Output.table(
-            ["table", "rows"],
-            counts.map(([table, count]) => [table, Output.count(count)]),
-            ["left", "right"]
-          )
-        ]
-      : []),
-    ...(action === "detach" ? [`  to delete its rows as well: tributary company remove ${company} --erase`] : [])
-  ]
-}
+const lines = ({ action, company, receipt, rows }: Removal.Receipt): ReadonlyArray<string> =>
+  action === "detach"
+    ? [
+        `Removed company ${company}: its rows stay; receipt ${receipt} in tributary.receipts`,
+        `  to delete its rows as well: tributary company remove ${company} --erase`
+      ]
+    : [
+        `Removed company ${company}: ${rowTotal(rows)} deleted; receipt ${receipt} in tributary.receipts`,
+        ...rowTable(rows)
+      ]
 
-export const removeCommand = Command.make(
-  "remove",
-  {
-    name: nameArgument,
-    erase: switchFlag("erase", "Delete every row of the company too, in all tables; needs --yes"),
-    yes: switchFlag("yes", "Confirm what the command warns about"),
-    ...commonFlags
-  },
-  Effect.fn(function* (flags) {
-    const { name } = flags
-    const receipt = yield* onWarehouse(
-      flags,
-      Effect.fnUntraced(function* (settings) {
-        yield* confirmName(settings, name, flags.erase)
-        const companyId = yield* TaskQueue.companyIdOf(name)
-        const warnings = yield* warningsOf(name, companyId, flags.erase)
-        if (warnings.length > 0 && !flags.yes) {
-          return yield* usageError(`company ${name} was not removed: ${warnings.join("; ")}; to confirm: --yes`)
-        }
-        const by = yield* operator
-        const detached = yield* Removal.detach(name, companyId, by)
-        if (!flags.erase) return detached
-        yield* awaitProcesses(name, companyId, `company ${name} is detached; run this again to erase its rows`)
-        const { current, history } = settings.datasets
-        return yield* Removal.erase(name, companyId, by, [current, history])
-      })
-    )
-    yield* Output.printResult(flags.json, receipt, lines)
-  })
-).pipe(
-  Command.withDescription("Remove a company of the warehouse: its work ends; --erase also deletes its rows"),
-  withExamples({
+export const removeCommand = warehouseCommand({
+  name: "remove",
+  description: "Remove a company of the warehouse: its work ends; --erase also deletes its rows",
+  examples: {
     "tributary company remove north": "Its rows stay",
     "tributary company remove north --erase --yes": "Its rows go too; prints the receipt"
-  })
-)
+  },
+  flags: {
+    name: nameArgument,
+    erase: switchFlag("erase", "Delete every row of the company too, in all tables; needs --yes"),
+    yes: switchFlag("yes", "Confirm what the command warns about")
+  },
+  run: (settings, { name, erase, yes }) =>
+    Effect.gen(function* () {
+      yield* confirmName(settings, name, erase)
+      const companyId = yield* TaskQueue.companyIdOf(name)
+      const warnings = yield* warningsOf(name, companyId, erase)
+      if (warnings.length > 0 && !yes) {
+        return yield* usageError(`company ${name} was not removed: ${warnings.join("; ")}; to confirm: --yes`)
+      }
+      const by = yield* operator
+      const detached = yield* Removal.detach(name, companyId, by)
+      if (!erase) return detached
+      yield* awaitProcesses(name, companyId, `company ${name} is detached; run this again to erase its rows`)
+      const { current, history } = settings.datasets
+      return yield* Removal.erase(name, companyId, by, [current, history])
+    }),
+  lines
+})

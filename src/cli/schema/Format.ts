@@ -1,5 +1,4 @@
 /** The output of `schema plan` and `schema apply` for people. */
-import * as Effect from "effect/Effect"
 import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
 import type { SchemaReport } from "./SchemaChanges.ts"
@@ -43,21 +42,6 @@ const nameLines = (names: SchemaReport["names"]): ReadonlyArray<string> =>
         )
       ]
 
-const viewNotes = ({ skippedViews, refusedViews }: SchemaReport): ReadonlyArray<string> => [
-  ...skippedViews.map(
-    ({ name, missing }) => `  the view ${name} needs tables that are not synced: ${missing.join(", ")}`
-  ),
-  ...refusedViews.flatMap(({ name, reason, remedy }) => [
-    `tributary: ${name} was not changed: ${reason}`,
-    `  what to do: ${remedy}`
-  ])
-]
-
-const damageNotes = ({ damaged }: SchemaReport): ReadonlyArray<string> =>
-  damaged.length === 0
-    ? []
-    : [...damaged.map((sentence) => `tributary: ${sentence}`), `  what to do: ${TableDamage.remedy}`]
-
 const summaryLine = ({ privacy, statements }: SchemaReport, isPlan: boolean): string => {
   const text = Output.plural(statements.length, "statement")
   if (isPlan) {
@@ -72,16 +56,31 @@ const summaryLine = ({ privacy, statements }: SchemaReport, isPlan: boolean): st
   return statements.length === 0 ? "The warehouse was up to date; nothing was changed." : `${text} ran.`
 }
 
-export const printReport = Effect.fnUntraced(function* (report: SchemaReport, isPlan: boolean) {
+/** The report of a plan, or of what was applied. */
+export const reportLines = (report: SchemaReport, isPlan: boolean): ReadonlyArray<string> => {
   const { statements, unknownFields, names, adopted, privacy } = report
-  yield* Output.printLines([
+  return [
     ...(isPlan ? [...privacy.map((sentence) => `-- ${sentence}`), ...statementLines(statements)] : []),
     ...fieldLines(unknownFields, isPlan),
-    ...nameLines(names)
-  ])
-  for (const line of [...viewNotes(report), ...damageNotes(report)]) yield* Output.note(line)
-  const adoptedLines = adopted.map(
-    ({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`
-  )
-  yield* Output.printLines([...(isPlan ? [] : adoptedLines), summaryLine(report, isPlan)])
-})
+    ...nameLines(names),
+    ...(isPlan
+      ? []
+      : adopted.map(
+          ({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`
+        )),
+    summaryLine(report, isPlan)
+  ]
+}
+
+/** What was not changed, and why. */
+export const reportNotes = ({ damaged, skippedViews, refusedViews }: SchemaReport): ReadonlyArray<string> => [
+  ...skippedViews.map(
+    ({ name, missing }) => `  the view ${name} needs tables that are not synced: ${missing.join(", ")}`
+  ),
+  ...refusedViews.flatMap(({ name, reason, remedy }) => [
+    `tributary: ${name} was not changed: ${reason}`,
+    `  what to do: ${remedy}`
+  ]),
+  ...damaged.map((sentence) => `tributary: ${sentence}`),
+  ...(damaged.length === 0 ? [] : [`  what to do: ${TableDamage.remedy}`])
+]

@@ -6,7 +6,6 @@
  * named. The next sync reads every record of a repaired table, unless only its versions were valid at one moment.
  */
 import * as Effect from "effect/Effect"
-import * as Command from "effect/cli/Command"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../../postgres/DatabaseError.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
@@ -17,8 +16,8 @@ import type { TableDamaged } from "../../warehouse/TableDamage.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
 import * as TableRepair from "../../warehouse/TableRepair.ts"
 import * as VersionOverlap from "../../warehouse/VersionOverlap.ts"
-import { commandFailed, config, json, onWarehouse, switchFlag, withExamples } from "../Command.ts"
-import { endWith, type ExitCode, exitCode } from "../Exit.ts"
+import { commandFailed, switchFlag, warehouseCommand } from "../Command.ts"
+import { type ExitCode, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as Models from "../Models.ts"
 import { warehouseResources } from "./SchemaChanges.ts"
@@ -70,17 +69,8 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
   const tables = (yield* warehouseResources(settings)).map((one) => tableOf(one, settings.datasets))
   const { damaged } = yield* TablePlan.plan(tables)
   const resources = new Set(damaged.map(({ resource }) => resource))
-  const report: {
-    dryRun: boolean
-    completed: number
-    repaired: Array<TableRepair.Repaired>
-    failed: Array<RepairReport["failed"][number]>
-  } = {
-    dryRun,
-    completed: 0,
-    repaired: [],
-    failed: []
-  }
+  const repaired: Array<TableRepair.Repaired> = []
+  const failed: Array<RepairReport["failed"][number]> = []
   const overlapping = new Set(
     (yield* VersionOverlap.find(tables.filter(({ resource }) => !resources.has(resource.path)))).map(
       ({ table }) => table
@@ -88,18 +78,17 @@ const repair = Effect.fn("schema.repair")(function* (settings: Configuration, dr
   )
   for (const table of tables.filter((one) => resources.has(one.resource.path) || overlapping.has(one))) {
     const result = yield* Effect.result(repairOne(table, dryRun, overlapping.has(table)))
-    if (result._tag === "Success") report.repaired.push(...result.success)
+    if (result._tag === "Success") repaired.push(...result.success)
     else {
       const { message, code } = commandFailed(result.failure)
-      report.failed.push({ table: table.name, error: message, code })
+      failed.push({ table: table.name, error: message, code })
     }
   }
-  if (!dryRun) {
-    report.completed = (yield* TablePlan.applyUndamaged(tables)).statements.length
-    const { models } = yield* Models.of(settings)
-    yield* applyViews({ models, datasets: settings.datasets, indexes: searchIndexesOf(tables) })
-  }
-  return report satisfies RepairReport
+  if (dryRun) return { dryRun, completed: 0, repaired, failed } satisfies RepairReport
+  const { statements } = yield* TablePlan.applyUndamaged(tables)
+  const { models } = yield* Models.of(settings)
+  yield* applyViews({ models, datasets: settings.datasets, indexes: searchIndexesOf(tables) })
+  return { dryRun, completed: statements.length, repaired, failed } satisfies RepairReport
 })
 
 const lines = ({ dryRun, completed, repaired, failed }: RepairReport): ReadonlyArray<string> => {
@@ -125,27 +114,16 @@ const lines = ({ dryRun, completed, repaired, failed }: RepairReport): ReadonlyA
       ]
 }
 
-export const repairCommand = Command.make(
-  "repair",
-  {
-    dryRun: switchFlag("dry-run", "Make the whole repair, show what it did, and undo it"),
-    config,
-    json
-  },
-  Effect.fn(function* (flags) {
-    const report = yield* onWarehouse(flags, (settings) => repair(settings, flags.dryRun))
-    for (const { error } of report.failed) yield* Output.note(`tributary: ${error}`)
-    yield* Output.printResult(flags.json, report, lines)
-    yield* endWith(
-      report.failed.reduce<ExitCode>((worst, { code }) => (worst === exitCode.ok ? code : worst), exitCode.ok)
-    )
-  })
-).pipe(
-  Command.withDescription(
-    "Repair all tables that contradict the catalogue, as after a restore that doubled rows or lost keys"
-  ),
-  withExamples({
+export const repairCommand = warehouseCommand({
+  name: "repair",
+  description: "Repair all tables that contradict the catalogue, as after a restore that doubled rows or lost keys",
+  examples: {
     "tributary schema repair --dry-run": "What is damaged, and what a repair keeps, removes and moves aside",
     "tributary schema repair": "Repair all damaged tables; then run tributary sync"
-  })
-)
+  },
+  flags: { dryRun: switchFlag("dry-run", "Make the whole repair, show what it did, and undo it") },
+  run: (settings, { dryRun }) => repair(settings, dryRun),
+  lines,
+  notes: ({ failed }) => failed.map(({ error }) => `tributary: ${error}`),
+  code: ({ failed }) => failed[0]?.code ?? exitCode.ok
+})
