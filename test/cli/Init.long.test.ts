@@ -40,18 +40,10 @@ liveTest(
       [1, "--url or SERVICE_API_URL, and there is no terminal for a prompt", [], {}],
       [1, "the token of main is missing: put it in the variable MAIN_TOKEN", base, {}],
       [1, "the address of the service: over plain http", ["--url", "http://erp.example.com"], {}],
-      [1, "there is no area", [...base, "--area", "nonsense"], { MAIN_TOKEN: north }],
       [1, "there are more --token-env than --company", [...base, "--token-env", "A", "--token-env", "B"], {}],
       [3, "401", base, { MAIN_TOKEN: "a-token-that-is-unknown" }],
       [5, "ECONNREFUSED", ["--yes", "--url", "http://127.0.0.1:1"], { MAIN_TOKEN: north }],
-      [2, "is not https", [...base, "--webhooks-url", "http://hooks.example.com"], { MAIN_TOKEN: north }],
-      [2, "fewer than 8", [...base, "--page-password-env", "PAGE"], { MAIN_TOKEN: north, PAGE: "short" }],
-      [
-        5,
-        "cannot reach Postgres",
-        [...base, "--database-url-env", "WAREHOUSE"],
-        { MAIN_TOKEN: north, WAREHOUSE: "postgres://a:s3cretword@127.0.0.1:1/x" }
-      ]
+      [5, "cannot reach Postgres", base, { MAIN_TOKEN: north, DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" }]
     ]
     for (const [code, text, args, env] of refused) {
       const result = yield* init(args, env)
@@ -63,9 +55,9 @@ liveTest(
       assert.deepStrictEqual(readdirSync(world.folder), [])
     }
 
-    const args = [...base, "--company", "north", "--company", "south", "--freshness", "30", "--json"]
-    const env = { NORTH_TOKEN: north, SOUTH_TOKEN: south, WAREHOUSE: world.databaseUrl }
-    const created = yield* init([...args, "--database-url-env", "WAREHOUSE"], env)
+    const args = [...base, "--company", "north", "--company", "south", "--json"]
+    const env = { NORTH_TOKEN: north, SOUTH_TOKEN: south, DATABASE_URL: world.databaseUrl }
+    const created = yield* init(args, env)
     assert.strictEqual(created.code, 0, created.stderr)
     const report = JSON.parse(created.stdout) as InitReport
     assert.deepInclude(report, { config: "config/tributary.yaml", backup: null })

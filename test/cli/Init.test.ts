@@ -104,12 +104,7 @@ const nothing: InitOptions = {
   url: null,
   companies: [],
   tokenVariables: [],
-  databaseUrlVariable: null,
-  areas: [],
   withPersonalData: false,
-  freshnessMinutes: null,
-  publicUrl: null,
-  passwordVariable: null,
   replace: false,
   config: null,
   isInteractive: true
@@ -149,9 +144,6 @@ const key = (name: string, more: { readonly input?: string; readonly ctrl?: bool
 })
 const typed = (text: string) => Array.from(text, (input) => key(input, { input }))
 const enter = key("return")
-const down = key("down")
-const space = key("space", { input: " " })
-const back = key("backspace")
 const ctrlC = key("c", { ctrl: true })
 
 /** A scripted terminal: one set of key presses for each prompt. It records all output. */
@@ -220,7 +212,6 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
 
     writeFileSync(".env", "KEPT=1\n", { mode: 0o644 })
     writeFileSync(".gitignore", "node_modules\n")
-    const open = typed("http://hooks.example.com")
     const good = terminalOf([
       url,
       // A token in the place of the name is refused. No default is in the way of what is typed.
@@ -229,17 +220,12 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
       [...typed(token), enter],
       [enter], // no other company
       [enter], // the embedded Postgres
-      [down, enter], // a selection of areas
-      [down, down, down, space, enter], // after "all" and "inverse": the second readable area
-      [back, back, ...typed("45"), enter],
-      [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
-      [...typed("a long password"), enter]
+      [...typed("n"), enter] // personal data is read too
     ])
     const done = yield* initialise(nothing, {}).pipe(at(good))
-    assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
+    assert.strictEqual(good.promptCount(), 7, "every prompt was shown, the one for the token twice")
     assert.include(good.shown(), "this looks like a token")
-    assert.include(good.shown(), "is not https")
-    for (const secret of [token, "wrong-token", "a long password"]) {
+    for (const secret of [token, "wrong-token"]) {
       assert.notInclude(good.shown(), secret)
       assert.notInclude(
         JSON.stringify(done, (_, one: unknown) => (typeof one === "bigint" ? `${one}` : one)),
@@ -247,16 +233,12 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
       )
     }
     assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
-    assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN", "TRIBUTARY_DASHBOARD_PASSWORD"])
+    assert.deepStrictEqual(done?.variables, ["NORTH_X_TOKEN"])
     assert.isTrue(done?.notes.some((text) => text.includes(".gitignore does not name .env")))
     assert.isTrue(done?.notes.some((text) => text.includes("now only its owner can")))
 
     assert.strictEqual(statSync(".env").mode & 0o777, 0o600)
-    assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), {
-      KEPT: "1",
-      NORTH_X_TOKEN: token,
-      TRIBUTARY_DASHBOARD_PASSWORD: "a long password"
-    })
+    assert.deepStrictEqual(parseDotEnv(readFileSync(".env")), { KEPT: "1", NORTH_X_TOKEN: token })
     const yaml = readFileSync("config/tributary.yaml", "utf8")
     assert.notInclude(yaml, token)
     assert.match(yaml, /^# yaml-language-server: \$schema=\.\/tributary\.schema\.json\n/)
@@ -273,29 +255,27 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
         token,
         companyId: null,
         warehouseNumber: null,
-        resources: [...serviceV2.resources.values()].filter(({ area }) => area === "orders").map(({ path }) => path),
+        resources: null,
         excluded: [],
         webhookSecrets: [],
         webhookEvents: null,
         paused: null
       }
     )
-    assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
-    assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
+    assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(15))
+    assert.isNull(settings.webhooks.publicUrl)
 
     // Personal data that the token may read: a person confirms, a script has a flag.
     const excludedOf = Effect.fnUntraced(function* (options: Partial<InitOptions>, answer = "") {
-      const prompts = terminalOf(
-        [url, typed("north-x"), [], [], [], [], typed(answer), [], []].map((keys) => [...keys, enter])
-      )
+      const prompts = terminalOf([url, typed("north-x"), [], [], [], typed(answer)].map((keys) => [...keys, enter]))
       const report = yield* initialise({ ...nothing, replace: true, ...options }, {}).pipe(at(prompts))
       const { companies } = yield* Configuration.load({}, {})
-      const { excluded, resources } = companies[0]!
+      const { excluded } = companies[0]!
       assert.deepStrictEqual(
         report!.excluded,
         excluded.map(({ pattern }) => pattern)
       )
-      return { excluded: report!.excluded, resources, count: report!.companies[0]!.resources }
+      return { excluded: report!.excluded, count: report!.companies[0]!.resources }
     })
     const script = { isInteractive: false, url: reference.baseUrl, companies: ["north-x"] }
     const personal = ["b2busers", "contactnames"]
@@ -304,7 +284,6 @@ test("the prompts of tributary init repeat after a wrong token, write loadable s
     assert.strictEqual(declined.count - confirmed.count, 2)
     assert.deepStrictEqual(yield* excludedOf(script), confirmed)
     assert.deepStrictEqual(yield* excludedOf({ ...script, withPersonalData: true }), declined)
-    assert.deepStrictEqual((yield* excludedOf({ ...script, areas: ["customers"] })).resources, ["customers", "shiptos"])
   })
   yield* flowing(prompting)
 })

@@ -20,11 +20,7 @@ const answersOf = (url: string, token: string) => [
   ["Token of north", `${token}${enter}`],
   ["Another company", enter],
   ["Where is the warehouse", enter],
-  ["Which resources", enter],
-  ["Leave out personal data", enter],
-  ["Maximum age", enter],
-  ["Public https address", enter],
-  ["Password for the dashboard", enter]
+  ["Leave out personal data", enter]
 ]
 
 /** Runs the page. Returns the session: each command with its output. */

@@ -14,8 +14,13 @@ import { type CommandFailed, exitCode, exitCodeOfSource } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Address from "./Address.ts"
-import { type CompanyDraft, describeProblems, loadDraft, makeDraft } from "./Draft.ts"
+import { describeProblems, loadDraft } from "./Draft.ts"
+import type { CompanyText } from "./Files.ts"
 import { askSecret, askText, failUnanswered, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
+
+interface CompanyDraft extends CompanyText {
+  readonly token: Redacted.Redacted
+}
 
 export interface Company extends CompanyDraft {
   readonly identity: Identity
@@ -140,7 +145,13 @@ const readToken = Effect.fnUntraced(function* (
 
 /** The company behind the token, as the source states it. */
 const identify = Effect.fnUntraced(function* (context: InitContext, company: CompanyDraft) {
-  const settings = yield* loadDraft(context, makeDraft([company]))
+  const secrets = new Map([[company.tokenVariable, company.token]])
+  const settings = yield* loadDraft(context, {
+    companies: [company],
+    excludedResources: [],
+    hasDatabaseUrl: false,
+    secrets
+  })
   const first = settings.companies[0]!
   const connector = yield* (yield* Source).connect(
     { ...first, installation: { ...first.installation, ...requestLimits } },
@@ -170,7 +181,7 @@ const readCompany = Effect.fnUntraced(function* (
   )
   for (let attempt = 0; ; attempt += 1) {
     const token = yield* readToken(context, name, tokenVariable, attempt === 0)
-    const draft = { name, url, tokenVariable, resources: null, token }
+    const draft = { name, url, tokenVariable, token }
     yield* say(context, `  checking the token at ${url} ...`)
     const result = yield* Effect.result(identify(context, draft))
     if (result._tag === "Success") {
@@ -212,4 +223,18 @@ export const readCompanies = Effect.fnUntraced(function* (context: InitContext) 
   )
   while (yield* hasMore) companies.push(yield* readCompany(context, companies))
   return companies
+})
+
+/** The readable resources with personal data that are left out. */
+export const chooseExcluded = Effect.fnUntraced(function* (
+  { catalogue, options }: InitContext,
+  companies: ReadonlyArray<Company>
+) {
+  const blocked = companies.map(blockedPaths)
+  const personal = [...catalogue.resources.values()]
+    .filter(({ path, personal }) => personal && blocked.some((paths) => !paths.has(path)))
+    .map(({ path }) => path)
+  if (personal.length === 0 || options.withPersonalData) return []
+  const message = `Leave out personal data (${personal.join(", ")})?`
+  return !options.isInteractive || (yield* Prompt.Confirm({ message, initial: true })) ? personal : []
 })

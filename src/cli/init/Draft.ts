@@ -2,37 +2,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
-import { freshnessDefault } from "../../sync/EngineSettings.ts"
 import * as Files from "./Files.ts"
 import type { InitContext } from "./InitContext.ts"
-
-export const freshnessMinutesDefault = Duration.toMinutes(freshnessDefault)
 
 /** The configuration's values, with the secrets that it names. */
 export interface Draft extends Files.ConfigurationValues {
   readonly secrets: ReadonlyMap<string, Redacted.Redacted>
 }
-
-export type CompanyDraft = Files.CompanyText & { readonly token: Redacted.Redacted }
-
-export const makeDraft = (companies: ReadonlyArray<CompanyDraft>, values: Partial<Draft> = {}): Draft => ({
-  companies,
-  excludedResources: [],
-  hasDatabaseUrl: false,
-  freshnessMinutes: freshnessMinutesDefault,
-  publicUrl: null,
-  passwordVariable: null,
-  ...values,
-  secrets: new Map([
-    ...companies.map(({ tokenVariable, token }) => [tokenVariable, token] as const),
-    ...(values.secrets ?? [])
-  ])
-})
 
 /** Loads the draft from a temporary file. Problems name the file that is written later. */
 export const loadDraft = ({ environment, file }: InitContext, draft: Draft) =>

@@ -5,13 +5,13 @@
  * the same value.
  */
 import { parse as parseDotEnv } from "dotenv"
+import * as Duration from "effect/Duration"
+import { freshnessDefault } from "../../sync/EngineSettings.ts"
 
 export interface CompanyText {
   readonly name: string
   readonly url: string
   readonly tokenVariable: string
-  /** Null is every resource that the token may read. */
-  readonly resources: ReadonlyArray<string> | null
 }
 
 export interface ConfigurationValues {
@@ -20,11 +20,6 @@ export interface ConfigurationValues {
   readonly excludedResources: ReadonlyArray<string>
   /** True when DATABASE_URL names the warehouse. */
   readonly hasDatabaseUrl: boolean
-  readonly freshnessMinutes: number
-  /** Null receives no webhooks. */
-  readonly publicUrl: string | null
-  /** The variable of the dashboard's password; null without one. */
-  readonly passwordVariable: string | null
 }
 
 export const schemaName = "tributary.schema.json"
@@ -38,13 +33,11 @@ const isWord = (value: string): boolean => /^(?:true|false|null|yes|no|on|off|y|
 
 const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test(value) ? value : JSON.stringify(value))
 
-const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): ReadonlyArray<string> => [
+const companyLines = ({ name, url, tokenVariable }: CompanyText): ReadonlyArray<string> => [
   `  - name: ${scalar(name)}`,
   `    url: ${webAddress(url)}`,
   `    token_env: ${scalar(tokenVariable)} # the token itself is in .env`,
-  ...(resources === null
-    ? ["    # resources: [...] # default: every resource that the token may read"]
-    : ["    resources:", ...resources.map((resource) => `      - ${scalar(resource)}`)])
+  "    # resources: [...] # default: every resource that the token may read"
 ]
 
 /** The configuration with a comment at each setting. */
@@ -74,35 +67,19 @@ export const configurationText = (chosen: ConfigurationValues): string =>
     "#   as_of: erp_asof # default; dataset of the records as of a moment",
     "",
     "freshness:",
-    `  default_minutes: ${chosen.freshnessMinutes} # the maximum age of a resource; tributary serve syncs often enough for it`,
+    `  default_minutes: ${Duration.toMinutes(freshnessDefault)} # the maximum age of a resource; tributary serve syncs often enough for it`,
     "  # resources: {} # other targets for single resources, in minutes",
     "",
     "budget:",
     "  requests_per_minute: 500 # for one token; the service allows 600, the rest is left to other programs",
     "",
-    ...(chosen.publicUrl === null
-      ? [
-          "# webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
-          "#   public_url: https://hooks.example.com # the service delivers to <public_url>/hooks/<company>",
-          "#   listen: 127.0.0.1:8085 # default; a TLS proxy forwards /hooks/ to it"
-        ]
-      : [
-          "webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
-          `  public_url: ${webAddress(chosen.publicUrl)} # the service delivers to <public_url>/hooks/<company>`,
-          "  listen: 127.0.0.1:8085 # default; a TLS proxy forwards /hooks/ to it"
-        ]),
+    "# webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
+    "#   public_url: https://hooks.example.com # the service delivers to <public_url>/hooks/<company>",
+    "#   listen: 127.0.0.1:8085 # default; a TLS proxy forwards /hooks/ to it",
     "",
-    ...(chosen.passwordVariable === null
-      ? [
-          "# dashboard: # the pages of tributary serve for people; without a password on this machine only",
-          "#   listen: 127.0.0.1:8086 # default; off for no dashboard",
-          "#   password_env: TRIBUTARY_DASHBOARD_PASSWORD"
-        ]
-      : [
-          "dashboard: # the pages of tributary serve for people",
-          "  listen: 127.0.0.1:8086 # default; another address needs a certificate",
-          `  password_env: ${scalar(chosen.passwordVariable)} # the password itself is in .env`
-        ]),
+    "# dashboard: # the pages of tributary serve for people; without a password on this machine only",
+    "#   listen: 127.0.0.1:8086 # default; off for no dashboard",
+    "#   password_env: TRIBUTARY_DASHBOARD_PASSWORD",
     ""
   ].join("\n")
 

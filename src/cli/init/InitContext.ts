@@ -1,7 +1,6 @@
 /** The context of `tributary init`: the command line, the variables, and the notes that its steps share. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
@@ -12,13 +11,8 @@ export interface InitOptions {
   readonly url: string | null
   readonly companies: ReadonlyArray<string>
   readonly tokenVariables: ReadonlyArray<string>
-  readonly databaseUrlVariable: string | null
-  readonly areas: ReadonlyArray<string>
   /** Whether resources with personal data are read too. */
   readonly withPersonalData: boolean
-  readonly freshnessMinutes: number | null
-  readonly publicUrl: string | null
-  readonly passwordVariable: string | null
   readonly replace: boolean
   readonly config: string | null
   /** Whether a person at a terminal can answer questions. */
@@ -59,15 +53,6 @@ export const failUnanswered = (message: string) =>
 /** A line for the person at the terminal. */
 export const say = ({ options }: InitContext, line: string): Effect.Effect<void> =>
   options.isInteractive ? Output.note(line) : Effect.void
-
-/** The value of a flag, else the answer at the terminal, else the default. */
-export const answerOf = <A>(
-  { options }: InitContext,
-  flag: A | null,
-  prompt: Effect.Effect<A, Terminal.QuitError, Prompt.Environment>,
-  otherwise: A
-): Effect.Effect<A, Terminal.QuitError, Prompt.Environment> =>
-  flag !== null ? Effect.succeed(flag) : options.isInteractive ? prompt : Effect.succeed(otherwise)
 
 /**
  * A text typed at the terminal; an empty one is the default, which the message shows. `read` returns the text to use, or

@@ -15,19 +15,11 @@ import * as ReadFile from "../../files/ReadFile.ts"
 import { CommandFailed, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
-import { readCompanies } from "./Companies.ts"
-import { describeProblems, type Draft, loadDraft, makeDraft } from "./Draft.ts"
+import { chooseExcluded, readCompanies } from "./Companies.ts"
+import { describeProblems, type Draft, loadDraft } from "./Draft.ts"
 import * as Files from "./Files.ts"
 import { failWith, type InitContext, type InitOptions, type Variables } from "./InitContext.ts"
 import { companyReport, type InitReport, nextCommands } from "./Report.ts"
-import {
-  chooseAreas,
-  chooseExcluded,
-  chooseFreshness,
-  choosePassword,
-  choosePublicUrl,
-  limitToAreas
-} from "./SettingsChoice.ts"
 import { chooseWarehouse, databaseUrlVariable } from "./WarehouseChoice.ts"
 import { environmentFile, write } from "./Write.ts"
 
@@ -50,20 +42,6 @@ const mayWrite = Effect.fnUntraced(function* ({ file, options }: InitContext) {
     message: `${file} exists already. Replace it (a copy is kept beside it)?`,
     initial: false
   })
-})
-
-/** Checks the parts of the command line that need no request. */
-const checkFlags = Effect.fnUntraced(function* ({ catalogue, options }: InitContext) {
-  for (const name of [...options.tokenVariables, options.databaseUrlVariable, options.passwordVariable]) {
-    if (name !== null && !/^[A-Za-z_]\w*$/.test(name)) {
-      return yield* failWith(exitCode.usage, `${name} is no name of a variable`)
-    }
-  }
-  const areas = catalogue.areas.map(({ name }) => name)
-  const unknown = options.areas.find((area) => !areas.includes(area))
-  if (unknown !== undefined) {
-    return yield* failWith(exitCode.usage, `there is no area "${unknown}"; there are ${areas.join(", ")}`)
-  }
 })
 
 /** The new text of `.env`. A replaced value becomes a note, and needs `--replace` in a script. */
@@ -124,27 +102,20 @@ export const initialise = Effect.fn("initialise")(function* (
     yield* Output.note("Nothing was written.")
     return null
   }
-  yield* checkFlags(context)
-  const connected = yield* readCompanies(context)
+  const mistaken = options.tokenVariables.find((name) => !/^[A-Za-z_]\w*$/.test(name))
+  if (mistaken !== undefined) return yield* failWith(exitCode.usage, `${mistaken} is no name of a variable`)
+  const companies = yield* readCompanies(context)
   const warehouse = yield* chooseWarehouse(context)
-  const areas = yield* chooseAreas(context, connected)
-  const excludedResources = yield* chooseExcluded(context, connected, areas)
-  const companies = yield* limitToAreas(context, connected, areas, excludedResources)
-  const freshnessMinutes = yield* chooseFreshness(context)
-  const publicUrl = yield* choosePublicUrl(context, companies)
-  const password = yield* choosePassword(context)
-
-  const draft = makeDraft(companies, {
-    hasDatabaseUrl: warehouse.url !== null,
+  const excludedResources = yield* chooseExcluded(context, companies)
+  const draft: Draft = {
+    companies,
     excludedResources,
-    freshnessMinutes,
-    publicUrl,
-    passwordVariable: password?.name ?? null,
+    hasDatabaseUrl: warehouse.url !== null,
     secrets: new Map([
-      ...(warehouse.url === null ? [] : [[databaseUrlVariable, warehouse.url] as const]),
-      ...(password === null ? [] : [[password.name, password.value] as const])
+      ...companies.map(({ tokenVariable, token }) => [tokenVariable, token] as const),
+      ...(warehouse.url === null ? [] : [[databaseUrlVariable, warehouse.url] as const])
     ])
-  })
+  }
   yield* loadDraft(context, draft).pipe(
     Effect.catch((error) => failWith(exitCode.configuration, describeProblems(error)))
   )
@@ -155,11 +126,11 @@ export const initialise = Effect.fn("initialise")(function* (
     environment: environmentFile,
     variables: [...draft.secrets.keys()],
     backup: written.backup,
-    companies: companies.map((company) => companyReport(context, areas, excludedResources, company)),
+    companies: companies.map((company) => companyReport(context, excludedResources, company)),
     excluded: excludedResources,
     warehouse: warehouse.description,
     notes: context.notes,
-    next: nextCommands(context, publicUrl)
+    next: nextCommands(context)
   }
 }, reportStop)
 

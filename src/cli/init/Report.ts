@@ -1,4 +1,5 @@
 /** The result of `tributary init`, for machines and for people. */
+import type { BlockedResources } from "../AccessBlocks.ts"
 import * as Output from "../Output.ts"
 import type { InitContext } from "./InitContext.ts"
 import { blockedPaths, type Company, describeUser } from "./Companies.ts"
@@ -11,7 +12,7 @@ export interface CompanyReport {
   /** How many resources a sync reads. */
   readonly resources: number
   /** Resources that the token may not read, by the missing scope or module. */
-  readonly missing: ReadonlyArray<{ readonly reason: string; readonly resources: ReadonlyArray<string> }>
+  readonly missing: ReadonlyArray<BlockedResources>
 }
 
 export interface InitReport {
@@ -33,11 +34,9 @@ export interface InitReport {
 
 export const companyReport = (
   { catalogue }: InitContext,
-  areas: ReadonlyArray<string>,
   excluded: ReadonlyArray<string>,
   company: Company
 ): CompanyReport => {
-  const isChosen = (path: string) => areas.length === 0 || areas.includes(catalogue.resources.get(path)?.area ?? "")
   const { companyId, scopes, user } = company.identity
   const unread = new Set([...blockedPaths(company), ...excluded])
   return {
@@ -45,15 +44,13 @@ export const companyReport = (
     companyId,
     user,
     scopes,
-    resources: company.resources?.length ?? catalogue.resources.size - unread.size,
+    resources: catalogue.resources.size - unread.size,
     missing: company.blocked
-      .map(({ reason, resources }) => ({ reason, resources: resources.filter(isChosen) }))
-      .filter(({ resources }) => resources.length > 0)
   }
 }
 
 /** The commands that follow. */
-export const nextCommands = ({ options, file }: InitContext, publicUrl: string | null): InitReport["next"] => {
+export const nextCommands = ({ options, file }: InitContext): InitReport["next"] => {
   const suffix = options.config === null ? "" : ` --config ${file}`
   return [
     { command: `tributary doctor${suffix}`, does: "run every check, each with its remedy" },
@@ -61,10 +58,7 @@ export const nextCommands = ({ options, file }: InitContext, publicUrl: string |
     {
       command: `tributary serve${suffix}`,
       does: "keep it fresh, receive webhooks, serve the dashboard at http://127.0.0.1:8086"
-    },
-    ...(publicUrl === null
-      ? []
-      : [{ command: `tributary webhooks ensure${suffix}`, does: "subscribe to events, while serve runs" }])
+    }
   ]
 }
 

@@ -1,4 +1,4 @@
-/** The warehouse of `tributary init`: a database named by a variable or typed, else the embedded Postgres. */
+/** The warehouse of `tributary init`: the database of DATABASE_URL or one that is typed, else the embedded Postgres. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -49,15 +49,18 @@ const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Re
   return description
 })
 
-/** The database that a variable names. */
-const useVariable = Effect.fnUntraced(function* (context: InitContext, name: string, text: string) {
+/** The database of the variable. */
+const useVariable = Effect.fnUntraced(function* (context: InitContext, text: string) {
   const url = Redacted.make(text, { label: databaseUrlVariable })
   const description = yield* checkDatabase(context, url).pipe(
     Effect.catchTag("DatabaseError", (error) =>
-      failWith(error.isRetryable ? exitCode.fault : exitCode.configuration, `the database in ${name}: ${error.message}`)
+      failWith(
+        error.isRetryable ? exitCode.fault : exitCode.configuration,
+        `the database in ${databaseUrlVariable}: ${error.message}`
+      )
     )
   )
-  yield* say(context, `  ✔ the warehouse is the database in ${name}: ${description}`)
+  yield* say(context, `  ✔ the warehouse is the database in ${databaseUrlVariable}: ${description}`)
   return { description, url }
 })
 
@@ -89,15 +92,10 @@ const askWarehouse = Effect.fnUntraced(function* (context: InitContext) {
 })
 
 export const chooseWarehouse = Effect.fnUntraced(function* (context: InitContext) {
-  const flag = context.options.databaseUrlVariable
-  const name = flag ?? databaseUrlVariable
-  const text = context.variable(name)
-  if (flag !== null && text === undefined) {
-    return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set`)
-  }
+  const text = context.variable(databaseUrlVariable)
   const warehouse: WarehouseChoice =
     text !== undefined
-      ? yield* useVariable(context, name, text)
+      ? yield* useVariable(context, text)
       : context.options.isInteractive
         ? yield* askWarehouse(context)
         : yield* useEmbedded
