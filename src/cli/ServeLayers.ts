@@ -58,8 +58,8 @@ const evaluateAlerts = Effect.fnUntraced(function* (
   settings: Configuration,
   companies: CurrentCompanies
 ): Effect.fn.Return<BackgroundService> {
-  const [Disk, Evaluate] = yield* Effect.promise(() =>
-    Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts")])
+  const [Machine, Evaluate] = yield* Effect.promise(() =>
+    Promise.all([import("./doctor/Machine.ts"), import("../alerts/Evaluate.ts")])
   )
   const observed = () =>
     companies().flatMap(({ company: { name }, fingerprint, installation, isPaused }) =>
@@ -67,7 +67,7 @@ const evaluateAlerts = Effect.fnUntraced(function* (
     )
   return {
     what: "evaluating alerts",
-    run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })
+    run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Machine.diskProblem(settings) })
   }
 })
 

@@ -39,7 +39,7 @@ liveTest("tributary completions completes commands, flags, resources and compani
       "-c",
       script(file, [
         ["tributary", "sy"],
-        ["tributary", "doctor", "--se"],
+        ["tributary", "init", "--rep"],
         ["tributary", "sync", "invoicel"],
         ["tributary", "sync", "wid"],
         ["tributary", "sync", "--company", "nor"],
@@ -50,7 +50,7 @@ liveTest("tributary completions completes commands, flags, resources and compani
   )
   assert.deepStrictEqual(
     offered.stdout.trimEnd().split("\n"),
-    ["sync", "--send-test", "invoicelines", "widgets/parts", "northern", "ensure"],
+    ["sync", "--replace", "invoicelines", "widgets/parts", "northern", "ensure"],
     offered.stderr
   )
 })

@@ -90,12 +90,11 @@ export const within = <A, E extends { readonly message: string }, R>(
 export const check = <E extends { readonly message: string }, R>(
   name: string,
   subject: string | null,
-  run: (about: About) => Effect.Effect<Findings, E, R>,
-  timeout = checkTimeout
+  run: (about: About) => Effect.Effect<Findings, E, R>
 ): Effect.Effect<Findings, never, R> => {
   const its = about(name, subject)
   const checked = Effect.map(run(its), (findings) => ({ findings, value: null }))
-  return Effect.map(within(its, checked, timeout), ({ findings }) => findings)
+  return Effect.map(within(its, checked), ({ findings }) => findings)
 }
 
 /** The tables of the warehouse. */
@@ -109,21 +108,56 @@ export class Tables extends Context.Service<
   }
 >()("tributary/cli/doctor/Tables") {}
 
-/** A {@link check} that queries the tables. Where that is not possible, it is skipped, or left out of the report. */
-export const checkTables = <E extends { readonly message: string }, R>(
-  name: string,
-  subject: string | null,
-  run: (about: About) => Effect.Effect<Findings, E, R>,
-  otherwise: "skipped" | "omitted" = "skipped"
-): Effect.Effect<Findings, never, Tables | Exclude<R, Database | SqlClient.SqlClient>> =>
-  Effect.flatMap(Tables, ({ context, reason }) => {
-    if (context !== null) return check(name, subject, (its) => Effect.provideContext(run(its), context))
-    return Effect.succeed(otherwise === "omitted" ? [] : [about(name, subject).skipped(reason)])
-  })
+type TableServices = Database | SqlClient.SqlClient
+
+type Run<Input, R> = (its: About, input: Input) => Effect.Effect<Findings, { readonly message: string }, R>
+
+/**
+ * A check as data. One with `tables` queries the tables; where that is not possible, it is skipped, or left out of the
+ * report.
+ */
+export type Check<Input, R = never> =
+  | { readonly name: string; readonly run: Run<Input, R | Tables> }
+  | {
+      readonly name: string
+      readonly tables: "skipped" | "omitted"
+      readonly run: Run<Input, R | Tables | TableServices>
+    }
 
 /** Runs checks side by side; their findings stay in this order. */
-export const all = <R>(checks: ReadonlyArray<Effect.Effect<Findings, never, R>>): Effect.Effect<Findings, never, R> =>
-  Effect.map(Effect.all(checks, { concurrency: "unbounded" }), (findings) => findings.flat())
+export const runAll = Effect.fnUntraced(function* <Input, R>(
+  checks: ReadonlyArray<Check<Input, R>>,
+  subject: string | null,
+  input: Input
+) {
+  const { context, reason } = yield* Tables
+  const findings = yield* Effect.forEach(
+    checks,
+    (one): Effect.Effect<Findings, never, R | Tables> => {
+      if (!("tables" in one)) return check(one.name, subject, (its) => one.run(its, input))
+      if (context !== null)
+        return check(one.name, subject, (its) => Effect.provideContext(one.run(its, input), context))
+      return Effect.succeed(one.tables === "omitted" ? [] : [about(one.name, subject).skipped(reason)])
+    },
+    { concurrency: "unbounded" }
+  )
+  return findings.flat()
+})
+
+/** What the tables answer in time. They may be those of an earlier version, or absent: then `otherwise`. */
+export const fromTables = <A>(
+  read: Effect.Effect<A, { readonly message: string }, TableServices>,
+  otherwise: A
+): Effect.Effect<A, never, Tables> =>
+  Effect.flatMap(Tables, ({ context }) =>
+    context === null
+      ? Effect.succeed(otherwise)
+      : read.pipe(
+          Effect.provideContext(context),
+          Effect.timeout(checkTimeout),
+          Effect.orElseSucceed(() => otherwise)
+        )
+  )
 
 const kinds = Object.keys(exitCodeOfKind) as ReadonlyArray<FailureKind>
 

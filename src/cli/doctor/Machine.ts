@@ -1,13 +1,20 @@
-/** The checks of the machine and the working directory: Node, time zones, `.env`, disk. */
+/**
+ * The checks of the machine and the working directory: Node, time zones, `.env`, and the disk of the warehouse. Its free space
+ * is known only where the server runs on this machine: SQL does not show it.
+ */
 import { statSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
+import type { DiskProblem } from "../../alerts/Observations.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
+import { Database } from "../../postgres/Database.ts"
+import { isLoopback } from "../../postgres/DatabaseUrl.ts"
+import * as Statement from "../../postgres/Statement.ts"
 import { isInstalled } from "../../postgres/embedded/DataDirectory.ts"
 import { ignoresEnvironment } from "../init/Files.ts"
-import type { About, Finding, Findings } from "./Finding.ts"
+import { about, type About, type Check, type Finding, type Findings } from "./Finding.ts"
 
 /** The oldest Node that runs the program. */
 const nodeMin = [22, 19] as const
@@ -54,8 +61,12 @@ const environmentFile = ({ ok, warning, skipped }: About): Findings => {
   return findings.length > 0 ? findings : [ok("only its owner can read it")]
 }
 
-/** The checks that need nothing but the machine, by their names. */
-export const checks = { node, "time zones": timeZones, ".env": environmentFile }
+/** The checks that need nothing but the machine. */
+export const machineChecks: ReadonlyArray<Check<void>> = [
+  { name: "node", run: (its) => Effect.sync(() => node(its)) },
+  { name: "time zones", run: (its) => Effect.sync(() => timeZones(its)) },
+  { name: ".env", run: (its) => Effect.sync(() => environmentFile(its)) }
+]
 
 const existing = (path: string): string =>
   ReadFile.exists(path) || dirname(path) === path ? path : existing(dirname(path))
@@ -70,11 +81,7 @@ const freeMinBytes = 0.2 * gigabyte
 const freeLowBytes = 2 * gigabyte
 
 /** The free space of the disk of this folder, which need not exist yet. */
-export const space = Effect.fnUntraced(function* (
-  { ok, warning, failed, skipped }: About,
-  folder: string,
-  whose: string
-) {
+const space = Effect.fnUntraced(function* ({ ok, warning, failed, skipped }: About, folder: string, whose: string) {
   const found = yield* Effect.option(Effect.tryPromise(async () => statfs(existing(folder))))
   if (found._tag === "None") return skipped(`the free space at ${folder} cannot be read`)
   const free = found.value.bavail * found.value.bsize
@@ -94,4 +101,42 @@ export const disk = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Findings> {
   const isUsed = databaseUrl === null && (yield* isInstalled)
   return isUsed ? [yield* space(its, dataDirectory, "the embedded Postgres")] : []
+})
+
+export const directoryStatement = Statement.make({
+  name: "look for the folder of the server",
+  columns: { folder: "text" },
+  text: "select current_setting('data_directory') as folder"
+})
+
+/** The disk of a server that is not embedded. */
+export const serverDisk = Effect.fnUntraced(function* (its: About, host: string) {
+  const isHere = host.startsWith("/") || isLoopback(host)
+  // Only an administrator may read this setting.
+  const [row] = isHere ? yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => []) : []
+  // This process may have no right to look there, or the server may be in a container with folders of its own.
+  const isFound =
+    row !== undefined &&
+    (yield* Effect.orElseSucceed(
+      ReadFile.attempt(row.folder, () => ReadFile.exists(row.folder)),
+      () => false
+    ))
+  return !isFound
+    ? its.skipped("SQL does not show the free space of the server's disk")
+    : yield* space(its, row.folder, "the server")
+})
+
+/** The problem of the warehouse's disk; null without one, and where its free space is not known. */
+export const diskProblem = Effect.fnUntraced(function* (settings: Configuration) {
+  const { embedded, endpoint } = yield* Database
+  const its = about("disk")
+  const findings = embedded ? yield* disk(its, settings) : [yield* serverDisk(its, endpoint.host)]
+  const found = findings.find(({ status }) => status === "warning" || status === "failed")
+  return found === undefined
+    ? null
+    : ({
+        isCritical: found.status === "failed",
+        message: found.message,
+        remedy: found.remedy ?? ""
+      } satisfies DiskProblem)
 })

@@ -21,7 +21,7 @@ import * as Remedy from "../../postgres/Remedy.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
 import { databaseLayer, describe, embeddedRoot } from "../Warehouse.ts"
-import type { ClockOffset } from "./Address.ts"
+import type { ClockOffset } from "./Network.ts"
 import {
   about,
   type About,
@@ -33,8 +33,7 @@ import {
   type Tables,
   within
 } from "./Finding.ts"
-import { serverDisk } from "./Disk.ts"
-import { size } from "./Machine.ts"
+import { serverDisk, size } from "./Machine.ts"
 import { reader, rights, serverStatement } from "./Rights.ts"
 
 /** An embedded server may have to recover first. */

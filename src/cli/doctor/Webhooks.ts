@@ -1,14 +1,13 @@
 /** The checks of webhooks, their subscriptions, and `serve`. */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
-import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
-import type { Network } from "../../configuration/Network.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { ConnectorShape } from "../../connector/Connector.ts"
-import { describeAnswer, type Subscription, type Subscriptions, testErrorOf } from "../../connector/Subscriptions.ts"
-import type { Database } from "../../postgres/Database.ts"
+import type { Subscription } from "../../connector/Subscriptions.ts"
 import * as Query from "../../postgres/Query.ts"
 import * as Statement from "../../postgres/Statement.ts"
+import { hookUrl } from "../../serve/Serve.ts"
 import { receiversStatement } from "../../status/Webhooks.ts"
 import { isSameAddress } from "../../subscriptions/DesiredState.ts"
 import { decrypt } from "../../subscriptions/SecretCipher.ts"
@@ -16,19 +15,32 @@ import * as SecretRows from "../../subscriptions/SecretRows.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { validity } from "./Certificate.ts"
-import { about, type About, checkTimeout, type Finding, type Findings, Tables } from "./Finding.ts"
+import { eventsOf } from "../ServedCompanies.ts"
+import { Source } from "../Source.ts"
+import { about, type About, type Check, type Finding, type Findings, fromTables, type Tables } from "./Finding.ts"
+import { leftovers } from "./Leftovers.ts"
+import { certificateFiles, validity } from "./Network.ts"
 import * as Web from "./Web.ts"
 
+/** A company with its connection. */
+export interface CompanyInput {
+  readonly company: CompanyConfiguration
+  readonly settings: Configuration
+  readonly catalogue: Catalogue
+  readonly connector: ConnectorShape
+}
+
 /** Whether a delivery to the public address reaches `serve`. */
-export const publicAddress = Effect.fnUntraced(function* (
-  its: About,
-  publicUrl: string,
-  company: string,
-  network: Pick<Network, "proxies" | "secureContext">
-) {
+const publicAddress = Effect.fnUntraced(function* (
+  _: About,
+  { companies, webhooks: { publicUrl }, proxies }: Configuration
+): Effect.fn.Return<Findings> {
+  const [company] = companies
+  if (publicUrl === null || company === undefined) return []
+  const its = about("webhook address", publicUrl)
   const { ok, warning, failed } = its
-  const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`, network))
+  const url = `${publicUrl}/hooks/${encodeURIComponent(company.name)}`
+  const reached = yield* Effect.result(Web.reach(url, { proxies, secureContext: null }))
   if (reached._tag === "Failure") {
     const { reason, detail, remedy } = reached.failure
     return [
@@ -97,39 +109,6 @@ const subscriptionFinding = (
       )
 }
 
-/** The tables may be those of an earlier version, or absent: then nothing is read or stored. */
-const onTables = Effect.fnUntraced(function* <A>(
-  run: Effect.Effect<A, { readonly message: string }, Database | SqlClient.SqlClient>,
-  otherwise: A
-) {
-  const { context } = yield* Tables
-  if (context === null) return otherwise
-  return yield* run.pipe(
-    Effect.provideContext(context),
-    Effect.timeout(checkTimeout),
-    Effect.orElseSucceed(() => otherwise)
-  )
-})
-
-const testFinding = Effect.fnUntraced(function* (name: string, source: Subscriptions, subscribed: Subscription) {
-  const { ok, warning, failed } = about("test delivery", name)
-  const sent = yield* Effect.result(source.test(subscribed.id))
-  if (sent._tag === "Failure") return failed(failureKindOf(sent.failure), sent.failure.message, sent.failure.remedy)
-  yield* onTables(Effect.asVoid(SubscriptionStore.recordTest(name, subscribed, testErrorOf(sent.success))), undefined)
-  const { delivered, responseCode, responseBody, isSilent } = sent.success
-  if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
-  return warning(
-    isSilent
-      ? "no answer arrived"
-      : responseCode === null
-        ? `it did not arrive: ${Output.shown(describeAnswer(sent.success))}`
-        : `the answer was ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
-    responseCode === 401
-      ? `the secret or a clock is wrong; tributary webhooks rotate --company ${name} creates a new secret`
-      : "check that tributary serve runs, and that the proxy forwards /hooks/ to it"
-  )
-})
-
 export const unknownEventsStatement = Statement.make({
   name: "look for unknown events of subscriptions",
   params: ["text"],
@@ -138,20 +117,23 @@ export const unknownEventsStatement = Statement.make({
           where company = $1 and state <> 'deleted'`
 })
 
-/** Configured events that the source does not know: no subscription delivers them. */
-export const unknownEvents = (name: string) =>
-  Effect.map(Statement.run(unknownEventsStatement, [name]), (rows) => rows.map(({ event }) => event))
+/** The configured events that the source knows: no subscription delivers the others. */
+const deliverableEvents = Effect.fnUntraced(function* (company: CompanyConfiguration, settings: Configuration) {
+  const events = eventsOf(company, settings, yield* (yield* Source).deliveries)
+  const unknown = yield* fromTables(Statement.run(unknownEventsStatement, [company.name]), [])
+  return events.filter((event) => !unknown.some((one) => one.event === event))
+})
 
 /** The company's subscription at the source. */
 export const subscription = Effect.fnUntraced(function* (
   its: About,
-  company: CompanyConfiguration,
-  connector: ConnectorShape,
-  address: string,
-  wanted: ReadonlyArray<string>,
-  sendTest: boolean
-): Effect.fn.Return<Findings, never, Tables> {
+  { company, connector, settings }: CompanyInput
+): Effect.fn.Return<Findings, never, Tables | Source> {
   const { warning, failed, skipped } = its
+  const { name } = company
+  const address = hookUrl(settings.webhooks.publicUrl, name)
+  if (address === null) return [skipped("webhooks.public_url is not set: events are not received")]
+  const wanted = yield* deliverableEvents(company, settings)
   const source = connector.subscriptions
   if (source === undefined) return [skipped("this source has no webhooks")]
   const listed = yield* Effect.result(source.list)
@@ -161,23 +143,23 @@ export const subscription = Effect.fnUntraced(function* (
   const matching = listed.success.filter(({ url, cancelled }) => isSameAddress(url, address) && !cancelled)
   const [one] = matching
   if (one === undefined) {
-    return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${company.name}`)]
+    return [warning(`there is none for ${address}`, `tributary webhooks ensure --company ${name}`)]
   }
-  const rows = yield* onTables(SubscriptionStore.read(company.name, wanted), [])
+  if (matching.length > 1) {
+    return [
+      warning(
+        `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
+        `cancel all but one: tributary webhooks delete <number> --company ${name}`
+      )
+    ]
+  }
+  const rows = yield* fromTables(SubscriptionStore.read(name, wanted), [])
   const lastTest = rows.find(({ id }) => id === one.id) ?? SubscriptionStore.neverTested
-  return [
-    matching.length > 1
-      ? warning(
-          `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
-          `cancel all but one: tributary webhooks delete <number> --company ${company.name}`
-        )
-      : subscriptionFinding(its, company.name, address, wanted, one, lastTest),
-    ...(sendTest ? [yield* testFinding(company.name, source, one)] : [])
-  ]
+  return [subscriptionFinding(its, name, address, wanted, one, lastTest)]
 })
 
 /** Whether the company's token decrypts the stored signing secrets. */
-export const secrets = Effect.fnUntraced(function* ({ ok, warning, failed }: About, company: CompanyConfiguration) {
+export const secrets = Effect.fnUntraced(function* ({ ok, warning, failed }: About, { company }: CompanyInput) {
   const rows = yield* Query.run(SecretRows.inUse(company.name).select("sealed"))
   const unreadable = rows.filter(({ sealed }) => decrypt(company.name, company.token, sealed) === null)
   const remedy = `tributary webhooks ensure --company ${company.name}`
@@ -248,7 +230,8 @@ export const troubledStatement = Statement.make({
 })
 
 /** Which `serve` processes are alive, and which of their tasks are paused or failing. */
-export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, companies: ReadonlyArray<string>) {
+const serve = Effect.fnUntraced(function* ({ ok, warning }: About, settings: Configuration) {
+  const companies = settings.companies.map(({ name }) => name)
   const rows = yield* Statement.run(receiversStatement, [companies])
   const seen = new Map(rows.map((row) => [row.company, row]))
   const alive = companies.filter((name) => (seen.get(name)?.receivers ?? 0) > 0)
@@ -291,9 +274,19 @@ export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, compan
 })
 
 /** The address of the dashboard. */
-export const page = ({ ok, skipped }: About, dashboard: DashboardConfiguration | null): Finding => {
+const page = ({ ok, skipped }: About, { dashboard }: Configuration): Finding => {
   if (dashboard === null) return skipped("dashboard.listen is off")
   const { host, port, tls, password, publicUrl } = dashboard
   const at = publicUrl ?? `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
   return ok(`${at}, ${password === null ? "without a password, for this machine only" : "with a password"}`)
 }
+
+/** The listeners of `serve`, its processes, and the work that it left. */
+export const serveChecks: ReadonlyArray<Check<Configuration>> = [
+  { name: "webhook address", run: publicAddress },
+  { name: "webhook certificate", run: (its, { webhooks }) => certificateFiles(its, webhooks.tls) },
+  { name: "page", run: (its, settings) => Effect.succeed([page(its, settings)]) },
+  { name: "page certificate", run: (its, { dashboard }) => certificateFiles(its, dashboard?.tls ?? null) },
+  { name: "serve", tables: "omitted", run: serve },
+  { name: "runs", tables: "omitted", run: () => leftovers }
+]

@@ -1,7 +1,7 @@
 /** Damaged tables: what is reported, what other resources do meanwhile, and what a repair keeps. */
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { history } from "../../../src/cli/doctor/Agreement.ts"
+import { history } from "../../../src/cli/doctor/Tables.ts"
 import { about } from "../../../src/cli/doctor/Finding.ts"
 import { read } from "../../../src/cli/query.ts"
 import * as QueryInput from "../../../src/outbox/input/QueryInput.ts"

@@ -1,12 +1,58 @@
-/** The checks of the service's address: its answer, its certificate and its clock. */
+/** The checks of addresses: the answer of the service, certificates and clocks. */
+import { X509Certificate, createPrivateKey } from "node:crypto"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { Network } from "../../configuration/Network.ts"
+import * as ReadFile from "../../files/ReadFile.ts"
 import * as Output from "../Output.ts"
-import { validity } from "./Certificate.ts"
 import { about, type About, type Checked, type Finding, type Findings, within } from "./Finding.ts"
 import * as Web from "./Web.ts"
+
+const dayMs = 24 * 60 * 60 * 1000
+/** A certificate that expires sooner is a warning. */
+const certificateDaysMin = 21
+
+/** How long a certificate is valid. */
+export const validity = (
+  { ok, warning, failed }: About,
+  { validTo, issuer }: Web.Certificate
+): Effect.Effect<Finding> =>
+  Effect.map(Clock.currentTimeMillis, (nowMs) => {
+    const days = Math.floor((validTo - nowMs) / dayMs)
+    const until = new Date(validTo).toISOString().slice(0, 10)
+    const remedy = "renew it, and find out why no renewal ran"
+    if (days < 0) return failed("configuration", `the certificate expired on ${until}`, remedy)
+    const by = issuer === "" ? "" : `, by ${issuer}`
+    const text = `the certificate is valid for ${Output.plural(days, "more day")} (${until}${by})`
+    return days < certificateDaysMin ? warning(text, remedy) : ok(text)
+  })
+
+/** The certificate and the key of a listener, in files. */
+export const certificateFiles = Effect.fnUntraced(function* (
+  its: About,
+  tls: { readonly certificate: string; readonly key: string } | null
+) {
+  if (tls === null) return []
+  const fail = (message: string, remedy: string) => [its.failed("configuration", message, remedy)]
+  const read = yield* Effect.result(
+    Effect.try({
+      try: () => {
+        const certificate = new X509Certificate(ReadFile.bytes(tls.certificate))
+        return { certificate, hasKey: certificate.checkPrivateKey(createPrivateKey(ReadFile.bytes(tls.key))) }
+      },
+      catch: (error) => (error instanceof Error ? error.message : String(error))
+    })
+  )
+  if (read._tag === "Failure") {
+    return fail(`certificate or key cannot be read (${read.failure})`, "name files in PEM form that this user may read")
+  }
+  const { certificate, hasKey } = read.success
+  if (!hasKey) return fail(`${tls.key} is not the key of ${tls.certificate}`, "name the two files of one certificate")
+  const found = yield* validity(its, { validTo: Date.parse(certificate.validTo), issuer: "" })
+  return [{ ...found, subject: tls.certificate }]
+})
 
 export interface CheckedAddress extends Checked<Web.Reachable> {
   readonly url: string
