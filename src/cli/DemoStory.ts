@@ -6,13 +6,12 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { datasetsDefault, tableOf } from "../warehouse/Table.ts"
-import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
+import type { SyncReport } from "../sync/Sync.ts"
 import { compare } from "../verify/Compare.ts"
 import * as DemoDelivery from "./DemoDelivery.ts"
 import * as DemoServe from "./DemoServe.ts"
@@ -20,25 +19,15 @@ import * as DemoWebhook from "./DemoWebhook.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { read as runQuery } from "./query.ts"
-import type { Demo, DemoCompany, Reference } from "../connector/Demo.ts"
+import type { Reference } from "../connector/Demo.ts"
 import type { QueryResult } from "../warehouse/ReaderQuery.ts"
-import { Source } from "./Source.ts"
+import { companyOf, Source } from "./Source.ts"
 import { readResources } from "./status/Resources.ts"
 import * as Sync from "./sync.ts"
 import * as Targets from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 export type Say = (line: string) => Effect.Effect<void>
-
-/** The reference server with its companies, configured and connected. */
-interface DemoWorld {
-  readonly demo: Demo
-  readonly reference: Reference
-  readonly companies: ReadonlyArray<DemoCompany>
-  readonly settings: Configuration
-  readonly sources: ReadonlyArray<SyncCompany>
-  readonly say: Say
-}
 
 interface StoryOptions<E> {
   /** The reference server, which starts beside Postgres. */
@@ -94,25 +83,19 @@ const makeWorld = Effect.fnUntraced(function* <E>({ reference: starting, setting
   yield* say(`The reference server answers the ERP's API at ${reference.baseUrl}`)
   yield* emptyWarehouse
   const companies = yield* demo.companies(reference)
-  const configured = companies.map(({ name, token }): CompanyConfiguration => ({
-    name,
-    installation: settings.installation,
-    url: reference.baseUrl,
-    token,
-    companyId: null,
-    warehouseNumber: null,
-    resources: null,
-    excluded: [],
-    webhookSecrets: [],
-    paused: null,
-    webhookEvents: null
-  }))
+  const { installation } = settings
+  const configured = companies.map(({ name, token }) =>
+    companyOf({ name, installation, url: reference.baseUrl, token })
+  )
   const own = { ...settings, companies: configured, datasets: datasetsDefault }
   const sources = yield* Targets.connect(own, { companies: [] })
-  return { demo, reference, companies, settings: own, sources, say } satisfies DemoWorld
+  return { demo, reference, companies, settings: own, sources, say } satisfies DemoWebhook.DemoWorld
 })
 
-const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWorld, progress: Layer.Layer<never>) {
+const syncAll = Effect.fnUntraced(function* (
+  { settings, sources, say }: DemoWebhook.DemoWorld,
+  progress: Layer.Layer<never>
+) {
   const report = yield* Sync.run(settings, {}, sources).pipe(Effect.provide(progress))
   const code = codeOf(report)
   if (code !== exitCode.ok) {
@@ -126,7 +109,7 @@ const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWor
 const differencesShownMax = 20
 
 /** Compares every row and value in both directions; returns the number of records. */
-const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, say }: DemoWorld) {
+const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, say }: DemoWebhook.DemoWorld) {
   const resources = [...(yield* Source).catalogue.resources.values()]
   const pairs = companies.flatMap((company) => resources.map((resource) => ({ ...company, resource })))
   const compared = yield* Effect.forEach(pairs, ({ companyId, name, resource }) =>
@@ -158,26 +141,16 @@ const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, sa
 })
 
 /** Brings one change from the source to the warehouse, and from there to another program. */
-const bringChange = Effect.fnUntraced(function* (world: DemoWorld, certificate: DemoWebhook.Certificate) {
-  const { demo, reference, settings, companies, sources, say } = world
+const bringChange = Effect.fnUntraced(function* (world: DemoWebhook.DemoWorld, certificate: DemoWebhook.Certificate) {
   const endpoint = yield* DemoDelivery.begin()
-  const { brought, port } = yield* DemoWebhook.transferByWebhook({
-    demo,
-    reference,
-    settings,
-    company: settings.companies[0]!,
-    companyId: companies[0]!.companyId,
-    connector: sources[0]!.connector,
-    certificate,
-    say
-  })
+  const transfer = yield* DemoWebhook.transferByWebhook(world, certificate)
   const delivery = yield* endpoint.received
   const { resource, id, op, changed, position } = delivery
-  yield* say(
+  yield* world.say(
     `   sent on to another program at ${endpoint.url}, signed: ${resource} ${id}, ${op} of ${changed.join(", ")}`
   )
-  yield* say(`   its position in the change feed is ${position}`)
-  return { brought, port, delivery }
+  yield* world.say(`   its position in the change feed is ${position}`)
+  return { ...transfer, delivery }
 }, Effect.scoped)
 
 /** Rows, cursor and time of each resource, over all companies and syncs. */
@@ -198,21 +171,16 @@ const resourceResults = Effect.fnUntraced(function* (syncs: ReadonlyArray<SyncRe
 
 /** Serves until the program ends, with changes at the source. */
 const serve = Effect.fnUntraced(function* (
-  { demo, reference, settings, sources, say }: DemoWorld,
+  world: DemoWebhook.DemoWorld,
   page: DashboardConfiguration,
   port: number,
   certificate: DemoWebhook.Certificate,
   json: boolean
 ) {
+  const { settings } = world
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port, tls: certificate.files, publicUrl: null }
-  const url = yield* DemoServe.begin({
-    demo,
-    reference,
-    settings: { ...settings, webhooks },
-    page,
-    companies: sources
-  })
-  yield* say(`
+  const url = yield* DemoServe.begin({ ...world, settings: { ...settings, webhooks } }, page)
+  yield* world.say(`
 7. Serving: schedules, webhooks, and the dashboard
 
    the dashboard is at ${url}
@@ -243,7 +211,7 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
 
   yield* say("\n4. A webhook delivers a change, without polling, and another program gets it\n")
   const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoDirectory(options.settings))
-  const { brought, port, delivery } = yield* bringChange(world, certificate)
+  const { webhook, port, delivery } = yield* bringChange(world, certificate)
 
   yield* say("\n5. Is the warehouse equal to the source? Every row and every value, both ways\n")
   const records = yield* compareAll(world)
@@ -251,6 +219,6 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
   const queries = yield* Effect.forEach(demo.queries, ({ title, sql }) =>
     Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
   )
-  yield* print({ records, company: companies[0]!.name, webhook: brought, delivery, resources, queries })
+  yield* print({ records, company: companies[0]!.name, webhook, delivery, resources, queries })
   if (page !== null) return yield* serve(world, page, port, certificate, json)
 })

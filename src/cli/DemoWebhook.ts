@@ -10,9 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
-import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import { tableOf } from "../warehouse/Table.ts"
@@ -23,10 +21,11 @@ import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as StaticOwnership from "../processes/StaticOwnership.ts"
 import * as Serve from "../serve/Serve.ts"
 import * as Subscriptions from "../subscriptions/Subscriptions.ts"
+import type { SyncCompany } from "../sync/Sync.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import * as ServeLayers from "./ServeLayers.ts"
-import type { Demo, Fired, Reference, ReferenceFailed } from "../connector/Demo.ts"
+import type { Demo, DemoCompany, Fired, Reference, ReferenceFailed } from "../connector/Demo.ts"
 import { Source } from "./Source.ts"
 
 /** The change that a webhook delivered. */
@@ -44,14 +43,13 @@ export interface TransferResult {
   readonly after: string | null
 }
 
-interface WebhookStory {
+/** The reference server with its companies, configured and connected. */
+export interface DemoWorld {
   readonly demo: Demo
   readonly reference: Reference
+  readonly companies: ReadonlyArray<DemoCompany>
   readonly settings: Configuration
-  readonly company: CompanyConfiguration
-  readonly companyId: bigint
-  readonly connector: ConnectorShape
-  readonly certificate: Certificate
+  readonly sources: ReadonlyArray<SyncCompany>
   readonly say: (line: string) => Effect.Effect<void>
 }
 
@@ -95,12 +93,12 @@ export const throwAwayCertificate = (dataDirectory: string) =>
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 
-/** The current value in the warehouse. */
-const valueOf = Effect.fnUntraced(function* (story: WebhookStory, { resource, id, field }: Fired) {
-  const table = tableOf(story.connector.catalogue.resources.get(resource)!)
+/** The current value of a record of the first company in the warehouse. */
+const valueOf = Effect.fnUntraced(function* ({ companies, sources }: DemoWorld, { resource, id, field }: Fired) {
+  const table = tableOf(sources[0]!.connector.catalogue.resources.get(resource)!)
   const [row] = yield* Sql.rows<{ value: string | null }>(
     `select ${identifier(field)}::text as value from ${table.current} where _company_id = $1 and id = $2`,
-    [story.companyId, id]
+    [companies[0]!.companyId, id]
   )
   return row?.value ?? null
 })
@@ -124,67 +122,69 @@ const settled = (eventId: string) =>
     Effect.map((rows) => rows[0]!.ms)
   )
 
+/** Starts the receiver and the worker, which end with the scope, and waits until they are ready. */
+export const startService = Effect.fnUntraced(function* (
+  settings: Configuration,
+  names: ReadonlyArray<string>,
+  more: Pick<Parameters<typeof ServeLayers.service>[2], "more"> = {}
+) {
+  const warehouse = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
+  const ownership = () => StaticOwnership.make({ ordinal: 0, processes: 1 })
+  const options = yield* ServeLayers.service(settings, names, { ...more, warehouse, ownership, hasStored: false })
+  // The demo creates its subscriptions, and no other process changes them.
+  const service = yield* Serve.start({ ...options, checkInterval: null })
+  yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
+  return service
+})
+
 /** Subscribes a company of the demo to deliveries at this port. */
 export const subscribe = Effect.fnUntraced(function* (
   settings: Configuration,
-  company: CompanyConfiguration,
-  connector: ConnectorShape,
+  { name, connector }: SyncCompany,
   port: number
 ) {
+  const company = settings.companies.find((one) => one.name === name)!
   const events = ServedCompanies.eventsOf(company, settings, yield* (yield* Source).deliveries)
-  const url = `https://localhost:${port}/hooks/${company.name}`
-  return yield* Subscriptions.ensure({ name: company.name, connector }, { url, events }).pipe(
+  return yield* Subscriptions.ensure(
+    { name, connector },
+    { url: `https://localhost:${port}/hooks/${name}`, events }
+  ).pipe(
     Effect.provide(SigningSecrets.layer([ServedCompanies.secretsOf(company)])),
     Effect.mapError(({ message }) => failed(message))
   )
 })
 
 /** Subscribes, changes a record, delivers the event, and waits for the row. Returns the port of the service, too. */
-export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
-  const { company, connector, demo, reference, say, settings } = story
-  const { certificate } = story
+export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (
+  world: DemoWorld,
+  certificate: Certificate
+) {
+  const { demo, reference, say, settings, sources } = world
+  const [company] = sources as readonly [SyncCompany]
   yield* demo.trust(reference, certificate.pem)
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
-  const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
-  const service = yield* Serve.start({
-    ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], {
-      warehouse: here,
-      ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
-      hasStored: false
-    })),
-    checkInterval: null
-  }).pipe(Effect.mapError(({ message }) => failed(message)))
-  yield* Effect.raceFirst(service.ready, service.ended)
-
-  const { subscription } = yield* subscribe(settings, company, connector, service.port)
+  const { port } = yield* startService({ ...settings, webhooks }, [company.name]).pipe(
+    Effect.mapError(({ message }) => failed(message))
+  )
+  const { subscription } = yield* subscribe(settings, company, port)
   yield* say(`   subscribed to ${subscription.events.join(", ")}`)
   yield* say(`   at ${subscription.url}`)
 
-  const fired = yield* describe(demo.fire(connector))
-  const before = yield* valueOf(story, fired)
+  const fired = yield* describe(demo.fire(company.connector))
+  const { resource, id, field } = fired
+  const before = yield* valueOf(world, fired)
   yield* say(`   ${fired.description}`)
   const [delivered] = yield* demo.deliver(reference)
   if (delivered === undefined) return yield* failed("the reference server delivered nothing")
   const { eventId, eventType, status } = delivered
   if (status !== 204) return yield* failed(`the delivery of ${eventType} was answered ${status ?? "not at all"}`)
   const durationMs = yield* settled(eventId)
-  const after = yield* valueOf(story, fired)
-  const { resource, id, field } = fired
+  const after = yield* valueOf(world, fired)
   if (before === after) return yield* failed(`event ${eventId} was processed, but ${resource} ${id} did not change`)
   yield* say(`   ${eventType} ${eventId} is delivered: signature valid, stored, acknowledged with ${status}`)
   yield* say(
     `   read again and landed ${Math.max(1, Math.round(durationMs))} ms later: ${resource} ${id}, ${field}: ${before} → ${after}`
   )
-  const brought: TransferResult = {
-    eventType,
-    eventId,
-    acknowledgement: status,
-    durationMs,
-    resource,
-    id,
-    field,
-    before,
-    after
-  }
-  return { brought, port: service.port }
+  const webhook = { eventType, eventId, acknowledgement: status, durationMs, resource, id, field, before, after }
+  return { webhook: webhook satisfies TransferResult, port }
 }, Effect.scoped)

@@ -19,7 +19,7 @@ import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import { Source } from "./Source.ts"
+import { companyOf, Source } from "./Source.ts"
 
 /** A company in a sandbox. */
 export interface SandboxCompany {
@@ -121,19 +121,8 @@ export const connect = Effect.fnUntraced(function* (
 ) {
   const source = yield* Source
   const token = yield* Effect.flatMap(source.sandbox, ({ issueToken }) => issueToken(reference, companyId))
-  const company = {
-    name,
-    installation: { ...settings.installation, requestsPerMinute: null, pageSize: null },
-    url: reference.baseUrl,
-    token,
-    companyId,
-    warehouseNumber: null,
-    resources: null,
-    excluded: [],
-    webhookSecrets: [],
-    webhookEvents: null,
-    paused: null
-  }
+  const installation = { ...settings.installation, requestsPerMinute: null, pageSize: null }
+  const company = companyOf({ name, installation, url: reference.baseUrl, token, companyId })
   return yield* source
     .connect(company, settings)
     .pipe(Effect.provideService(Budgets, { of: ({ pauseWaitMax }) => makeOwn(null, { pauseWaitMax }) }))

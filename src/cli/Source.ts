@@ -43,3 +43,17 @@ export class Source extends Context.Service<
     readonly invariants: Effect.Effect<ReadonlyArray<Invariant>>
   }
 >()("tributary/cli/Source") {}
+
+/** A company with the settings of its installation, and none of its own but these. */
+export const companyOf = (
+  own: Pick<CompanyConfiguration, "name" | "installation" | "url" | "token"> & Partial<CompanyConfiguration>
+): CompanyConfiguration => ({
+  companyId: null,
+  warehouseNumber: null,
+  resources: null,
+  excluded: [],
+  webhookSecrets: [],
+  webhookEvents: null,
+  paused: null,
+  ...own
+})

@@ -24,7 +24,7 @@ import { config, json, reported, switchFlag, textFlag, withExamples } from "./Co
 import { CommandFailed, endWith, type ExitCode, exitCode, exitCodeOfSource, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { linesOf } from "./radar/Report.ts"
-import { Source } from "./Source.ts"
+import { companyOf, Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 const requestsMax = 300
@@ -67,25 +67,6 @@ const tokenOf = Effect.fnUntraced(function* ({ tokenEnv }: Flags) {
         message: `the token is missing: set ${name}, or name another variable with --token-env`
       })
     : Redacted.make(value, { label: "token" })
-})
-
-/** An installation that no configuration names. */
-const companyOf = (
-  url: string,
-  token: Redacted.Redacted,
-  { excluded, installation }: Configuration.Configuration
-): CompanyConfiguration => ({
-  name: "radar",
-  installation,
-  url,
-  token,
-  companyId: null,
-  warehouseNumber: null,
-  resources: null,
-  excluded,
-  webhookSecrets: [],
-  webhookEvents: null,
-  paused: null
 })
 
 const chooseCompany = Effect.fnUntraced(function* (settings: Configuration.Configuration, given: Flags) {
@@ -185,7 +166,10 @@ const run = Effect.fnUntraced(function* (given: Flags) {
       SERVICE_API_URL: given.url.value,
       SERVICE_API_TOKEN: Redacted.value(token)
     })
-    return yield* compare(given, settings, companyOf(given.url.value, token, settings), () => Effect.void)
+    // An installation that no configuration names.
+    const { excluded, installation } = settings
+    const company = companyOf({ name: "radar", installation, url: given.url.value, token, excluded })
+    return yield* compare(given, settings, company, () => Effect.void)
   }
   if (Option.isSome(given.tokenEnv)) return yield* usageError("give --url with --token-env")
   const settings = yield* load(process.env)
