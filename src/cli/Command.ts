@@ -117,15 +117,6 @@ export const commandFailed = (error: Failure): CommandFailed => {
   }
 }
 
-/** Prints the failure on standard error, and ends with its exit code. */
-export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, CommandFailed, R> =>
-  effect.pipe(
-    Effect.mapError(commandFailed),
-    Effect.tapError((error) =>
-      error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`, "Error")
-    )
-  )
-
 /** Fails where there is no warehouse. */
 export const requireWarehouse = Effect.fnUntraced(function* (location: ReturnType<typeof locationOf>, demo = false) {
   if (yield* exists(location)) return
@@ -145,21 +136,18 @@ const run = <A, E extends Failure, R>(
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>,
   mustExist: boolean
 ) =>
-  reported(
-    Effect.gen(function* () {
-      const settings = yield* configuration(file)
-      const location = locationOf(settings, demo)
-      if (mustExist) yield* requireWarehouse(location, demo)
-      const extended = demo ? Effect.succeed(settings) : StoredCompanies.extend(settings)
-      // The embedded server is our own: a person who started it may open it before the first sync.
-      const isForeign = location.databaseUrl !== null
-      return yield* provide(Effect.flatMap(extended, body), { ...location, mustExist: mustExist && isForeign })
-    })
-  )
+  Effect.gen(function* () {
+    const settings = yield* configuration(file)
+    const location = locationOf(settings, demo)
+    if (mustExist) yield* requireWarehouse(location, demo)
+    const extended = demo ? Effect.succeed(settings) : StoredCompanies.extend(settings)
+    // The embedded server is our own: a person who started it may open it before the first sync.
+    const isForeign = location.databaseUrl !== null
+    return yield* provide(Effect.flatMap(extended, body), { ...location, mustExist: mustExist && isForeign })
+  })
 
 /**
- * Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. The settings have the
- * companies of the warehouse too. Where there is no warehouse, that is the failure, and none is made.
+ * Runs the body on the warehouse that the configuration or `--demo` names. The settings have the companies of the warehouse too. Where there is no warehouse, that is the failure, and none is made.
  */
 export const onWarehouse = <A, E extends Failure, R>(
   flags: WarehouseFlags,
@@ -172,20 +160,14 @@ export const onWarehouseOrNew = <A, E extends Failure, R>(
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
 ) => run(flags, body, false)
 
-/** A command on the warehouse as data: its help, its flags beside `--config` and `--json`, and the forms of its result. */
-interface WarehouseCommand<Name extends string, Flags extends Command.Command.Config, A, E, R> {
+/** A command as data: its help, its flags beside `--config` and `--json`, and the forms of its result. */
+interface CommandData<Name extends string, Flags extends Command.Command.Config, A> {
   readonly name: Name
-  readonly description: string
+  /** A command of the program itself has its description in the list of the program. */
+  readonly description?: string
   /** Command lines for the help, each with what it does. */
   readonly examples: Readonly<Record<string, string>>
   readonly flags: Flags
-  /** Whether the warehouse is made where there is none. */
-  readonly makesWarehouse?: boolean
-  readonly run: (
-    settings: Configuration.Configuration,
-    flags: Command.Command.Config.InferValue<Flags>,
-    file: Option.Option<string>
-  ) => Effect.Effect<A, E, R>
   /** The result for programs; default: as it is. */
   readonly json?: (result: A) => unknown
   /** The result for people. */
@@ -195,6 +177,52 @@ interface WarehouseCommand<Name extends string, Flags extends Command.Command.Co
   readonly code?: (result: A) => ExitCode
 }
 
+interface ResultCommand<Name extends string, Flags extends Command.Command.Config, A, E, R> extends CommandData<
+  Name,
+  Flags,
+  A
+> {
+  readonly run: (flags: Command.Command.Config.InferValue<Flags>, file: Option.Option<string>) => Effect.Effect<A, E, R>
+}
+
+/** A command that prints its result. */
+export const resultCommand = <
+  const Name extends string,
+  const Flags extends Command.Command.Config,
+  A,
+  E extends Failure,
+  R
+>(
+  one: ResultCommand<Name, Flags, A, E, R>
+) =>
+  Command.make(
+    one.name,
+    { own: one.flags, common: { config, json } },
+    Effect.fnUntraced(function* ({ own, common }) {
+      const result = yield* one.run(own, common.config)
+      yield* common.json
+        ? Output.print(Output.toJson(one.json?.(result) ?? result))
+        : Output.printLines(one.lines(result, own))
+      for (const line of one.notes?.(result) ?? []) yield* Output.note(line, "Warn")
+      yield* endWith(one.code?.(result) ?? exitCode.ok)
+    })
+  ).pipe(Command.withDescription(one.description ?? ""), withExamples(one.examples))
+
+interface WarehouseCommand<Name extends string, Flags extends Command.Command.Config, A, E, R> extends CommandData<
+  Name,
+  Flags,
+  A
+> {
+  /** Whether the warehouse is made where there is none. */
+  readonly makesWarehouse?: boolean
+  readonly run: (
+    settings: Configuration.Configuration,
+    flags: Command.Command.Config.InferValue<Flags>,
+    file: Option.Option<string>
+  ) => Effect.Effect<A, E, R>
+}
+
+/** {@link resultCommand}, on the warehouse. */
 export const warehouseCommand = <
   const Name extends string,
   const Flags extends Command.Command.Config,
@@ -204,19 +232,8 @@ export const warehouseCommand = <
 >(
   one: WarehouseCommand<Name, Flags, A, E, R>
 ) =>
-  Command.make(
-    one.name,
-    { own: one.flags, common: { config, json } },
-    Effect.fnUntraced(function* ({ own, common }) {
-      const result = yield* run(
-        common,
-        (settings) => one.run(settings, own, common.config),
-        one.makesWarehouse !== true
-      )
-      yield* common.json
-        ? Output.print(Output.toJson(one.json?.(result) ?? result))
-        : Output.printLines(one.lines(result, own))
-      for (const line of one.notes?.(result) ?? []) yield* Output.note(line, "Warn")
-      yield* endWith(one.code?.(result) ?? exitCode.ok)
-    })
-  ).pipe(Command.withDescription(one.description), withExamples(one.examples))
+  resultCommand({
+    ...one,
+    run: (flags: Command.Command.Config.InferValue<Flags>, file) =>
+      run({ config: file }, (settings) => one.run(settings, flags, file), one.makesWarehouse !== true)
+  })

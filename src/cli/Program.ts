@@ -161,7 +161,10 @@ const exitCodeHelp = [
   ...exitCodes.map(({ code, meaning }) => `  ${String(code).padEnd(3)}  ${meaning}`)
 ]
 
-/** Runs a command line. Requested help goes to standard output; a usage error is a line on standard error. */
+/**
+ * Runs a command line. Requested help goes to standard output. A usage error, and the failure of a command, is a sentence on
+ * standard error and an exit code.
+ */
 export const run = (version: string, args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const printed: Array<string> = []
@@ -203,7 +206,12 @@ export const run = (version: string, args: ReadonlyArray<string>) =>
     }
     if (result._tag === "Success") return
     const error = result.failure
-    if (!CliError.isCliError(error)) return yield* error
+    if (!CliError.isCliError(error)) {
+      const { commandFailed } = yield* Effect.promise(() => import("./Command.ts"))
+      const failed = commandFailed(error)
+      if (failed.message !== "") yield* Output.note(`tributary: ${failed.message}`, "Error")
+      return yield* failed
+    }
     if (error._tag === "ShowHelp" && mistakes.length === 0) return
     return yield* new CommandFailed({ code: exitCode.usage, message: "" })
   })

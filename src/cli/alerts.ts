@@ -14,7 +14,7 @@ import { isSilenced } from "../alerts/Transitions.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { interval } from "../configuration/ScheduleSettings.ts"
 import { between } from "../configuration/SettingValues.ts"
-import { config, configuration, json, onWarehouse, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { config, configuration, json, onWarehouse, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { operator } from "./company/Editing.ts"
 import { endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -121,7 +121,7 @@ const silence = Command.make(
   },
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.for) === Option.isSome(flags.until)) {
-      return yield* reported(usageError("set either --for or --until"))
+      return yield* usageError("set either --for or --until")
     }
     const by = yield* operator
     const stored = yield* onWarehouse(flags, () =>
@@ -164,7 +164,7 @@ const unsilence = Command.make(
   },
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.silence) === flags.all) {
-      return yield* reported(usageError("name the number of a silence, or --all; tributary alerts list shows them"))
+      return yield* usageError("name the number of a silence, or --all; tributary alerts list shows them")
     }
     const ended = yield* onWarehouse(flags, () =>
       ConditionStore.endSilences(Option.getOrNull(Option.map(flags.silence, BigInt)))
@@ -206,14 +206,14 @@ const test = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const { alerts, proxies } = yield* reported(configuration(flags.config))
+    const { alerts, proxies } = yield* configuration(flags.config)
     const name = Option.getOrNull(flags.route)
     const routes = alerts.routes.filter((route) => name === null || route.name === name)
     if (routes.length === 0) {
       const configured = alerts.routes.map((route) => route.name).join(", ")
       const message =
         name === null || configured === "" ? noRoute : `there is no route ${name}; configured: ${configured}`
-      return yield* reported(usageError(message))
+      return yield* usageError(message)
     }
     const [Formats, Transport] = yield* Effect.promise(() =>
       Promise.all([import("../alerts/Formats.ts"), import("../delivery/Transport.ts")])

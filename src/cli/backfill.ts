@@ -15,7 +15,7 @@ import * as Query from "../postgres/Query.ts"
 import * as BackfillEstimate from "./BackfillEstimate.ts"
 import { type ProgressStyle, styleOf } from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
-import { company, config, json, reported, resources, url, verbose, withExamples } from "./Command.ts"
+import { company, config, json, resources, url, verbose, withExamples } from "./Command.ts"
 import { codeOf, endWith } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
@@ -117,11 +117,9 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const report = yield* reported(
-      Effect.flatMap(rangeOf(flags.since, flags.until), (backfill) =>
-        onTargets(flags, { companies: flags.company, resources: flags.resources }, (settings, companies) =>
-          run(settings, backfill, companies, styleOf(flags), flags.verbose)
-        )
+    const report = yield* Effect.flatMap(rangeOf(flags.since, flags.until), (backfill) =>
+      onTargets(flags, { companies: flags.company, resources: flags.resources }, (settings, companies) =>
+        run(settings, backfill, companies, styleOf(flags), flags.verbose)
       )
     )
     yield* Sync.noteProblems(report)

@@ -34,7 +34,6 @@ import {
   config,
   json,
   onWarehouse,
-  reported,
   switchFlag,
   textFlag,
   url,
@@ -320,8 +319,8 @@ const compare = Effect.fnUntraced(function* (flags: Flags) {
 
 const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string) {
   const keyPath = Option.getOrElse(flags.key, () => keyPathOf(flags))
-  const { content, validity, signature } = yield* reported(readClose(path, keyPath, Option.isSome(flags.key)))
-  const replaced = yield* reported(attempt(path, () => Chain.check(path, content)))
+  const { content, validity, signature } = yield* readClose(path, keyPath, Option.isSome(flags.key))
+  const replaced = yield* attempt(path, () => Chain.check(path, content))
   const { company, period, state, draft, closedAt, position } = content
   // A changed file can be signed again by any key: only a known key proves the signer.
   const isProven = validity === "valid" && replaced.every((one) => one.state !== "changed")
@@ -370,10 +369,8 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.verify)) return yield* verifyFile(flags, flags.verify.value)
     if (flags.compare) return yield* compare(flags)
-    const results = yield* reported(
-      onTargets(flags, { companies: flags.company, isReading: true }, (settings, targets) =>
-        close(flags, settings, targets)
-      )
+    const results = yield* onTargets(flags, { companies: flags.company, isReading: true }, (settings, targets) =>
+      close(flags, settings, targets)
     )
     const closed = results.flatMap((one) => ("document" in one ? one : []))
     const failed = results.flatMap((one) => ("error" in one ? one : []))

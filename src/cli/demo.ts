@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Configuration from "../configuration/Configuration.ts"
-import { config, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { config, json, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { type Say, startReference, type StoryReport, tellStory } from "./DemoStory.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -77,39 +77,35 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     const say: Say = (line) => (flags.json ? Effect.void : Output.printLines([line]))
-    yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* Configuration.load(
-          { config: Option.getOrUndefined(flags.config), dashboard: Option.getOrUndefined(flags.dashboard) },
-          process.env
-        )
-        if (flags.serve && settings.dashboard === null) {
-          return yield* new CommandFailed({
-            code: exitCode.configuration,
-            message: "the dashboard is off (dashboard.listen); set its address with --dashboard"
-          })
-        }
-        yield* say("Starting an embedded Postgres (the first time takes a moment)")
-        const reference = yield* Effect.forkScoped(startReference)
-        const story = tellStory(
-          {
-            reference: Fiber.join(reference),
-            settings,
-            say,
-            progress: SyncProgress.layer(Progress.styleOf({ json: flags.json, verbose: false }))
-          },
-          flags.serve ? settings.dashboard : null,
-          flags.json,
-          flags.json ? printJson : printReport
-        )
-        yield* Warehouse.provide(Effect.scoped(story), {
-          databaseUrl: null,
-          dataDirectory: Warehouse.demoDirectory(settings)
-        })
-      }).pipe(Effect.scoped)
+    const settings = yield* Configuration.load(
+      { config: Option.getOrUndefined(flags.config), dashboard: Option.getOrUndefined(flags.dashboard) },
+      process.env
     )
-    yield* say(nextSteps)
-  })
+    if (flags.serve && settings.dashboard === null) {
+      return yield* new CommandFailed({
+        code: exitCode.configuration,
+        message: "the dashboard is off (dashboard.listen); set its address with --dashboard"
+      })
+    }
+    yield* say("Starting an embedded Postgres (the first time takes a moment)")
+    const reference = yield* Effect.forkScoped(startReference)
+    const story = tellStory(
+      {
+        reference: Fiber.join(reference),
+        settings,
+        say,
+        progress: SyncProgress.layer(Progress.styleOf({ json: flags.json, verbose: false }))
+      },
+      flags.serve ? settings.dashboard : null,
+      flags.json,
+      flags.json ? printJson : printReport
+    )
+    yield* Warehouse.provide(Effect.scoped(story), {
+      databaseUrl: null,
+      dataDirectory: Warehouse.demoDirectory(settings)
+    })
+    return yield* say(nextSteps)
+  }, Effect.scoped)
 ).pipe(
   withExamples({
     "tributary demo": "From nothing to SQL in half a minute",

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Terminal from "effect/Terminal"
 import * as Command from "effect/cli/Command"
-import { config, json, repeatedFlag, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { config, json, repeatedFlag, switchFlag, textFlag, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
 
 /** Questions go to standard error, so that standard output holds the result alone. */
@@ -49,7 +49,7 @@ export const command = Command.make(
         isInteractive: !flags.yes && process.stdin.isTTY && process.stderr.isTTY
       },
       process.env
-    ).pipe(Effect.provideServiceEffect(Terminal.Terminal, onStandardError), reported)
+    ).pipe(Effect.provideServiceEffect(Terminal.Terminal, onStandardError))
     if (report !== null) yield* Output.printResult(flags.json, report, reportLines)
   })
 ).pipe(

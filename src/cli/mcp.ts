@@ -3,20 +3,16 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Command from "effect/cli/Command"
 import * as Assistants from "./Assistants.ts"
-import { config, configuration, demoWarehouse, reported, withExamples } from "./Command.ts"
+import { config, configuration, demoWarehouse, withExamples } from "./Command.ts"
 
 export const command = Command.make(
   "mcp",
   { config, demo: demoWarehouse },
   Effect.fn(function* (flags) {
-    yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        // The transport interrupts its own fiber when the client has closed the input.
-        const serving = yield* Effect.forkChild(Assistants.serveStdio(settings, flags.demo))
-        yield* Fiber.await(serving)
-      })
-    )
+    const settings = yield* configuration(flags.config)
+    // The transport interrupts its own fiber when the client has closed the input.
+    const serving = yield* Effect.forkChild(Assistants.serveStdio(settings, flags.demo))
+    yield* Fiber.await(serving)
   })
 ).pipe(
   withExamples({

@@ -6,15 +6,14 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Command from "effect/cli/Command"
 import { readBudgets } from "../budget/BudgetState.ts"
 import { companyFingerprint } from "../budget/TokenFingerprint.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
-import { company, config, json, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
-import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
+import { company, resources, resultCommand, switchFlag, url } from "./Command.ts"
+import { codeOfFailures, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { onTargets } from "./Targets.ts"
 import { type Range, rangeOf, since, until } from "./TimeRange.ts"
@@ -232,9 +231,14 @@ const codeOf = (report: PlanCommandReport): ExitCode => {
   return codeOfFailures(failures) ?? exitCode.ok
 }
 
-export const command = Command.make(
-  "plan",
-  {
+export const command = resultCommand({
+  name: "plan",
+  examples: {
+    "tributary plan": "The reads, requests and minutes of the next sync",
+    "tributary plan --backfill --since 2026-01-01": "The same for a backfill",
+    "tributary plan --no-probe --json": "From the warehouse alone, as JSON"
+  },
+  flags: {
     resources: resources("plan"),
     company,
     full: switchFlag("full", "Plan a sync --full: every record, also where a cursor exists"),
@@ -242,36 +246,22 @@ export const command = Command.make(
     since,
     until,
     noProbe: switchFlag("no-probe", "Send no request to the source; resources that were never read stay unknown"),
-    url,
-    config,
-    json
+    url
   },
-  Effect.fn(function* (flags) {
-    const report = yield* reported(
-      Effect.gen(function* () {
-        const isRanged = Option.isSome(flags.since) || Option.isSome(flags.until)
-        if (isRanged && !flags.backfill) {
-          return yield* usageError("--since and --until belong to a backfill: add --backfill")
-        }
-        if (flags.full && flags.backfill) {
-          return yield* usageError("--full belongs to a sync; a backfill reads everything anyway")
-        }
-        const range = yield* rangeOf(flags.since, flags.until)
-        const options = { full: flags.full, backfill: flags.backfill ? range : null, probe: !flags.noProbe }
-        return yield* onTargets(
-          flags,
-          { companies: flags.company, resources: flags.resources },
-          (settings, companies) => run(settings, options, companies)
-        )
-      })
-    )
-    yield* Output.printResult(flags.json, report, lines)
-    yield* endWith(codeOf(report))
-  })
-).pipe(
-  withExamples({
-    "tributary plan": "The reads, requests and minutes of the next sync",
-    "tributary plan --backfill --since 2026-01-01": "The same for a backfill",
-    "tributary plan --no-probe --json": "From the warehouse alone, as JSON"
-  })
-)
+  run: (flags, config) =>
+    Effect.gen(function* () {
+      const isRanged = Option.isSome(flags.since) || Option.isSome(flags.until)
+      if (isRanged && !flags.backfill) {
+        return yield* usageError("--since and --until belong to a backfill: add --backfill")
+      }
+      if (flags.full && flags.backfill) {
+        return yield* usageError("--full belongs to a sync; a backfill reads everything anyway")
+      }
+      const range = yield* rangeOf(flags.since, flags.until)
+      const options = { full: flags.full, backfill: flags.backfill ? range : null, probe: !flags.noProbe }
+      const targets = { companies: flags.company, resources: flags.resources }
+      return yield* onTargets({ ...flags, config }, targets, (settings, companies) => run(settings, options, companies))
+    }),
+  lines,
+  code: codeOf
+})

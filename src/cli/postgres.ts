@@ -4,9 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as EmbeddedPostgres from "../postgres/EmbeddedPostgres.ts"
-import { config, configuration, demoWarehouse, json, reported, withExamples } from "./Command.ts"
+import { configuration, demoWarehouse, resultCommand } from "./Command.ts"
 import { usageError } from "./Exit.ts"
-import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 const stateLines = ({ root, running, exists, stays }: EmbeddedPostgres.ServerState): ReadonlyArray<string> => {
@@ -31,21 +30,20 @@ const subcommand = <Name extends string>(
     port: number | undefined
   ) => Effect.Effect<EmbeddedPostgres.ServerState, EmbeddedPostgres.EmbeddedPostgresError>
 ) =>
-  Command.make(
+  resultCommand({
     name,
-    { config, demo: demoWarehouse, json },
-    Effect.fn(function* (flags) {
-      const state = yield* reported(
-        Effect.gen(function* () {
-          const location = Warehouse.locationOf(yield* configuration(flags.config), flags.demo)
-          if (location.databaseUrl !== null)
-            return yield* usageError("the warehouse is the server of DATABASE_URL, and not the embedded Postgres")
-          return yield* act(Warehouse.embeddedRoot(location), location.embeddedPort)
-        })
-      )
-      yield* Output.printResult(flags.json, state, stateLines)
-    })
-  ).pipe(Command.withDescription(description), withExamples({ [`tributary postgres ${name}`]: example }))
+    description,
+    examples: { [`tributary postgres ${name}`]: example },
+    flags: { demo: demoWarehouse },
+    run: ({ demo }, file) =>
+      Effect.gen(function* () {
+        const location = Warehouse.locationOf(yield* configuration(file), demo)
+        if (location.databaseUrl !== null)
+          return yield* usageError("the warehouse is the server of DATABASE_URL, and not the embedded Postgres")
+        return yield* act(Warehouse.embeddedRoot(location), location.embeddedPort)
+      }),
+    lines: stateLines
+  })
 
 const start = subcommand(
   "start",

@@ -22,7 +22,7 @@ import { dryRun, type DryRunOptions, type DryRunReport } from "../outbox/DryRun.
 import { enqueue } from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import { EnqueueRejected, type InputOptions } from "../outbox/ValidateInput.ts"
-import { config, configuration, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { config, configuration, json, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as PushRehearsal from "./PushRehearsal.ts"
@@ -160,55 +160,53 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const pushed = yield* reported(
-      Effect.gen(function* () {
-        if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
-        const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
-        const file = yield* configuration(flags.config)
-        const resource = yield* resourceOf(file, flags.resource)
-        const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
-        yield* refuseExcluded(settings, name, resource.path)
-        const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
-        const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
+    const pushed = yield* Effect.gen(function* () {
+      if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
+      const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
+      const file = yield* configuration(flags.config)
+      const resource = yield* resourceOf(file, flags.resource)
+      const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
+      yield* refuseExcluded(settings, name, resource.path)
+      const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
+      const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
-        if (flags.rehearse && !flags.dryRun && flags.from === "-")
-          return yield* usageError("--rehearse reads the input twice: give a file, or add --dry-run")
-        const rehearsal = flags.rehearse ? yield* rehearse(settings, target, input, flags.json) : null
-        if (rehearsal !== null && (flags.dryRun || !PushRehearsal.isAccepted(rehearsal))) {
-          if (flags.json) yield* Output.print(Output.toJson({ rehearsal }))
-          return yield* endWith(PushRehearsal.isAccepted(rehearsal) ? exitCode.ok : exitCode.incomplete)
-        }
-        if (flags.dryRun) {
-          const report = yield* input._tag === "File"
-            ? validate(settings, target, input.records, flags.json)
-            : Warehouse.provide(validate(settings, target, input.records, flags.json), settings)
-          return yield* printDryRun(report, target, flags.json)
-        }
+      if (flags.rehearse && !flags.dryRun && flags.from === "-")
+        return yield* usageError("--rehearse reads the input twice: give a file, or add --dry-run")
+      const rehearsal = flags.rehearse ? yield* rehearse(settings, target, input, flags.json) : null
+      if (rehearsal !== null && (flags.dryRun || !PushRehearsal.isAccepted(rehearsal))) {
+        if (flags.json) yield* Output.print(Output.toJson({ rehearsal }))
+        return yield* endWith(PushRehearsal.isAccepted(rehearsal) ? exitCode.ok : exitCode.incomplete)
+      }
+      if (flags.dryRun) {
+        const report = yield* input._tag === "File"
+          ? validate(settings, target, input.records, flags.json)
+          : Warehouse.provide(validate(settings, target, input.records, flags.json), settings)
+        return yield* printDryRun(report, target, flags.json)
+      }
 
-        const records: Stream.Stream<InputRecord, InputError | DatabaseError, Database> = input.records
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const company = yield* PushRun.companyOf(settings, name)
-            const identity = yield* PushRun.identityOf(company)
-            const failure = PushRun.missingScope(resource, operation, identity)
-            if (failure !== null) return yield* PushRun.failWith(failure)
-            const enqueued = yield* readInput(
-              (onProblem) => enqueue({ ...target, source: input.source, records, onProblem }),
-              flags.json
-            ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
-            const { given, known, knownOpen = PushRun.noDuplicates, pushId, resumed } = enqueued
-            if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
-            const rows = { push: pushId }
-            const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }
-            return {
-              result: yield* PushRun.runPush(context),
-              input: { operation, given, known, resumed, ...(rehearsal === null ? {} : { rehearsal }) }
-            }
-          }).pipe(Effect.scoped),
-          settings
-        )
-      })
-    )
+      const records: Stream.Stream<InputRecord, InputError | DatabaseError, Database> = input.records
+      return yield* Warehouse.provide(
+        Effect.gen(function* () {
+          const company = yield* PushRun.companyOf(settings, name)
+          const identity = yield* PushRun.identityOf(company)
+          const failure = PushRun.missingScope(resource, operation, identity)
+          if (failure !== null) return yield* PushRun.failWith(failure)
+          const enqueued = yield* readInput(
+            (onProblem) => enqueue({ ...target, source: input.source, records, onProblem }),
+            flags.json
+          ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
+          const { given, known, knownOpen = PushRun.noDuplicates, pushId, resumed } = enqueued
+          if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
+          const rows = { push: pushId }
+          const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }
+          return {
+            result: yield* PushRun.runPush(context),
+            input: { operation, given, known, resumed, ...(rehearsal === null ? {} : { rehearsal }) }
+          }
+        }).pipe(Effect.scoped),
+        settings
+      )
+    })
     if (pushed === undefined) return
     yield* PushRun.printReport([pushed.result], flags.json, ([report]) => ({ ...report, ...pushed.input }))
   })

@@ -20,7 +20,7 @@ import * as Configuration from "../configuration/Configuration.ts"
 import { variables } from "../configuration/Inputs.ts"
 import type { RadarReport } from "../connector/Radar.ts"
 import * as Mode from "../files/Mode.ts"
-import { config, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { config, json, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, endWith, type ExitCode, exitCode, exitCodeOfSource, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { linesOf } from "./radar/Report.ts"
@@ -203,7 +203,7 @@ const run = Effect.fnUntraced(function* (given: Flags) {
   )
 })
 
-export const command = Command.make("radar", flags, (given) => reported(run(given))).pipe(
+export const command = Command.make("radar", flags, (given) => run(given)).pipe(
   Command.withDescription(
     "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences, " +
       "3: refused by the source, 5: unreachable"

@@ -7,7 +7,7 @@ import * as Flag from "effect/cli/Flag"
 import type { ReferenceOptions } from "../connector/Demo.ts"
 import { unquoted } from "../configuration/Inputs.ts"
 import * as ReadFile from "../files/ReadFile.ts"
-import { company, config, configuration, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { company, config, configuration, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sandbox from "./Sandbox.ts"
@@ -163,19 +163,15 @@ export const command = Command.make(
   "reference-server",
   { ...networkFlags, ...stateFlags },
   Effect.fn(function* (flags) {
-    return yield* reported(
-      Effect.gen(function* () {
-        const server = {
-          ...(yield* networkOptions(flags)),
-          seed: Option.getOrUndefined(flags.seed),
-          saveOnExit: Option.getOrUndefined(flags.saveOnExit)
-        }
-        const started = yield* flags.fromWarehouse ? fromWarehouse(flags, server) : invented(flags, server)
-        yield* Output.print(Output.toJson({ ready: true, ...started }))
-        return yield* Effect.never
-      }).pipe(Effect.scoped)
-    )
-  })
+    const server = {
+      ...(yield* networkOptions(flags)),
+      seed: Option.getOrUndefined(flags.seed),
+      saveOnExit: Option.getOrUndefined(flags.saveOnExit)
+    }
+    const started = yield* flags.fromWarehouse ? fromWarehouse(flags, server) : invented(flags, server)
+    yield* Output.print(Output.toJson({ ready: true, ...started }))
+    return yield* Effect.never
+  }, Effect.scoped)
 ).pipe(
   withExamples({
     "tributary reference-server --data demo": "A small business on free ports",

@@ -16,7 +16,7 @@ import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as Serve from "../serve/Serve.ts"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
-import { company, config, json, reported, textFlag, withExamples } from "./Command.ts"
+import { company, config, json, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
@@ -217,7 +217,7 @@ export const command = Command.make(
       )
       yield* Deferred.await(stopped)
     })
-    return yield* reported(Fiber.join(running)).pipe(
+    return yield* Fiber.join(running).pipe(
       Effect.onInterrupt(() =>
         Effect.logInfo("stopping: no new work begins; work in flight finishes or is rolled back")
       ),

@@ -8,7 +8,7 @@ import type { SyncMode } from "../sync/SyncResource.ts"
 import { searchIndexesOf } from "../warehouse/Indexes.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
-import { company, config, json, reported, resources, switchFlag, url, verbose, withExamples } from "./Command.ts"
+import { company, config, json, resources, switchFlag, url, verbose, withExamples } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOf, endWith } from "./Exit.ts"
 import * as Invariants from "./Invariants.ts"
@@ -171,14 +171,12 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const { full, acceptDeletions, acceptRestored, resetOverlap, acceptNewSource } = flags
     const options = { companies: flags.company, resources: flags.resources, acceptNewSource }
-    const report = yield* reported(
-      onTargets(flags, options, (settings, companies) =>
-        SyncProgress.resumable(
-          Effect.tap(run(settings, { full, acceptDeletions, acceptRestored, resetOverlap }, companies), () =>
-            Invariants.evaluate(settings)
-          ),
-          SyncProgress.layer(Progress.styleOf(flags), { isVerbose: flags.verbose })
-        )
+    const report = yield* onTargets(flags, options, (settings, companies) =>
+      SyncProgress.resumable(
+        Effect.tap(run(settings, { full, acceptDeletions, acceptRestored, resetOverlap }, companies), () =>
+          Invariants.evaluate(settings)
+        ),
+        SyncProgress.layer(Progress.styleOf(flags), { isVerbose: flags.verbose })
       )
     )
     yield* noteProblems(report)

@@ -9,7 +9,6 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Priority } from "../budget/Budget.ts"
@@ -23,8 +22,8 @@ import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { Mismatch, ResourceReport } from "../verify/Report.ts"
 import { notSynced, verifyResource } from "../verify/Verify.ts"
-import { company, config, json, repeatedFlag, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
-import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
+import { company, repeatedFlag, resources, resultCommand, switchFlag, url } from "./Command.ts"
+import { codeOfFailures, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { onTargets } from "./Targets.ts"
 
@@ -290,9 +289,14 @@ const summary = (report: VerifyReport): string => {
   return `Not equal: ${reasons} (${Output.plural(records, "record")} compared, ${requests}).${sampled}${unsynced}${hint}`
 }
 
-export const command = Command.make(
-  "verify",
-  {
+export const command = resultCommand({
+  name: "verify",
+  examples: {
+    "tributary verify": "Compare every synced resource; reads every record once",
+    "tributary verify --sample 200": "Compare 200 rows of each resource, drawn at random",
+    "tributary verify --resource RESOURCE --repair": "Repair the differences of one resource"
+  },
+  flags: {
     resources: resources("compare"),
     resource: repeatedFlag("resource", "NAME", "A resource to compare, as a flag (may be repeated)"),
     company,
@@ -308,37 +312,21 @@ export const command = Command.make(
     ),
     repair: switchFlag("repair", "Read exactly the differing records again, and compare them once more"),
     asOfSync: switchFlag("as-of-sync", "End with code 0 when the only differences are changes since the last sync"),
-    url,
-    config,
-    json
+    url
   },
-  Effect.fn(function* (flags) {
-    const report = yield* reported(
-      Effect.gen(function* () {
-        const sample = Option.getOrNull(flags.sample)
-        if (sample !== null && sample < 1) return yield* usageError("--sample takes a number of records from 1")
-        const drawn = yield* Random.nextIntBetween(1, seedMax)
-        const options = {
-          sample,
-          seed: Option.getOrElse(flags.seed, () => drawn),
-          repair: flags.repair,
-          skipsUnsynced: true
-        }
-        return yield* onTargets(
-          flags,
-          { companies: flags.company, resources: [...flags.resources, ...flags.resource], isReading: true },
-          (settings, companies) => run(settings, options, companies)
-        )
-      })
-    )
-    const code = codeOf(report, flags.asOfSync)
-    yield* Output.printResult(flags.json, { ...report, code }, lines)
-    yield* endWith(code)
-  })
-).pipe(
-  withExamples({
-    "tributary verify": "Compare every synced resource; reads every record once",
-    "tributary verify --sample 200": "Compare 200 rows of each resource, drawn at random",
-    "tributary verify --resource RESOURCE --repair": "Repair the differences of one resource"
-  })
-)
+  run: (flags, config) =>
+    Effect.gen(function* () {
+      const sample = Option.getOrNull(flags.sample)
+      if (sample !== null && sample < 1) return yield* usageError("--sample takes a number of records from 1")
+      const drawn = yield* Random.nextIntBetween(1, seedMax)
+      const seed = Option.getOrElse(flags.seed, () => drawn)
+      const report = yield* onTargets(
+        { ...flags, config },
+        { companies: flags.company, resources: [...flags.resources, ...flags.resource], isReading: true },
+        (settings, companies) => run(settings, { sample, seed, repair: flags.repair, skipsUnsynced: true }, companies)
+      )
+      return { ...report, code: codeOf(report, flags.asOfSync) }
+    }),
+  lines,
+  code: ({ code }) => code
+})

@@ -8,7 +8,7 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Folder from "../../files/Folder.ts"
 import * as Dbt from "../../warehouse/Dbt.ts"
 import { modelsDatasetDefault } from "../../warehouse/Model.ts"
-import { config, configuration, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { config, configuration, textFlag, withExamples } from "../Command.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -44,29 +44,22 @@ export const dbtCommand = Command.make(
       "DIR",
       "Write one file per source into this folder, for example models/sources (default: print them)"
     ),
-    catalogueOnly: switchFlag("catalogue-only", "Do not read the warehouse; omits inferred columns"),
     config
   },
   Effect.fn(function* (flags) {
-    const written = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        // This command does not create the embedded Postgres.
-        return yield* dbtSources(settings, !flags.catalogueOnly && (yield* Warehouse.exists(settings)))
-      })
-    )
+    const settings = yield* configuration(flags.config)
+    // This command does not create the embedded Postgres.
+    const written = yield* dbtSources(settings, yield* Warehouse.exists(settings))
     if (Option.isNone(flags.out)) return yield* Output.print(written.text.trimEnd())
     const folder = flags.out.value
-    yield* reported(
-      Effect.try({
-        try: () => {
-          Folder.make(folder)
-          for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
-        },
-        catch: (cause) =>
-          usageError(`${folder} cannot be written (${cause instanceof Error ? cause.message : String(cause)})`)
-      })
-    )
+    yield* Effect.try({
+      try: () => {
+        Folder.make(folder)
+        for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
+      },
+      catch: (cause) =>
+        usageError(`${folder} cannot be written (${cause instanceof Error ? cause.message : String(cause)})`)
+    })
     for (const { name, tables } of written.files) {
       yield* Output.print(`${join(folder, name)}: ${Output.plural(tables, "table")} with columns and tests`)
     }
@@ -74,7 +67,6 @@ export const dbtCommand = Command.make(
 ).pipe(
   Command.withDescription("Write dbt sources: every table and view with its columns, types, meanings and tests"),
   withExamples({
-    "tributary schema dbt --out models/sources": "One file per source, in a dbt project",
-    "tributary schema dbt --catalogue-only": "Print without reading the warehouse"
+    "tributary schema dbt --out models/sources": "One file per source, in a dbt project"
   })
 )

@@ -8,7 +8,7 @@ import type { SourceError } from "../../connector/SourceError.ts"
 import { hookUrl } from "../../serve/Serve.ts"
 import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
 import type * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { company, config, configuration, json, reported } from "../Command.ts"
+import { company, config, configuration, json } from "../Command.ts"
 import { endWith, type ExitCode, exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as ServedCompanies from "../ServedCompanies.ts"
@@ -131,7 +131,7 @@ export const forEachCompany = Effect.fnUntraced(function* <A>(
   lines: (answer: A, commandLine: CommandLine, company: string) => ReadonlyArray<string>,
   codeOf: (answer: A) => ExitCode = () => exitCode.ok
 ) {
-  const results = yield* reported(runForEach(flags, allowed, operation))
+  const results = yield* runForEach(flags, allowed, operation)
   if (flags.json) {
     const companies = results.map((one) =>
       "answer" in one

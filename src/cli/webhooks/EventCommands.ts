@@ -6,7 +6,7 @@ import * as Flag from "effect/cli/Flag"
 import { between } from "../../configuration/SettingValues.ts"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { repeatedFlag, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { repeatedFlag, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { startOf, timeFlag } from "../TimeRange.ts"
@@ -31,7 +31,7 @@ const deliveriesCommand = Command.make(
   },
   Effect.fn(function* (flags) {
     if (flags.delivered && (flags.failed || flags.abandoned)) {
-      return yield* reported(usageError("--delivered excludes --failed and --abandoned"))
+      return yield* usageError("--delivered excludes --failed and --abandoned")
     }
     const filter = {
       ...(flags.delivered ? { delivered: true } : flags.failed ? { delivered: false } : {}),

@@ -7,7 +7,7 @@ import * as Command from "effect/cli/Command"
 import { variableStatus, variables } from "../../configuration/Inputs.ts"
 import type { Subscription } from "../../connector/Subscriptions.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { repeatedFlag, reported, textFlag, withExamples } from "../Command.ts"
+import { repeatedFlag, textFlag, withExamples } from "../Command.ts"
 import { exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
@@ -145,7 +145,7 @@ const rotateCommand = Command.make(
     ...commonFlags
   },
   Effect.fn(function* (flags) {
-    const secret = Option.isSome(flags.secretEnv) ? yield* reported(secretOf(flags.secretEnv.value)) : null
+    const secret = Option.isSome(flags.secretEnv) ? yield* secretOf(flags.secretEnv.value) : null
     yield* forEachCompany(
       flags,
       secret === null ? companiesFor(flags.subscription) : "one",
