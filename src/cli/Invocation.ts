@@ -8,42 +8,10 @@
 import * as Context from "effect/Context"
 import { existsSync, realpathSync } from "node:fs"
 import { basename, dirname, join, sep } from "node:path"
+import { descriptions } from "./Descriptions.ts"
 
 /** The name of the package in the public registry. */
 export const packageName = "tributary-sync"
-
-const commandNames = [
-  "alerts",
-  "backfill",
-  "budget",
-  "changes",
-  "close",
-  "company",
-  "completions",
-  "demo",
-  "doctor",
-  "explain",
-  "export",
-  "forget",
-  "init",
-  "installation",
-  "mcp",
-  "plan",
-  "postgres",
-  "processes",
-  "psql",
-  "push",
-  "query",
-  "radar",
-  "reference-server",
-  "schema",
-  "serve",
-  "status",
-  "sync",
-  "verify",
-  "webhooks"
-] as const
-export type CommandName = (typeof commandNames)[number]
 
 const realOf = (path: string): string | null => {
   try {
@@ -87,7 +55,7 @@ export const commandLineOf = (words: ReadonlyArray<string>): string =>
 const invocation =
   process.env["TRIBUTARY_COMMAND"] ??
   invocationOf(process.argv[1] ?? "", process.cwd(), process.env["npm_command"] === "exec")
-const mention = new RegExp(`(?<![\\w./@-]|npx )tributary (?=(?:${commandNames.join("|")})\\b)`, "g")
+const mention = new RegExp(`(?<![\\w./@-]|npx )tributary (?=(?:${Object.keys(descriptions).join("|")})\\b)`, "g")
 
 /** The text with its commands as this program was started. */
 export const withInvocation = (text: string, as = invocation): string =>

@@ -22,10 +22,11 @@ interface RehearsalTarget {
   readonly operation: Operation
 }
 
-/** Writes the input to a sandbox while `read` passes its valid records on. */
+/** Writes the input to a sandbox while `read` passes its valid records on, and prints the result for people. */
 export const rehearse = Effect.fnUntraced(function* <A, E, R>(
   settings: Configuration,
   { company: name, resource, operation }: RehearsalTarget,
+  json: boolean,
   read: (onValid: (records: ReadonlyArray<ValidInput>) => Effect.Effect<void, CommandFailed>) => Effect.Effect<A, E, R>
 ) {
   const sandbox = yield* Sandbox.start(settings, { companies: [name] })
@@ -43,19 +44,14 @@ export const rehearse = Effect.fnUntraced(function* <A, E, R>(
     isLoaded: (path) => loaded.has(path)
   })
   yield* read((records) => rehearsal.write(records).pipe(Effect.catch((error) => failWith(failureOf(error)))))
-  return rehearsal.report()
+  const report = rehearsal.report()
+  if (json) return report
+  const [summary, ...more] = PushText.rehearsalLines(report, `${resource.path} of ${name}`)
+  yield* Output.print(summary!)
+  for (const line of more) yield* Output.note(line)
+  return report
 }, Effect.scoped)
 
 /** Whether the sandbox took every record. */
 export const isAccepted = ({ rejected, uncertain }: Rehearse.RehearsalReport): boolean =>
   rejected.length + uncertain.length === 0
-
-/** Prints the report for people. */
-export const print = Effect.fnUntraced(function* (
-  report: Rehearse.RehearsalReport,
-  { company, resource }: RehearsalTarget
-) {
-  const [summary, ...more] = PushText.rehearsalLines(report, `${resource.path} of ${company}`)
-  yield* Output.print(summary!)
-  for (const line of more) yield* Output.note(line)
-})

@@ -14,7 +14,7 @@ import type { Priority } from "../budget/Budget.ts"
 import type { PositionLost } from "../changes/ChangeFeed.ts"
 import * as Chain from "../close/Chain.ts"
 import * as Close from "../close/Close.ts"
-import { CloseFailed, usage } from "../close/CloseFailed.ts"
+import { CloseFailed } from "../close/CloseFailed.ts"
 import * as Compare from "../close/Compare.ts"
 import * as Document from "../close/Document.ts"
 import * as Files from "../close/Files.ts"
@@ -40,7 +40,7 @@ import {
   withExamples
 } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
-import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode } from "./Exit.ts"
+import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Invariants from "./Invariants.ts"
 import { refuseDamaged } from "./schema/SchemaChanges.ts"
@@ -70,22 +70,31 @@ const asCommandFailed = (error: CloseFailed | PositionLost): CommandFailed =>
 const attempt = <A>(what: string, run: () => A): Effect.Effect<A, CommandFailed> =>
   Effect.mapError(Effect.try({ try: run, catch: CloseFailed.from(what) }), asCommandFailed)
 
-/** The flags that closing, comparing and verifying share. */
-interface Flags {
-  readonly month: Option.Option<string>
-  readonly timeZone: Option.Option<string>
-  readonly to: string
-  readonly config: Option.Option<string>
-  readonly company: ReadonlyArray<string>
-  readonly json: boolean
+const flags = {
+  month: Argument.String("month").pipe(Argument.withDescription("The month, such as 2026-10"), Argument.optional),
+  company,
+  compare: switchFlag("compare", "List every record that changed the closed period since, with versions and origin"),
+  verify: textFlag("verify", "FILE", "Check the signature of a close, and those it replaces; needs no warehouse"),
+  key: textFlag("key", "FILE", "With --verify: the key that has to have signed (default: that of this installation)"),
+  draft: switchFlag("draft", "Write a draft, also before the period's end; it closes nothing"),
+  again: switchFlag("again", "Close a closed period again: a new revision beside the file"),
+  sample: Flag.Int("sample").pipe(
+    Flag.withDescription("Compare this many records of each resource with the source, instead of all"),
+    Flag.withMetavar("N"),
+    Flag.optional
+  ),
+  timeZone: textFlag("time-zone", "ZONE", "Where the month begins and ends (default: schedule.time_zone)"),
+  to: Flag.String("to").pipe(
+    Flag.withDescription(`The folder of the files (default: ${folderDefault})`),
+    Flag.withMetavar("DIR"),
+    Flag.withDefault(folderDefault)
+  ),
+  url,
+  config,
+  json
 }
 
-interface CloseFlags extends Flags {
-  readonly key: Option.Option<string>
-  readonly draft: boolean
-  readonly again: boolean
-  readonly sample: Option.Option<number>
-}
+type Flags = Command.Command.Config.Infer<typeof flags>
 
 const keyPathOf = ({ config }: Pick<Flags, "config">): string =>
   join(dirname(Option.getOrElse(config, () => settingsFileDefault)), keyFile)
@@ -96,12 +105,10 @@ const periodOf = ({ month, timeZone }: Flags, settings: Configuration.Configurat
   const period = Period.parse(text, zone)
   if (period !== null) return Effect.succeed(period)
   return Effect.fail(
-    asCommandFailed(
-      usage(
-        Period.parse("2026-01", zone) === null
-          ? `--time-zone ${zone}: expected a name such as Europe/Berlin`
-          : `the period is "${text}": expected a month, such as 2026-10`
-      )
+    usageError(
+      Period.parse("2026-01", zone) === null
+        ? `--time-zone ${zone}: expected a name such as Europe/Berlin`
+        : `the period is "${text}": expected a month, such as 2026-10`
     )
   )
 }
@@ -146,7 +153,7 @@ const restorePages = Effect.fnUntraced(function* (path: string, keyPath: string)
 
 /** Makes the folder. Fails where the period is closed already, unless a new revision is requested. */
 export const targetOf = Effect.fnUntraced(function* (
-  flags: Pick<CloseFlags, "to" | "draft" | "again" | "config">,
+  flags: Pick<Flags, "to" | "draft" | "again" | "config">,
   { month }: Pick<Period.Period, "month">,
   name: string
 ): Effect.fn.Return<Target, CommandFailed> {
@@ -157,11 +164,9 @@ export const targetOf = Effect.fnUntraced(function* (
   const before = Files.closePath(folder, month, name, latest)
   if (latest > 0 && !again) {
     yield* restorePages(before, keyPathOf(flags))
-    return yield* asCommandFailed(
-      usage(
-        `${month} of company ${name} is closed already: ${before}; for what changed since: tributary close --compare ${month}; ` +
-          `to close it again, beside that file: --again`
-      )
+    return yield* usageError(
+      `${month} of company ${name} is closed already: ${before}; for what changed since: tributary close --compare ${month}; ` +
+        `to close it again, beside that file: --again`
     )
   }
   return {
@@ -217,7 +222,7 @@ const verify = Effect.fnUntraced(function* (
 })
 
 const closeCompany = Effect.fnUntraced(function* (
-  flags: CloseFlags,
+  flags: Flags,
   settings: Configuration.Configuration,
   period: Period.Period,
   target: SyncCompany,
@@ -251,14 +256,14 @@ const closeCompany = Effect.fnUntraced(function* (
 })
 
 const close = Effect.fnUntraced(function* (
-  flags: CloseFlags,
+  flags: Flags,
   settings: Configuration.Configuration,
   targets: ReadonlyArray<SyncCompany>
 ) {
   const period = yield* periodOf(flags, settings)
   if (!flags.draft && (yield* now) < period.endsAt) {
-    return yield* asCommandFailed(
-      usage(`${period.month} ends at ${period.endsAt.toISOString()}; close it after that, or look at a draft: --draft`)
+    return yield* usageError(
+      `${period.month} ends at ${period.endsAt.toISOString()}; close it after that, or look at a draft: --draft`
     )
   }
   // A company that cannot be closed keeps no other from it.
@@ -281,8 +286,8 @@ const compareCompany = Effect.fnUntraced(function* (flags: Flags, settings: Conf
   const { month } = yield* periodOf(flags, settings)
   const latest = yield* attempt(flags.to, () => Files.latestRevision(flags.to, month, name))
   if (latest === 0) {
-    return yield* asCommandFailed(
-      usage(`${month} of company ${name} is not closed in ${flags.to}: tributary close ${month} --company ${name}`)
+    return yield* usageError(
+      `${month} of company ${name} is not closed in ${flags.to}: tributary close ${month} --company ${name}`
     )
   }
   const path = Files.closePath(flags.to, month, name, latest)
@@ -317,7 +322,7 @@ const compare = Effect.fnUntraced(function* (flags: Flags) {
   yield* endWith(code)
 })
 
-const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string) {
+const verifyFile = Effect.fnUntraced(function* (flags: Flags, path: string) {
   const keyPath = Option.getOrElse(flags.key, () => keyPathOf(flags))
   const { content, validity, signature } = yield* readClose(path, keyPath, Option.isSome(flags.key))
   const replaced = yield* attempt(path, () => Chain.check(path, content))
@@ -343,29 +348,7 @@ const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string)
 
 export const command = Command.make(
   "close",
-  {
-    month: Argument.String("month").pipe(Argument.withDescription("The month, such as 2026-10"), Argument.optional),
-    company,
-    compare: switchFlag("compare", "List every record that changed the closed period since, with versions and origin"),
-    verify: textFlag("verify", "FILE", "Check the signature of a close, and those it replaces; needs no warehouse"),
-    key: textFlag("key", "FILE", "With --verify: the key that has to have signed (default: that of this installation)"),
-    draft: switchFlag("draft", "Write a draft, also before the period's end; it closes nothing"),
-    again: switchFlag("again", "Close a closed period again: a new revision beside the file"),
-    sample: Flag.Int("sample").pipe(
-      Flag.withDescription("Compare this many records of each resource with the source, instead of all"),
-      Flag.withMetavar("N"),
-      Flag.optional
-    ),
-    timeZone: textFlag("time-zone", "ZONE", "Where the month begins and ends (default: schedule.time_zone)"),
-    to: Flag.String("to").pipe(
-      Flag.withDescription(`The folder of the files (default: ${folderDefault})`),
-      Flag.withMetavar("DIR"),
-      Flag.withDefault(folderDefault)
-    ),
-    url,
-    config,
-    json
-  },
+  flags,
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.verify)) return yield* verifyFile(flags, flags.verify.value)
     if (flags.compare) return yield* compare(flags)

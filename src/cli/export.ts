@@ -85,7 +85,6 @@ export const command = Command.make(
     yield* Output.printResult(flags.json, manifest, (written) => summary(written, flags.to))
   })
 ).pipe(
-  Command.withDescription("Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON"),
   withExamples({
     "tributary export --to ./files": "Every table as Parquet, with exact decimals",
     "tributary export widgets --history --format ndjson --to ./files": "One resource with all versions",

@@ -2,16 +2,15 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
-import * as Command from "effect/cli/Command"
 import { companyIdOf } from "../tasks/TaskQueue.ts"
 import { forget, type ForgottenRecord, referringTo } from "../retention/Forget.ts"
 import { tableOf } from "../warehouse/Table.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
-import { config, json, onWarehouse, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { switchFlag, textFlag, warehouseCommand } from "./Command.ts"
 import { operator } from "./company/Editing.ts"
 import { unreadReason } from "./CompanyResources.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
-import { endWith, exitCode, usageError } from "./Exit.ts"
+import { exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { resourceOf } from "./Targets.ts"
 
@@ -44,54 +43,47 @@ const lines = (report: ForgetReport): ReadonlyArray<string> => [
   "  backups, exports, closes, replication slots and what endpoints of changes received keep them"
 ]
 
-export const command = Command.make(
-  "forget",
-  {
+export const command = warehouseCommand({
+  name: "forget",
+  examples: {
+    "tributary forget RESOURCE 17 --yes": "Record 17 of the only company",
+    "tributary forget RESOURCE 17 --company north --yes --json": "The receipt, for a program"
+  },
+  flags: {
     resource: Argument.String("resource").pipe(Argument.withDescription("The resource of the record")),
     id: Argument.Int("id").pipe(Argument.withDescription("The record's number")),
     company: textFlag("company", "NAME", "The company of the record (default: the only one)"),
-    yes: switchFlag("yes", "Confirm: the values cannot be restored"),
-    config,
-    json
+    yes: switchFlag("yes", "Confirm: the values cannot be restored")
   },
-  Effect.fn(function* (flags) {
-    const report = yield* onWarehouse(
-      flags,
-      Effect.fnUntraced(function* (settings) {
-        const names = settings.companies.map(({ name }) => name)
-        const name = Option.getOrUndefined(flags.company) ?? (names.length === 1 ? names[0] : undefined)
-        if (name === undefined) return yield* usageError(`name the company of the record: --company ${names.join("|")}`)
-        const companyId = yield* companyIdOf(name)
-        if (companyId === null) return yield* usageError(`the warehouse has no rows of company "${name}"`)
-        const { path } = yield* resourceOf(settings, flags.resource)
-        const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
-        if (!flags.yes) {
-          return yield* usageError(
-            `the values of ${path} ${flags.id} of company ${name} cannot be restored afterwards; to confirm: --yes`
-          )
-        }
-        const table = tableOf(catalogue.resources.get(path)!, settings.datasets)
-        const id = BigInt(flags.id)
-        const unread = unreadReason(
-          settings.companies.filter((one) => one.name === name),
-          path
+  run: (settings, flags) =>
+    Effect.gen(function* () {
+      const names = settings.companies.map(({ name }) => name)
+      const name = Option.getOrUndefined(flags.company) ?? (names.length === 1 ? names[0] : undefined)
+      if (name === undefined) return yield* usageError(`name the company of the record: --company ${names.join("|")}`)
+      const companyId = yield* companyIdOf(name)
+      if (companyId === null) return yield* usageError(`the warehouse has no rows of company "${name}"`)
+      const { path } = yield* resourceOf(settings, flags.resource)
+      const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
+      if (!flags.yes) {
+        return yield* usageError(
+          `the values of ${path} ${flags.id} of company ${name} cannot be restored afterwards; to confirm: --yes`
         )
-        const options = { by: yield* operator, isRead: unread === null }
-        const done = yield* forget(table, { name, id: companyId }, id, options)
-        if (done === null) {
-          const reason = unread === null ? "" : `: ${unread}`
-          return yield* usageError(`the warehouse has no version of ${path} ${id} of company ${name}${reason}`)
-        }
-        const referredToBy = yield* referringTo(catalogue, settings.datasets, path, companyId, id)
-        return { ...done, company: name, resource: path, id, referredToBy, unread } satisfies ForgetReport
-      })
-    )
-    yield* Output.printResult(flags.json, report, lines)
-    if (report.isCurrentKept) yield* endWith(exitCode.incomplete)
-  })
-).pipe(
-  withExamples({
-    "tributary forget RESOURCE 17 --yes": "Record 17 of the only company",
-    "tributary forget RESOURCE 17 --company north --yes --json": "The receipt, for a program"
-  })
-)
+      }
+      const table = tableOf(catalogue.resources.get(path)!, settings.datasets)
+      const id = BigInt(flags.id)
+      const unread = unreadReason(
+        settings.companies.filter((one) => one.name === name),
+        path
+      )
+      const options = { by: yield* operator, isRead: unread === null }
+      const done = yield* forget(table, { name, id: companyId }, id, options)
+      if (done === null) {
+        const reason = unread === null ? "" : `: ${unread}`
+        return yield* usageError(`the warehouse has no version of ${path} ${id} of company ${name}${reason}`)
+      }
+      const referredToBy = yield* referringTo(catalogue, settings.datasets, path, companyId, id)
+      return { ...done, company: name, resource: path, id, referredToBy, unread } satisfies ForgetReport
+    }),
+  lines,
+  code: ({ isCurrentKept }) => (isCurrentKept ? exitCode.incomplete : exitCode.ok)
+})

@@ -113,20 +113,6 @@ const validate = <R>(
     json
   )
 
-const rehearse = Effect.fnUntraced(function* (
-  settings: Configuration,
-  target: Target,
-  { records }: Input,
-  json: boolean
-) {
-  const report = yield* Warehouse.provide(
-    PushRehearsal.rehearse(settings, target, (onValid) => validate(settings, target, records, json, onValid)),
-    settings
-  )
-  if (!json) yield* PushRehearsal.print(report, target)
-  return report
-})
-
 export const command = Command.make(
   "push",
   {
@@ -160,55 +146,54 @@ export const command = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const pushed = yield* Effect.gen(function* () {
-      if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
-      const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
-      const file = yield* configuration(flags.config)
-      const resource = yield* resourceOf(file, flags.resource)
-      const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
-      yield* refuseExcluded(settings, name, resource.path)
-      const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
-      const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
+    if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
+    const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
+    const file = yield* configuration(flags.config)
+    const resource = yield* resourceOf(file, flags.resource)
+    const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
+    yield* refuseExcluded(settings, name, resource.path)
+    const input = yield* readInput(() => inputOf(flags.from, flags.format, flags.delimiter), flags.json)
+    const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
-      if (flags.rehearse && !flags.dryRun && flags.from === "-")
-        return yield* usageError("--rehearse reads the input twice: give a file, or add --dry-run")
-      const rehearsal = flags.rehearse ? yield* rehearse(settings, target, input, flags.json) : null
-      if (rehearsal !== null && (flags.dryRun || !PushRehearsal.isAccepted(rehearsal))) {
-        if (flags.json) yield* Output.print(Output.toJson({ rehearsal }))
-        return yield* endWith(PushRehearsal.isAccepted(rehearsal) ? exitCode.ok : exitCode.incomplete)
-      }
-      if (flags.dryRun) {
-        const report = yield* input._tag === "File"
-          ? validate(settings, target, input.records, flags.json)
-          : Warehouse.provide(validate(settings, target, input.records, flags.json), settings)
-        return yield* printDryRun(report, target, flags.json)
-      }
+    if (flags.rehearse && !flags.dryRun && flags.from === "-")
+      return yield* usageError("--rehearse reads the input twice: give a file, or add --dry-run")
+    const rehearsal = flags.rehearse
+      ? yield* PushRehearsal.rehearse(settings, target, flags.json, (onValid) =>
+          validate(settings, target, input.records, flags.json, onValid)
+        ).pipe((effect) => Warehouse.provide(effect, settings))
+      : null
+    if (rehearsal !== null && (flags.dryRun || !PushRehearsal.isAccepted(rehearsal))) {
+      if (flags.json) yield* Output.print(Output.toJson({ rehearsal }))
+      return yield* endWith(PushRehearsal.isAccepted(rehearsal) ? exitCode.ok : exitCode.incomplete)
+    }
+    if (flags.dryRun) {
+      const report = yield* input._tag === "File"
+        ? validate(settings, target, input.records, flags.json)
+        : Warehouse.provide(validate(settings, target, input.records, flags.json), settings)
+      return yield* printDryRun(report, target, flags.json)
+    }
 
-      const records: Stream.Stream<InputRecord, InputError | DatabaseError, Database> = input.records
-      return yield* Warehouse.provide(
-        Effect.gen(function* () {
-          const company = yield* PushRun.companyOf(settings, name)
-          const identity = yield* PushRun.identityOf(company)
-          const failure = PushRun.missingScope(resource, operation, identity)
-          if (failure !== null) return yield* PushRun.failWith(failure)
-          const enqueued = yield* readInput(
-            (onProblem) => enqueue({ ...target, source: input.source, records, onProblem }),
-            flags.json
-          ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
-          const { given, known, knownOpen = PushRun.noDuplicates, pushId, resumed } = enqueued
-          if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
-          const rows = { push: pushId }
-          const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }
-          return {
-            result: yield* PushRun.runPush(context),
-            input: { operation, given, known, resumed, ...(rehearsal === null ? {} : { rehearsal }) }
-          }
-        }).pipe(Effect.scoped),
-        settings
-      )
+    const records: Stream.Stream<InputRecord, InputError | DatabaseError, Database> = input.records
+    const pushed = Effect.gen(function* () {
+      const company = yield* PushRun.companyOf(settings, name)
+      const identity = yield* PushRun.identityOf(company)
+      const failure = PushRun.missingScope(resource, operation, identity)
+      if (failure !== null) return yield* PushRun.failWith(failure)
+      const enqueued = yield* readInput(
+        (onProblem) => enqueue({ ...target, source: input.source, records, onProblem }),
+        flags.json
+      ).pipe(Effect.onInterrupt(() => Output.note("tributary: stopped; nothing was stored or sent")))
+      const { given, known, knownOpen = PushRun.noDuplicates, pushId, resumed } = enqueued
+      if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
+      const rows = { push: pushId }
+      const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }
+      return {
+        result: yield* PushRun.runPush(context),
+        input: { operation, given, known, resumed, ...(rehearsal === null ? {} : { rehearsal }) }
+      }
     })
-    if (pushed === undefined) return
-    yield* PushRun.printReport([pushed.result], flags.json, ([report]) => ({ ...report, ...pushed.input }))
+    const { result, input: counts } = yield* Warehouse.provide(Effect.scoped(pushed), settings)
+    return yield* PushRun.printReport([result], flags.json, ([report]) => ({ ...report, ...counts }))
   })
 ).pipe(
   Command.withSubcommands([status, retry, exportRejected, release]),

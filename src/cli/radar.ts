@@ -54,9 +54,7 @@ const flags = {
   json
 }
 
-type Flags = {
-  readonly [Name in "url" | "tokenEnv" | "company" | "installation" | "record" | "config"]: Option.Option<string>
-} & { readonly requests: number; readonly rate: Option.Option<number>; readonly apply: boolean; readonly json: boolean }
+type Flags = Command.Command.Config.Infer<typeof flags>
 
 const tokenOf = Effect.fnUntraced(function* ({ tokenEnv }: Flags) {
   const name = Option.getOrElse(tokenEnv, () => "SERVICE_API_TOKEN")
@@ -203,11 +201,7 @@ const run = Effect.fnUntraced(function* (given: Flags) {
   )
 })
 
-export const command = Command.make("radar", flags, (given) => run(given)).pipe(
-  Command.withDescription(
-    "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences, " +
-      "3: refused by the source, 5: unreachable"
-  ),
+export const command = Command.make("radar", flags, run).pipe(
   withExamples({
     "tributary radar --url https://erp.example.com/!/api/v2 --token-env ERP_TOKEN":
       "An installation that is not configured yet; at most 300 requests",

@@ -67,7 +67,7 @@ const stateFlags = {
   config
 }
 
-type Flags<Given> = { readonly [Name in keyof Given]: Given[Name] extends Flag.Flag<infer A> ? A : never }
+type Flags<Given extends Command.Command.Config> = Command.Command.Config.Infer<Given>
 
 /** The variable with the token of the control plane. */
 const tokenVariable = "REFERENCE_SERVER_CONTROL_TOKEN"

@@ -6,6 +6,7 @@
  */
 import { parse as parseDotEnv } from "dotenv"
 import * as Duration from "effect/Duration"
+import { stringify } from "yaml"
 import { freshnessDefault } from "../../sync/EngineSettings.ts"
 
 export interface CompanyText {
@@ -24,18 +25,12 @@ export interface ConfigurationValues {
 
 export const schemaName = "tributary.schema.json"
 
-/** A value in YAML: plain where that is safe, else quoted as in JSON. */
-const scalar = (value: string): string =>
-  /^[A-Za-z_][\w/.-]*$/.test(value) && !isWord(value) ? value : JSON.stringify(value)
-
-/** Words that some version of YAML does not read as text. */
-const isWord = (value: string): boolean => /^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value)
-
-const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test(value) ? value : JSON.stringify(value))
+/** A value in YAML; also the versions of YAML that read `yes` or `off` as a truth value read it as text. */
+const scalar = (value: string): string => stringify(value, { version: "1.1", lineWidth: 0 }).trimEnd()
 
 const companyLines = ({ name, url, tokenVariable }: CompanyText): ReadonlyArray<string> => [
   `  - name: ${scalar(name)}`,
-  `    url: ${webAddress(url)}`,
+  `    url: ${scalar(url)}`,
   `    token_env: ${scalar(tokenVariable)} # the token itself is in .env`,
   "    # resources: [...] # default: every resource that the token may read"
 ]
