@@ -40,22 +40,25 @@ export const requireKey = ({ companiesKey }: Configuration) =>
       )
     : Effect.succeed(companiesKey)
 
+/** A secret from the variable that a flag names. */
+export const readVariable = Effect.fnUntraced(function* (flag: string, name: string, label = flag) {
+  const value = (yield* variables(process.env))(name)
+  if (value === undefined) return yield* refuse(`the variable of ${flag} is not set in the environment or .env`)
+  return Redacted.make(value, { label })
+})
+
 /** Reads the token that the flags name. */
 export const readToken = Effect.fnUntraced(function* (
   name: string,
   flags: { readonly tokenEnv: Option.Option<string>; readonly tokenStdin: boolean }
 ) {
-  const label = { label: `token of ${name}` }
+  const label = `token of ${name}`
   if (flags.tokenStdin === Option.isSome(flags.tokenEnv)) {
     return yield* usageError("name the token: --token-env VAR, or --token-stdin")
   }
-  if (Option.isSome(flags.tokenEnv)) {
-    const value = (yield* variables(process.env))(flags.tokenEnv.value)
-    if (value === undefined) return yield* refuse("the variable of --token-env is not set in the environment or .env")
-    return Redacted.make(value, label)
-  }
+  if (Option.isSome(flags.tokenEnv)) return yield* readVariable("--token-env", flags.tokenEnv.value, label)
   const value = (yield* Effect.promise(() => text(process.stdin))).trim()
-  return value === "" ? yield* usageError("the standard input has no token") : Redacted.make(value, label)
+  return value === "" ? yield* usageError("the standard input has no token") : Redacted.make(value, { label })
 })
 
 /** The rows of the warehouse. A key that opens none of them is refused, since other tokens were sealed with another. */

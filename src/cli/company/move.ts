@@ -10,7 +10,6 @@ import * as Removal from "../../companies/Removal.ts"
 import { companiesKeyVariable, keyLengthMin } from "../../configuration/Companies.ts"
 import { findInstallation } from "../../configuration/Installations.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
-import { variables } from "../../configuration/Inputs.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { Database } from "../../postgres/Database.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
@@ -24,6 +23,7 @@ import {
   nameArgument,
   operator,
   readRows,
+  readVariable,
   refuse,
   requireKey,
   requireRow,
@@ -31,13 +31,6 @@ import {
   rowTotal
 } from "./Editing.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-
-/** A secret from the variable that a flag names. */
-const readVariable = Effect.fnUntraced(function* (flag: string, name: string) {
-  const value = (yield* variables(process.env))(name)
-  if (value === undefined) return yield* refuse(`the variable of ${flag} is not set in the environment or .env`)
-  return Redacted.make(value, { label: flag })
-})
 
 /** The address is no argument: it has a password, and every user of the machine sees arguments. */
 const readTarget = ({ toEnv }: { readonly toEnv: Option.Option<string> }) =>

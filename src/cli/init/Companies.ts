@@ -14,9 +14,9 @@ import { type CommandFailed, exitCode, exitCodeOfSource } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Address from "./Address.ts"
-import { describeProblems, loadDraft } from "./Draft.ts"
 import type { CompanyText } from "./Files.ts"
 import { askSecret, askText, failUnanswered, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
+import { describeProblems, loadDraft } from "./Write.ts"
 
 interface CompanyDraft extends CompanyText {
   readonly token: Redacted.Redacted

@@ -16,12 +16,11 @@ import { CommandFailed, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import { chooseExcluded, readCompanies } from "./Companies.ts"
-import { describeProblems, type Draft, loadDraft } from "./Draft.ts"
 import * as Files from "./Files.ts"
 import { failWith, type InitContext, type InitOptions, type Variables } from "./InitContext.ts"
 import { companyReport, type InitReport, nextCommands } from "./Report.ts"
 import { chooseWarehouse, databaseUrlVariable } from "./WarehouseChoice.ts"
-import { environmentFile, write } from "./Write.ts"
+import { describeProblems, type Draft, environmentFile, loadDraft, write } from "./Write.ts"
 
 /** Looks at a file. One that cannot be used ends the command. */
 const reading = <A>(path: string, read: (path: string) => A) =>

@@ -1,22 +1,54 @@
 /**
- * The files of `tributary init`.
+ * The files of `tributary init`: a draft with its secrets, loaded as a command loads the written one, and the writing.
  *
  * Promise: each file appears whole. Only its owner can read a file with secrets. A replaced configuration is kept, and a
  * foreign schema is not replaced.
  */
-import { copyFileSync, statSync } from "node:fs"
+import { copyFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
+import * as Configuration from "../../configuration/Configuration.ts"
+import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
 import { jsonSchema } from "../../configuration/Settings.ts"
 import * as AtomicFile from "../../files/AtomicFile.ts"
 import * as Folder from "../../files/Folder.ts"
 import * as Mode from "../../files/Mode.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import * as Files from "./Files.ts"
+import type { InitContext } from "./InitContext.ts"
 
 export const environmentFile = ".env"
+
+/** The configuration's values, with the secrets that it names. */
+export interface Draft extends Files.ConfigurationValues {
+  readonly secrets: ReadonlyMap<string, Redacted.Redacted>
+}
+
+/** Loads the draft from a temporary file. Problems name the file that is written later. */
+export const loadDraft = ({ environment, file }: InitContext, draft: Draft) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-init-"))),
+    (folder) => {
+      const draftFile = join(folder, "tributary.yaml")
+      writeFileSync(draftFile, Files.configurationText(draft))
+      const secrets = [...draft.secrets].map(([name, value]) => [name, Redacted.value(value)])
+      return Configuration.load({ config: draftFile }, { ...environment, ...Object.fromEntries(secrets) }).pipe(
+        Effect.mapError(
+          ({ problems }) =>
+            new ConfigurationError({
+              problems: problems.map((problem) => problem.replaceAll(draftFile, file))
+            })
+        )
+      )
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+
+export const describeProblems = ({ problems }: ConfigurationError): string => problems.join("; ")
 
 const backupName = (file: string): string => {
   for (let number = 1; ; number += 1) {
