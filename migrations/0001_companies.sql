@@ -18,6 +18,8 @@ create table tributary.companies (
   source_number bigint,
   address text,
   address_since timestamptz,
+  installation text,
+  budget text,
   seen_at timestamptz not null default tributary.now()
 );
 comment on table tributary.companies is 'The companies whose rows this warehouse has, with the source of each. A process with another address writes nothing (sync --accept-new-source changes it).';
@@ -26,6 +28,8 @@ comment on column tributary.companies.company is 'The name of the company in the
 comment on column tributary.companies.source_number is 'The number of the company at the source; null where it is company_id.';
 comment on column tributary.companies.address is 'Scheme, host, port and path of the base address of the source; never a credential. Null before a run has stored it.';
 comment on column tributary.companies.address_since is 'Since when it is the source of these rows.';
+comment on column tributary.companies.installation is 'The name of its installation, or the host of its address; null until a process of tributary serve has it.';
+comment on column tributary.companies.budget is 'The fingerprint of its token in tributary.budgets; null until a process of tributary serve has it.';
 comment on column tributary.companies.seen_at is 'When the source last answered the number.';
 create unique index companies_of_source on tributary.companies (address, coalesce(source_number, company_id));
 

@@ -161,3 +161,26 @@ begin
 end $$;
 comment on function tributary.outbox_key is 'Takes the externalid of a row from its record.';
 create trigger outbox_key before insert on tributary.outbox for each row execute function tributary.outbox_key();
+
+-- Why pushes are paused, as a sentence without its full stop; null where they are not. A part of the identity that one side
+-- lacks is not compared.
+create function tributary.push_pause_reason() returns text language plpgsql stable as $$
+declare
+  confirmed tributary.warehouse;
+  differing text[];
+begin
+  select * into confirmed from tributary.warehouse;
+  if not found then return 'the row of tributary.warehouse is missing'; end if;
+  if confirmed.pause_reason is not null then return confirmed.pause_reason; end if;
+  select array_agg(split_part(o.part, '=', 1)) into differing
+    from unnest(string_to_array(confirmed.identity, ' ')) as o(part)
+    join unnest(string_to_array(tributary.database_identity(), ' ')) as n(part) on split_part(n.part, '=', 1) = split_part(o.part, '=', 1)
+   where n.part <> o.part;
+  if differing && array['database', 'warehouse', 'system'] then
+    return 'the database was restored or copied, so the outbox may have forgotten what was sent';
+  elsif differing && array['timeline'] then
+    return 'the database was restored to an earlier time or failed over to a standby, so the outbox may have forgotten what was sent';
+  end if;
+  return null;
+end
+$$;

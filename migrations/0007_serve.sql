@@ -70,7 +70,8 @@ create table tributary.processes (
   stopped_at timestamptz,
   host text,
   pid integer,
-  company_revision bigint
+  company_revision bigint,
+  observed jsonb not null default '[]'
 );
 comment on table tributary.processes is 'Processes of tributary serve. A heartbeat proves that the process can store deliveries.';
 comment on column tributary.processes.process_id is 'The random id of the process.';
@@ -81,10 +82,11 @@ comment on column tributary.processes.stopped_at is 'When it stopped on purpose;
 comment on column tributary.processes.host is 'The machine that it runs on, and pid its number there.';
 comment on column tributary.processes.pid is 'The number of the process on its machine.';
 comment on column tributary.processes.company_revision is 'The company_revision of tributary.warehouse whose companies the process has applied; null before the first.';
+comment on column tributary.processes.observed is 'Problems that only the process can see, such as a full disk, as tributary.problems shows them while it is alive.';
 create index processes_by_heartbeat on tributary.processes (heartbeat_at);
 
 create view tributary.processes_alive as
-  select process_id, companies, started_at, heartbeat_at, host, pid, company_revision from tributary.processes
+  select process_id, companies, started_at, heartbeat_at, host, pid, company_revision, observed from tributary.processes
    where stopped_at is null and heartbeat_at > (select tributary.now() - interval '60 seconds');
 comment on view tributary.processes_alive is 'Processes of tributary serve that are alive. Each sends a heartbeat every 20 seconds.';
 comment on column tributary.processes_alive.process_id is 'The random id of the process.';
@@ -93,6 +95,7 @@ comment on column tributary.processes_alive.started_at is 'When the process star
 comment on column tributary.processes_alive.heartbeat_at is 'The last heartbeat.';
 comment on column tributary.processes_alive.host is 'The machine that it runs on.';
 comment on column tributary.processes_alive.pid is 'The number of the process on its machine.';
+comment on column tributary.processes_alive.observed is 'Problems that only the process can see.';
 comment on column tributary.processes_alive.company_revision is 'The company_revision of tributary.warehouse whose companies it has applied.';
 
 -- Ends with the work queue.

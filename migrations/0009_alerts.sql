@@ -89,8 +89,7 @@ insert into tributary.evaluations (kind) values ('invariants'), ('alerts');
 -- Ends with the read model.
 create table tributary.alert_conditions (
   id bigint generated always as identity primary key,
-  kind text not null
-    check (kind in ('late', 'failing', 'installation', 'token', 'quarantine', 'gap', 'endpoint', 'budget', 'disk', 'restore', 'invariant')),
+  kind text not null,
   company text not null,
   subject text not null,
   level integer not null check (level >= 0),
@@ -104,9 +103,9 @@ create table tributary.alert_conditions (
 );
 comment on table tributary.alert_conditions is 'Conditions that are observed, or were until a moment ago. A row is deleted when its condition ends.';
 comment on column tributary.alert_conditions.id is 'The number of the condition.';
-comment on column tributary.alert_conditions.kind is 'What the condition is about: late, failing, installation, token, quarantine, gap, endpoint, budget, disk or restore.';
+comment on column tributary.alert_conditions.kind is 'The kind of the problem, as in tributary.problems.';
 comment on column tributary.alert_conditions.company is 'The company; empty for a condition of the whole warehouse.';
-comment on column tributary.alert_conditions.subject is 'The resource, endpoint or installation; empty where the kind and the company say it all.';
+comment on column tributary.alert_conditions.subject is 'The subject of the problem, as in tributary.problems.';
 comment on column tributary.alert_conditions.level is 'The size of the condition in classes, from 0. Its kind decides from which level on it is critical.';
 comment on column tributary.alert_conditions.since is 'When it began, as far as it is known; else when it was first observed.';
 comment on column tributary.alert_conditions.observed_at is 'When it was first observed without a break. It starts when it has been observed for long enough.';

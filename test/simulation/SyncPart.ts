@@ -357,9 +357,12 @@ export const syncs = (world: World): Part => {
       }
     }
     const checkHealed = (state: Final) => check(watching, (one) => one.healed?.(state))
-    /** Whether so many records left the selection that the mass-delete guard rightly stops their deletion. */
-    const hasLeftSelection = async ({ company, resource }: Pick<Subject, "company" | "resource">): Promise<boolean> => {
-      if (!drawn.later.rules.some(({ where }) => where?.resource === resource.path)) return false
+    /** The records that left the selection, where they are so many that the mass-delete guard rightly stops their deletion. */
+    const leftSelection = async ({
+      company,
+      resource
+    }: Pick<Subject, "company" | "resource">): Promise<ReadonlyArray<string>> => {
+      if (!drawn.later.rules.some(({ where }) => where?.resource === resource.path)) return []
       const { rows } = await warehouse.subject(company, resource)
       const present = new Set(
         source.state(company, resource.path).map((text) => String((JSON.parse(text) as { readonly id: number }).id))
@@ -367,8 +370,13 @@ export const syncs = (world: World): Part => {
       const live = [...rows.values()].filter(({ deleted }) => !deleted)
       const gone = live.filter(({ id }) => !present.has(id))
       return gone.length > missingRowsMax && gone.length > live.length * missingShareMax
+        ? gone.map(({ id }) => keyOf(company, resource.path, id))
+        : []
     }
-    /** Syncs as {@link cycle}. Where the guard stops deletions that the source explains, a person accepts them. */
+    /**
+     * Syncs as {@link cycle}. Where the guard stops deletions that the source explains, a person accepts them: at once, or
+     * at the end together with the restore of the source.
+     */
     const attendedCycle = async (): Promise<SyncReport | null> => {
       const report = await cycle({ full: false })
       const blocked = (report?.companies ?? [])
@@ -379,9 +387,11 @@ export const syncs = (world: World): Part => {
           .filter(({ company, resource }) =>
             blocked.some((one) => Number(one.companyId) === company && one.resource === resource.path)
           )
-          .map(hasLeftSelection)
+          .map(leftSelection)
       )
-      if (writers.wasRestored || !explained.includes(true)) return report
+      const gone = explained.flat()
+      if (writers.wasRestored) for (const key of gone) excused.add(key)
+      if (writers.wasRestored || gone.length === 0) return report
       fire("G3 a person accepted deletions")
       return cycle({ full: false, acceptDeletions: true })
     }

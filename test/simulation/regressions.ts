@@ -274,6 +274,11 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
       cause:
         "a run made the first checkpoint of its company while another process applied privacy rules, and was not ended",
       later: [...upToW13, "S3r", "G3", "G4"]
+    },
+    3095741574: {
+      cause:
+        "more than half of the records left the filters after the source was restored, and the checker expected their deletion without a person",
+      later: [...upToW13, "S3r", "G3", "G4"]
     }
   },
   "pushes only": {
