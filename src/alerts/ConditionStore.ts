@@ -4,9 +4,8 @@ import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
-import { type Kind, type Severity, severityOf } from "./Kinds.ts"
-import { type ConditionKey, keyOf } from "./Observations.ts"
-import type { Announced, Condition, Message, Silence } from "./Transitions.ts"
+import { type Kind, type Severity, severityOf } from "../status/ProblemKinds.ts"
+import { type Announced, type Condition, type ConditionKey, keyOf, type Message, type Silence } from "./Transitions.ts"
 
 export const lockStatement = Statement.make({
   name: "begin an evaluation of the alerts",

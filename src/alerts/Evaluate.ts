@@ -11,31 +11,39 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as ConditionStore from "./ConditionStore.ts"
-import * as Observations from "./Observations.ts"
 import type { AlertConfiguration } from "./Route.ts"
-import { evaluate } from "./Transitions.ts"
+import { evaluate, type Observation } from "./Transitions.ts"
+import * as Problems from "../status/Problems.ts"
+import { alertKinds } from "../status/ProblemKinds.ts"
 import { repeatResting } from "../time/Resting.ts"
 
-export interface Observed<E, R> {
-  /** The companies of `serve` that are not paused. */
-  readonly companies: () => ReadonlyArray<Observations.ObservedCompany>
-  /** The problem of the warehouse's disk; null without one, and where its free space is not known. */
-  readonly disk: Effect.Effect<Observations.DiskProblem | null, E, R>
-}
+/** The names of the companies of `serve` that are not paused. */
+export type ObservedCompanies = () => ReadonlyArray<string>
+
+/** The remedy with its command. */
+const remedyOf = ({ remedy, command }: Problems.Problem): string => (command === null ? remedy : `${remedy}: ${command}`)
+
+const observationOf = (problem: Problems.Problem): Observation => ({
+  ...problem,
+  company: problem.company ?? "",
+  what: problem.subject === "" ? problem.what : `${problem.subject}: ${Problems.sentenceOf(problem)}`,
+  remedy: remedyOf(problem)
+})
 
 const everyMs = 15_000
 /** The rest after an evaluation, as a multiple of its time. */
 const restShare = 20
 
 /** One evaluation. Answers the number of messages that it wrote. */
-export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, disk }: Observed<E, R>) =>
+export const evaluateOnce = (settings: AlertConfiguration, companies: ObservedCompanies) =>
   transaction(
     Effect.gen(function* () {
       const { evaluatedAt, now } = yield* ConditionStore.begin
       const silences = yield* ConditionStore.readSilences
       if (silences.length > 0) yield* ConditionStore.withdrawSilenced
       const rows = yield* ConditionStore.readConditions
-      const observations = yield* Observations.read(companies(), disk, now)
+      const problems = yield* Problems.read(companies())
+      const observations = problems.filter(({ kind }) => alertKinds.includes(kind)).map(observationOf)
       const changes = evaluate(
         {
           now,
@@ -53,8 +61,8 @@ export const evaluateOnce = <E, R>(settings: AlertConfiguration, { companies, di
   )
 
 /** Evaluates until it is interrupted. */
-export const evaluateForever = <E, R>(
+export const evaluateForever = (
   settings: AlertConfiguration,
-  observed: Observed<E, R>
-): Effect.Effect<never, E | DatabaseError, R | SqlClient.SqlClient> =>
-  repeatResting(evaluateOnce(settings, observed), () => ({ times: restShare, leastMs: everyMs }))
+  companies: ObservedCompanies
+): Effect.Effect<never, DatabaseError, SqlClient.SqlClient> =>
+  repeatResting(evaluateOnce(settings, companies), () => ({ times: restShare, leastMs: everyMs }))

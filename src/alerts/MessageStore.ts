@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Query from "../postgres/Query.ts"
 import { control } from "../postgres/Tables.ts"
-import type { Kind } from "./Kinds.ts"
+import type { Kind } from "../status/ProblemKinds.ts"
 
 /** The kind, for the types: a person can ask for a test of a route. */
 interface Kinds {

@@ -1,5 +1,5 @@
 /** The text of alert messages: for people, and as JSON for programs. */
-import { kindTraits, type KindTraits } from "./Kinds.ts"
+import { kindTraits, type KindTraits } from "../status/ProblemKinds.ts"
 import type { AlertMessage } from "./MessageStore.ts"
 
 /** Messages that a text has in full. The others are counted. */

@@ -1,7 +1,7 @@
 /** A route of alerts: which conditions go to which receiver, and when. */
 import * as Duration from "effect/Duration"
 import type * as Redacted from "effect/Redacted"
-import { type Kind, severities, type Severity } from "./Kinds.ts"
+import { type Kind, severities, type Severity } from "../status/ProblemKinds.ts"
 
 /** The receiver of a route. Its address may contain a secret. */
 export type Receiver =

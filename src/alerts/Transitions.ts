@@ -6,9 +6,28 @@
  * condition is severe enough for it, one message for each higher level, and an end if it got a start.
  */
 import * as Duration from "effect/Duration"
-import { severityOf } from "./Kinds.ts"
-import { type ConditionKey, keyOf, type Observation } from "./Observations.ts"
+import { type Kind, severityOf } from "../status/ProblemKinds.ts"
 import { type AlertConfiguration, dueAtMs, matches } from "./Route.ts"
+
+export interface ConditionKey {
+  readonly kind: Kind
+  /** Empty for the whole warehouse. */
+  readonly company: string
+  /** The subject of the problem. */
+  readonly subject: string
+}
+
+export const keyOf = ({ kind, company, subject }: ConditionKey): string => JSON.stringify([kind, company, subject])
+
+/** A problem that holds now. Its sentence changes with the problem only, and not with the time. */
+export interface Observation extends ConditionKey {
+  readonly level: number
+  readonly since: Date | null
+  readonly what: string
+  readonly remedy: string
+  /** It does not start, but goes on. */
+  readonly isConsequence: boolean
+}
 
 export interface Condition extends ConditionKey {
   readonly level: number
@@ -75,7 +94,7 @@ const observed = (
 ): Condition | null => {
   const { kind, company, subject, level, what, remedy } = observation
   const isStarted = before !== undefined && before.startedAt !== null
-  if (observation.isConsequence === true && !isStarted) return null
+  if (observation.isConsequence && !isStarted) return null
   const observedAt = before === undefined || (isAfterBreak && !isStarted) ? now : before.observedAt
   const isDue = now.getTime() - observedAt.getTime() >= Duration.toMillis(startAfter[kind])
   return {

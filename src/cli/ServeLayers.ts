@@ -14,7 +14,9 @@ import * as Sender from "../delivery/Sender.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as EndpointMetrics from "../status/EndpointMetrics.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
+import * as EvaluateAlerts from "../alerts/Evaluate.ts"
 import * as Evaluate from "../invariants/Evaluate.ts"
+import { observeForever } from "../processes/Observe.ts"
 import * as Retention from "../retention/Retention.ts"
 import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
@@ -53,22 +55,20 @@ type Service = ServiceOptions<ConfigurationError | WarehouseError>
 /** The work of `serve` beside receiver and worker, and its metrics. */
 type MoreWork = Required<Pick<Service, "work" | "metrics">>
 
-/** The evaluation of alerts. */
-const evaluateAlerts = Effect.fnUntraced(function* (
+/** What a process stores about itself and its companies. */
+const observe = Effect.fnUntraced(function* (
   settings: Configuration,
-  companies: CurrentCompanies
+  companies: CurrentCompanies,
+  processId: string
 ): Effect.fn.Return<BackgroundService> {
-  const [Machine, Evaluate] = yield* Effect.promise(() =>
-    Promise.all([import("./doctor/Machine.ts"), import("../alerts/Evaluate.ts")])
-  )
+  const Machine = yield* Effect.promise(() => import("./doctor/Machine.ts"))
   const observed = () =>
-    companies().flatMap(({ company: { name }, fingerprint, installation, isPaused }) =>
-      isPaused ? [] : [{ name, fingerprint, installation }]
-    )
-  return {
-    what: "evaluating alerts",
-    run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Machine.diskProblem(settings) })
-  }
+    companies().map(({ company, fingerprint, installation }) => ({
+      company: company.name,
+      installation,
+      budget: fingerprint
+    }))
+  return { what: "storing what it observes", run: observeForever(processId, observed, Machine.diskProblems(settings)) }
 })
 
 /** The sending of changes to endpoints, and of messages to alert routes, whose modules are loaded only for a route. */
@@ -102,13 +102,13 @@ export const backgroundWork = Effect.fnUntraced(function* (
     }))
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
-      const alerts = yield* evaluateAlerts(settings, companies)
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
           ? []
           : [{ what: "the dashboard", run: dashboard.connect(() => shown(companies)), beforeTables: true }]
       return {
         services: [
+          yield* observe(settings, companies, processId),
           {
             what: "sending changes and alerts",
             run: send(settings, processId),
@@ -117,7 +117,12 @@ export const backgroundWork = Effect.fnUntraced(function* (
           ...page
         ],
         singletons: [
-          alerts,
+          {
+            what: "evaluating alerts",
+            run: EvaluateAlerts.evaluateForever(settings.alerts, () =>
+              companies().flatMap(({ company, isPaused }) => (isPaused ? [] : [company.name]))
+            )
+          },
           { what: "counting the states of companies", run: CountCompanies.countForever },
           { what: "deferring polls of proven resources", run: EventProofs.updateForever(settings.provenPollInterval) },
           {

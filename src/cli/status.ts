@@ -9,14 +9,13 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import * as EmbeddedPostgres from "../postgres/EmbeddedPostgres.ts"
-import * as PushPause from "../outbox/PushPause.ts"
 import * as Activity from "../status/Activity.ts"
 import { installationLabel } from "../configuration/Installations.ts"
 import * as CompanyStates from "../status/CompanyStates.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
-import * as UnresolvedRequests from "../status/UnresolvedRequests.ts"
+import * as Problems from "../status/Problems.ts"
 import * as Webhooks from "../status/Webhooks.ts"
 import { companyStates } from "../tasks/CountCompanies.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
@@ -28,7 +27,6 @@ import { embeddedRoot, locationOf } from "./Warehouse.ts"
 import { damagedTables } from "./schema/SchemaChanges.ts"
 import { fleetLines, readFleet } from "./status/Fleet.ts"
 import { reportLines } from "./status/Format.ts"
-import { readPauses } from "./status/Pauses.ts"
 import { readResources } from "./status/Resources.ts"
 
 /** Companies of one report of `--all`, so that the memory does not grow with their number. */
@@ -51,13 +49,11 @@ const membersOf = ({ companies }: Configuration) =>
 const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
   Effect.all({
     resources: readOf(settings, ids),
-    paused: readPauses(settings, names),
+    problems: Problems.read(names),
     schedule: Schedule.readOf(names),
     webhooks: Webhooks.readOf(names),
     outbox: Outbox.openOf(names),
-    unresolved: UnresolvedRequests.read(names),
     invariants: Invariants.summary(ids),
-    pushPause: PushPause.read,
     activity: Activity.readDay(names),
     damaged: readDamage(settings),
     installations: CompanyStates.readInstallations(

@@ -1,7 +1,7 @@
 /** The settings of alerts: routes, their receivers, and the times before a start and an end. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { endAfterDefault, type Kind, kinds, kindTraits, severities } from "../alerts/Kinds.ts"
+import { alertKinds as kinds, endAfterDefault, type Kind, kindTraits, severities, startAfterOf as startDefault } from "../status/ProblemKinds.ts"
 import { interval } from "./ScheduleSettings.ts"
 import { address, required, section, setting, variableName, pattern } from "./SettingValues.ts"
 
@@ -61,7 +61,7 @@ export type AlertRoute = typeof AlertRoute.Type
 const minutesOf = (time: Duration.Duration) => `${Duration.toMinutes(time)}m`
 
 const startAfterOf = (kind: Kind) => {
-  const time = kindTraits[kind].startAfter
+  const time = startDefault(kind)
   const fallback = Duration.isZero(time) ? ": at once" : ` ${minutesOf(time)}`
   const description = `condition "${kindTraits[kind].title}"; default${fallback}`
   return Schema.optionalKey(interval.pipe(Schema.annotateEncoded({ description })))

@@ -1,7 +1,7 @@
 /** The routes of alerts. An address that a variable holds is `Redacted` from the moment it is read. */
 import * as Record from "effect/Record"
 import * as Redacted from "effect/Redacted"
-import { type Kind, kindTraits } from "../alerts/Kinds.ts"
+import { type Kind, kindTraits, startAfterOf } from "../status/ProblemKinds.ts"
 import type { AlertConfiguration, Receiver, Route } from "../alerts/Route.ts"
 import type { AlertRoute } from "./AlertSettings.ts"
 import { controlCharacterProblem, hasControlCharacter } from "../delivery/Endpoint.ts"
@@ -93,7 +93,7 @@ export const alertsOf = (inputs: Inputs): AlertConfiguration => {
       const receiver = receiverOf(inputs, route, wrong)
       return receiver === null ? [] : [{ name, companies, kinds, severityMin, digest, isCriticalAtOnce, receiver }]
     }),
-    startAfter: Record.map(kindTraits, (traits, kind: Kind) => startAfter[kind] ?? traits.startAfter),
+    startAfter: Record.map(kindTraits, (_, kind: Kind) => startAfter[kind] ?? startAfterOf(kind)),
     endAfter
   }
 }

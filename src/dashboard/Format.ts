@@ -4,6 +4,7 @@ import { ago, badge, count, duration, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
 import * as Times from "../web/Times.ts"
 import type { State } from "../tasks/CountCompanies.ts"
+import { requestsOf, withoutRequest } from "../status/Problems.ts"
 import { runAddress } from "./Addresses.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
 
@@ -125,11 +126,7 @@ interface Problem {
   readonly remedy: string | null
 }
 
-const requestOf = /^([A-Z]+ \S+): | (\[request [^\]]*\])/g
-
-/** An error without its request, which is different for each resource. */
-export const withoutRequest = (error: string): string =>
-  error.replace(requestOf, "").replace(/\((?=[45]\d\d[ )])/, "(HTTP ")
+export { withoutRequest }
 
 /** An error as a sentence. */
 export const errorSentence = (error: string): string => {
@@ -139,7 +136,7 @@ export const errorSentence = (error: string): string => {
 
 /** The request of an error as muted code; nothing where the error has none. */
 export const errorRequest = (error: string): Html => {
-  const parts = [...error.matchAll(requestOf)].map(([, request, id]) => visible(request ?? id ?? ""))
+  const parts = requestsOf(error).map(visible)
   return parts.length === 0 ? html`` : html`<span class="detail"><code>${parts.join(" ")}</code></span>`
 }
 

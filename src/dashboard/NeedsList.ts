@@ -1,20 +1,44 @@
-/** The list of what needs a person. */
-import { ago, badge } from "../web/Components.ts"
+/** What needs a person: the problems of `tributary.problems`, those with one cause together, the worst first. */
+import { kindTraits, type Severity } from "../status/ProblemKinds.ts"
+import * as Problems from "../status/Problems.ts"
+import { ago, badge, count, type Tone } from "../web/Components.ts"
 import { plural, truncated, visible } from "../web/Escape.ts"
-import { kinds, type Need } from "./Needs.ts"
+import { resourcesAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const problemMax = 160
+const whatMax = 160
 
-const item = (need: Need, now: Date): Html => {
-  const [tone, word] = kinds[need.kind]
-  return html`<li class="${tone}">
-    ${badge(tone, word)}
+export const toneOf = (severity: Severity): Tone => (severity === "critical" ? "bad" : "warn")
+
+/** What has the problem: one thing, or the first of several. */
+const subjectOf = ({ first, problems, companies, kind }: Problems.ProblemGroup): string => {
+  const { company, subject } = first
+  const one = [
+    ...(subject === "" ? [] : [visible(subject)]),
+    ...(company === null ? [] : [companies > 1 ? plural(companies, "company", "companies") : visible(company)])
+  ].join(" of ")
+  const name = one === "" ? kindTraits[kind].unit[0] : one
+  return problems === 1 || (companies > 1 && companies === problems)
+    ? name
+    : `${name} and ${plural(problems - 1, "other")}`
+}
+
+/** The page of one problem, or the list of those of several. */
+const placeOf = ({ first, problems, companies, kind }: Problems.ProblemGroup): string =>
+  problems === 1 || kindTraits[kind].section !== "resources"
+    ? Problems.pageOf(companies > 1 ? { ...first, company: null } : first)
+    : resourcesAddress({ company: companies === 1 ? first.company : null, state: kind === "token" ? "failing" : kind })
+
+const item = (group: Problems.ProblemGroup, now: Date): Html => {
+  const { first, kind, severity, since } = group
+  return html`<li class="${toneOf(severity)}">
+    ${badge(toneOf(severity), kindTraits[kind].word)}
     <p>
-      <strong>${need.subject}</strong>:
-      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html` <span class="detail">began ${ago(need.since, now)}</span>`}
+      <strong>${subjectOf(group)}</strong>:
+      ${truncated(Problems.sentenceOf(first), whatMax)}${since === null ? "" : html` <span class="detail">began ${ago(since, now)}</span>`}
     </p>
-    <p>Next: <a href="${need.next.to}">${visible(need.next.text)}</a></p>
+    <p><a class="button" href="${placeOf(group)}">Show<span class="visually-hidden"> ${subjectOf(group)}</span></a>
+      ${visible(first.remedy)}${first.command === null ? "" : html`: <code>${visible(first.command)}</code>`}</p>
   </li>`
 }
 
@@ -23,16 +47,16 @@ export const shownMax = 8
 const furtherMax = 40
 
 /** The list with its heading. */
-export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
-  const further = needs.slice(shownMax, shownMax + furtherMax)
-  const left = needs.length - shownMax - further.length
+export const needsPart = (groups: ReadonlyArray<Problems.ProblemGroup>, now: Date): Html => {
+  const further = groups.slice(shownMax, shownMax + furtherMax)
+  const left = groups.length - shownMax - further.length
   return html`<section aria-labelledby="needed">
     <h2 id="needed">What needs a person</h2>
     ${
-      needs.length === 0
+      groups.length === 0
         ? html`<p>Nothing.</p>`
         : html`<ul class="needs-list">
-            ${needs.slice(0, shownMax).map((need) => item(need, now))}
+            ${groups.slice(0, shownMax).map((group) => item(group, now))}
           </ul>`
     }
     ${
@@ -41,10 +65,30 @@ export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
         : html`<details id="further">
             <summary>${plural(further.length + left, "further problem")}</summary>
             <ul class="needs-list">
-              ${further.map((need) => item(need, now))}
+              ${further.map((group) => item(group, now))}
             </ul>
             ${left > 0 ? html`<p>${plural(left, "further one")}: <a href="/resources">all resources, the worst first</a>.</p>` : ""}
           </details>`
     }
   </section>`
+}
+
+/** The number of each kind that has problems, and how many kinds have none. */
+export const numbers = (problems: ReadonlyArray<Problems.Problem>, company: string | null): Html => {
+  const all = Problems.numbersOf(problems)
+  const fine = Object.keys(kindTraits).length - all.length
+  return html`<ul class="numbers">
+    ${all.map(({ kind, number, severity }) => {
+      const { unit, section, page } = kindTraits[kind]
+      const [path] = page.split("?")
+      const to =
+        section === "resources"
+          ? resourcesAddress({ company, state: kind === "failing" || kind === "late" || kind === "blocked" ? kind : null })
+          : Problems.pageOf({ kind, company, subject: "" })
+      return html`<li class="${toneOf(severity)}">
+        <a href="${to === "" ? (path ?? "/") : to}"><strong>${count(number)}</strong> ${unit[number === 1 ? 0 : 1]}</a>
+      </li>`
+    })}
+    <li class="zero">${plural(fine, all.length === 0 ? "check" : "other check")} fine</li>
+  </ul>`
 }

@@ -9,7 +9,6 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { OpenNumbers } from "../status/OpenNumbers.ts"
 import type { ShownCompany } from "../status/Resources.ts"
 import type { Html } from "../web/Html.ts"
 
@@ -65,8 +64,8 @@ export interface Page {
   readonly level?: Level
   /** By the warehouse's clock; absent where the warehouse did not answer. */
   readonly now?: Date
-  /** The numbers of the menu; absent where they were not read. */
-  readonly numbers?: OpenNumbers
+  /** The numbers of the menu by section; absent where they were not read. */
+  readonly numbers?: Readonly<Record<string, number>>
 }
 
 /** The page after an action, with a notice that it shows once. */

@@ -16,7 +16,7 @@ import { readOnly } from "../warehouse/ReaderTransaction.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
-import * as OpenNumbers from "../status/OpenNumbers.ts"
+import * as Problems from "../status/Problems.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
 import type { Answer, Page, PageRequest, Route, ShownCompany } from "./Page.ts"
 
@@ -67,7 +67,7 @@ const handle = (route: Route, { companies, background }: Backend, request: Route
       Effect.catchTag("PageError", ({ status, message, above }) => Effect.succeed(refusal(status, message, above))),
       Effect.flatMap((answer) =>
         answer._tag === "Page"
-          ? Effect.map(OpenNumbers.read, (numbers): Answer => ({ ...answer, now, numbers }))
+          ? Effect.map(Problems.readMenu, (numbers): Answer => ({ ...answer, now, numbers }))
           : Effect.succeed<Answer>(answer)
       )
     )

@@ -142,8 +142,8 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
   runState.runId = writeSession.runId
   runState.began = { companyId, resource, kind: "push", resumed: false }
   yield* (yield* Progress).began(runState.began)
-  const [warehouse] = yield* writeSession.transaction((run) => rowsOf(run, PushPause.warehouseStatement, []))
-  const pauseReason = PushPause.reasonOf(warehouse)
+  const [pause] = yield* writeSession.transaction((run) => rowsOf(run, PushPause.reasonStatement, []))
+  const pauseReason = pause!.reason
   if (pauseReason !== null) {
     progress.failure ??= PushPause.failureOf(pauseReason)
     return

@@ -10,28 +10,11 @@ import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Failure } from "../sync/Outcome.ts"
 
-export const warehouseStatement = Statement.make({
+export const reasonStatement = Statement.make({
   name: "look for a pause of pushes",
-  columns: { identity: "text", current: "text", because: "text?" },
-  text: "select identity, tributary.database_identity() as current, pause_reason as because from tributary.warehouse"
+  columns: { reason: "text?" },
+  text: "select tributary.push_pause_reason() as reason"
 })
-
-const partsOf = (identity: string): ReadonlyMap<string, string> =>
-  new Map(identity.split(" ").map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]))
-
-/** Why pushes are paused, as one sentence without its full stop; null when they are not. */
-export const reasonOf = (row: Statement.RowOf<typeof warehouseStatement> | undefined): string | null => {
-  if (row === undefined) return "the row of tributary.warehouse is missing"
-  if (row.because !== null) return row.because
-  const [stored, current] = [partsOf(row.identity), partsOf(row.current)]
-  const differs = (part: string) => stored.has(part) && current.has(part) && stored.get(part) !== current.get(part)
-  if (differs("database") || differs("warehouse") || differs("system")) {
-    return "the database was restored or copied, so the outbox may have forgotten what was sent"
-  }
-  return differs("timeline")
-    ? "the database was restored to an earlier time or failed over to a standby, so the outbox may have forgotten what was sent"
-    : null
-}
 
 export const releaseCommand = "tributary push release"
 
@@ -47,7 +30,7 @@ export const failureOf = (reason: string): Failure => ({
 })
 
 /** Why pushes are paused; null when they are not. */
-export const read: Sql.Query<string | null> = Effect.map(Statement.run(warehouseStatement), ([row]) => reasonOf(row))
+export const read: Sql.Query<string | null> = Effect.map(Statement.run(reasonStatement), ([row]) => row!.reason)
 
 export const releaseStatement = Statement.make({
   name: "release pushes",

@@ -111,3 +111,19 @@ export const readResourceHours = (
     resources.map(({ company }) => company),
     resources.map(({ resource }) => resource)
   ])
+
+export const lastTroubleStatement = Statement.make({
+  name: "find the last trouble of an hour",
+  params: ["text[]", "timestamptz"],
+  columns: { at: "timestamptz?", isLate: "bool" },
+  text: `select max(at) as at, coalesce(bool_or(lateness_max > 1), false) as "isLate" from tributary.activity
+   where resolution = 'minute' and at >= $2::timestamptz and at < $2::timestamptz + interval '1 hour'
+     and company in (select unnest($1::text[])) and (lateness_max > 1 or failed_runs > 0 or gaps > 0)`
+})
+
+/**
+ * The last minute of this hour in which a run of these companies failed, a resource was late or a gap was open; and whether
+ * a resource was late in one of them. Of more than 300 resources, minutes do not have what was late.
+ */
+export const readLastTrouble = (names: ReadonlyArray<string>, hour: Date) =>
+  Statement.run(lastTroubleStatement, [names, hour])

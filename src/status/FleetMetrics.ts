@@ -10,6 +10,8 @@ import type * as Sql from "../postgres/Sql.ts"
 import { companyStates } from "../tasks/CountCompanies.ts"
 import * as CompanyStates from "./CompanyStates.ts"
 import * as Metrics from "./Metrics.ts"
+import { kinds, severities } from "./ProblemKinds.ts"
+import * as Problems from "./Problems.ts"
 
 /** More companies than this do not all have metrics of their own. */
 export const labelledMax = 100
@@ -27,7 +29,6 @@ export const labelled = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyAr
     : Effect.succeed(companies)
 
 const resourceStates = ["failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
-const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
 
 const readTotals = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
   Effect.map(CompanyStates.readSummary(companies), ({ amounts, byState, outdatedMs, uncounted }) => [
@@ -39,11 +40,6 @@ const readTotals = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<M
       "tributary_resources",
       "Resources of all companies by state, as last counted.",
       resourceStates.map((name) => ({ labels: { state: name.replace("_", "-") }, value: amounts[name] }))
-    ),
-    Metrics.gauge(
-      "tributary_problems_open",
-      "Problems of all companies that a person may have to resolve, by kind, as last counted.",
-      signs.map((kind) => ({ labels: { kind }, value: amounts[kind] }))
     ),
     Metrics.gauge("tributary_companies_outdated_seconds", "The age of the oldest count that is out of date; else 0.", [
       { value: (outdatedMs ?? 0) / 1000 }
@@ -70,8 +66,28 @@ const readInstallations = (
         ]
   )
 
+/** The problems that a person may have to resolve, as `tributary.problems` has them. */
+const readProblems = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
+  Effect.map(Problems.read(companies), (problems) => {
+    const numbers = Problems.numbersOf(problems)
+    return [
+      Metrics.gauge(
+        "tributary_problems",
+        "Problems that a person may have to resolve, by kind, as tributary.problems has them; 0 where there is none.",
+        kinds.flatMap((kind) =>
+          severities.map((severity) => ({
+            labels: { kind, severity },
+            value: numbers.find((one) => one.kind === kind && one.severity === severity)?.number ?? 0
+          }))
+        )
+      )
+    ]
+  })
+
 /** The metrics of all these companies together, and of their installations. */
-export const readFleetMetrics = (companies: ReadonlyArray<CompanyStates.InstallationMember>) =>
-  Effect.map(Effect.all([readTotals(companies.map(({ name }) => name)), readInstallations(companies)]), (metrics) =>
+export const readFleetMetrics = (companies: ReadonlyArray<CompanyStates.InstallationMember>) => {
+  const names = companies.map(({ name }) => name)
+  return Effect.map(Effect.all([readTotals(names), readProblems(names), readInstallations(companies)]), (metrics) =>
     metrics.flat()
   )
+}

@@ -26,21 +26,14 @@ export const resourcesStatement = Statement.make({
          extract(epoch from f.age)::float8 as tributary_freshness_age_seconds,
          extract(epoch from f.target)::float8 as tributary_freshness_target_seconds,
          f.is_late::int::float8 as tributary_freshness_late,
-         coalesce(f.proven_at = f.fresh_at, false)::int::float8 as tributary_freshness_proven,
-         extract(epoch from last.finished_at)::float8 as tributary_run_last_end_timestamp_seconds,
-         case when s.status is distinct from 'skipped' then s.failures::float8 end as tributary_task_failures,
+         f.is_proven::int::float8 as tributary_freshness_proven,
+         extract(epoch from f.last_run_finished_at)::float8 as tributary_run_last_end_timestamp_seconds,
+         case when not f.is_blocked then f.failures::float8 end as tributary_task_failures,
          c.rows::float8 as tributary_rows, c.deleted::float8 as tributary_rows_deleted,
-         q.records as tributary_quarantine_open, last.status
-    from tributary.freshness f
+         f.quarantined::float8 as tributary_quarantine_open, f.last_run_status as status
+    from tributary.resource_states f
     join tributary.tasks s on s.company = f.company and s.resource = f.resource and s.kind = 'sync'
     left join tributary.row_counts c on c.company_id = f.company_id and c.resource = f.resource
-    left join lateral (
-      select r.status, r.finished_at from tributary.runs r
-       where r.company_id = f.company_id and r.resource = f.resource and r.lane = 'live' and r.finished_at is not null
-       order by r.id desc limit 1) last on true
-    cross join lateral (
-      select count(*)::float8 as records from tributary.quarantine q
-       where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) q
    where ${isIn("f.company")} and ${isIn("s.company")}
    order by s.company, s.resource`
 })

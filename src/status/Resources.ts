@@ -1,5 +1,5 @@
 /**
- * The state of every resource: its task, last run, checkpoint, freshness (`tributary.freshness`) and health.
+ * The state of every resource (`tributary.resource_states`) with its task, last run and checkpoint.
  *
  * Promise: one statement reads all resources, each by an index, whatever the number of runs.
  */
@@ -42,6 +42,8 @@ export interface ResourceState {
   readonly rows: CountRows.RowCount | null
   readonly quarantined: number
   readonly health: Health
+  /** The last failure of a failing or blocked resource; null otherwise. */
+  readonly failure: { readonly at: Date | null; readonly error: string; readonly remedy: string | null } | null
 }
 
 /** A company on the dashboard. */
@@ -62,50 +64,11 @@ export interface ShownCompany extends Company {
 export const healthStates = ["failing", "late", "never-synced", "quarantine", "blocked", "paused", "fresh"] as const
 export type HealthState = (typeof healthStates)[number]
 
-export interface Health {
-  readonly state: HealthState
-  readonly isFailing: boolean
-  /** Older than its target, and not paused. */
-  readonly isLate: boolean
-  readonly isPaused: boolean
-  readonly isRunning: boolean
-  readonly isBlocked: boolean
-  /** Since the last run that made it fresh; null when there was none. */
-  readonly ageMs: number | null
-  readonly targetMs: number | null
-}
-
-export const healthOf = (
-  state: Pick<ResourceState, "task" | "lastRun" | "freshAt" | "quarantined">,
-  now: Date
-): Health => {
-  const { task, lastRun, freshAt, quarantined } = state
-  const ageMs = freshAt === null ? null : Math.max(0, now.getTime() - freshAt.getTime())
-  const targetMs = task?.promiseMs ?? null
-  const isPaused = task !== null && task.pausedAt !== null
-  const isBlocked = task?.status === "skipped"
-  // A run of a command may have succeeded after the task failed.
-  const isTaskLast =
-    task !== null && task.endedAt !== null && (freshAt === null || task.endedAt.getTime() > freshAt.getTime())
-  const isFailing = !isBlocked && (lastRun?.status === "failed" || (isTaskLast && task.status === "failed"))
-  const isRunning = lastRun?.status === "running"
-  const isOld = targetMs !== null && (ageMs === null ? !isRunning : ageMs > targetMs)
-  const isLate = isOld && !isPaused && !isBlocked
-  const healthState: HealthState = isFailing
-    ? "failing"
-    : isLate
-      ? "late"
-      : isBlocked
-        ? "blocked"
-        : isPaused
-          ? "paused"
-          : freshAt === null
-            ? "never-synced"
-            : quarantined > 0
-              ? "quarantine"
-              : "fresh"
-  return { state: healthState, isFailing, isLate, isPaused, isRunning, isBlocked, ageMs, targetMs }
-}
+/** As in `tributary.resource_states`. `ageMs` is null where nothing made it fresh. */
+export type Health = Pick<
+  Row,
+  "state" | "isFailing" | "isLate" | "isPaused" | "isRunning" | "isBlocked" | "ageMs" | "targetMs"
+>
 
 /** Compares by health, the worst first; equally bad ones by age against target, others by name. */
 export const worse = (one: ResourceState, other: ResourceState): number => {
@@ -139,24 +102,28 @@ export const resourcesStatement = Statement.make({
     ...Statement.columns("text?", "errorKind", "error", "remedy", "note"),
     freshAt: "timestamptz?",
     isProven: "bool",
-    quarantined: "float8"
+    quarantined: "float8",
+    state: Statement.as<HealthState>("text"),
+    ...Statement.columns("bool", "isFailing", "isLate", "isBlocked", "isPaused", "isRunning"),
+    ...Statement.columns("float8?", "ageMs", "targetMs"),
+    /** Why it failed at last, and what to do; null unless it is failing or blocked. */
+    ...Statement.columns("text?", "problem", "step"),
+    failedAt: "timestamptz?"
   },
   text: `select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
          k.cursor, coalesce(${learnedOverlap("k")}, 0)::float8 as "overlapMs", coalesce(k.max_lateness_ms, 0)::float8 as "lateMs",
          k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", s.kind as "scanKind",
          s.pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
          r.finished_at as "endedAt", r.error_kind as "errorKind", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
-         coalesce(f.proven_at = f.fresh_at, false) as "isProven",
-         (select count(*)::float8 from tributary.quarantine q
-           where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) as quarantined
-    from tributary.freshness f
+         f.is_proven as "isProven", f.quarantined::float8 as quarantined, f.state, f.is_failing as "isFailing", f.is_late as "isLate",
+         f.is_blocked as "isBlocked", f.is_paused as "isPaused", f.is_running as "isRunning",
+         (extract(epoch from f.age) * 1000)::float8 as "ageMs", (extract(epoch from f.target) * 1000)::float8 as "targetMs",
+         f.error as problem, f.remedy as step, f.failed_at as "failedAt"
+    from tributary.resource_states f
     left join tributary.checkpoints k
       on k.company_id = f.company_id and k.resource = f.resource and k.lane = 'live'
     left join tributary.scans s on s.company_id = f.company_id and s.resource = f.resource and s.lane = 'live'
-    left join lateral (
-      select id, status, kind, started_at, finished_at, error_kind, error, remedy, note from tributary.runs
-       where company_id = f.company_id and resource = f.resource and lane = 'live'
-       order by id desc limit 1) r on true
+    left join tributary.runs r on r.id = f.last_run_id
    where f.company = any(array(select jsonb_array_elements_text($1::jsonb))) and ($2::text is null or f.resource = $2)
    order by f.company, f.resource`
 })
@@ -170,7 +137,6 @@ const lastRunOf = ({ runId, status, kind, beganAt, endedAt, errorKind, error, re
 /** All resources of these companies, or one of them, by company and name. */
 export const read = Effect.fn("dashboard.Resources.read")(function* (
   companies: ReadonlyArray<Pick<Company, "name">>,
-  now: Date,
   resource: string | null = null
 ) {
   const names = companies.map(({ name }) => name)
@@ -181,20 +147,19 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
     )
   )
   const counts = yield* CountRows.readOf([...new Set(rows.flatMap(({ companyId }) => companyId ?? []))])
-  return rows.map((row): ResourceState => {
-    const state = {
-      company: row.company,
-      companyId: row.companyId,
-      resource: row.resource,
-      task: tasks.get(`sync ${row.company} ${row.resource}`) ?? null,
-      backfill: tasks.get(`backfill ${row.company} ${row.resource}`) ?? null,
-      checkpoint: row.hasCheckpoint ? row : null,
-      lastRun: lastRunOf(row),
-      freshAt: row.freshAt,
-      isProven: row.isProven,
-      rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),
-      quarantined: row.quarantined
-    }
-    return { ...state, health: healthOf(state, now) }
-  })
+  return rows.map((row): ResourceState => ({
+    company: row.company,
+    companyId: row.companyId,
+    resource: row.resource,
+    task: tasks.get(`sync ${row.company} ${row.resource}`) ?? null,
+    backfill: tasks.get(`backfill ${row.company} ${row.resource}`) ?? null,
+    checkpoint: row.hasCheckpoint ? row : null,
+    lastRun: lastRunOf(row),
+    freshAt: row.freshAt,
+    isProven: row.isProven,
+    rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),
+    quarantined: row.quarantined,
+    health: row,
+    failure: row.problem === null ? null : { at: row.failedAt, error: row.problem, remedy: row.step }
+  }))
 })

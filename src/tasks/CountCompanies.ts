@@ -60,30 +60,16 @@ export const dueStatement = Statement.make({
 })
 
 /**
- * The states of resources are those of `healthOf` (`src/status/Resources.ts`). A resource whose target has passed
- * although it is not late, because a proof of another kind makes it fresh, is looked at again after a minute.
+ * A resource whose target has passed although it is not late, because a proof of another kind makes it fresh, is looked at
+ * again after a minute.
  */
 export const countStatement = Statement.make({
   name: "count the states of companies",
   params: ["text[]"],
-  text: `with resource as (
-    select f.company, f.resource, now.at, f.fresh_at + f.target as late_at, r.error, r.remedy, t.error as task_error, t.remedy as task_remedy,
-           coalesce(extract(epoch from f.age) / nullif(extract(epoch from f.target), 0), 0)::float8 as share,
-           f.fresh_at is null as is_never, t.paused_at is not null as is_paused, coalesce(t.status = 'skipped', false) as is_blocked,
-           t.status is distinct from 'skipped' and (coalesce(r.status = 'failed', false)
-             or coalesce(t.status = 'failed' and (f.fresh_at is null or t.finished_at > f.fresh_at), false)) as is_failing,
-           f.is_late and t.paused_at is null and not (f.fresh_at is null and coalesce(r.status = 'running', false)) as is_late
-      from tributary.freshness f
-      left join tributary.tasks t on t.company = f.company and t.resource = f.resource and t.kind = 'sync'
-      left join lateral (
-        select status, error, remedy from tributary.runs
-         where company_id = f.company_id and resource = f.resource and lane = 'live' order by id desc limit 1) r on true
-      cross join (select tributary.now() as at) now
-     where f.company = any($1::text[])),
-  stated as (
-    select *, case when is_failing then 'failing' when is_late then 'late' when is_blocked then 'blocked'
-                   when is_paused then 'paused' when is_never then 'never-synced' else 'fresh' end as state
-      from resource),
+  text: `with stated as (
+    select company, resource, now.at, fresh_at + target as late_at, error, remedy, lateness as share, is_failing,
+           case state when 'quarantine' then 'fresh' else state end as state
+      from tributary.resource_states cross join (select tributary.now() as at) now where company = any($1::text[])),
   counted as (
     select company, count(*) as resources, min(at) as at,
            min(greatest(late_at, at + interval '1 minute')) filter (where state = 'fresh') as late_at,
@@ -93,8 +79,7 @@ export const countStatement = Statement.make({
            coalesce(max(share) filter (where state in ('failing', 'late')), 0) as lateness
       from stated group by company),
   worst as (
-    select distinct on (company) company, resource, coalesce(error, task_error) as error,
-           case when error is null then task_remedy else remedy end as remedy
+    select distinct on (company) company, resource, error, remedy
       from stated where state in ('failing', 'late')
      order by company, is_failing desc, share desc, resource),
   whole as (

@@ -6,7 +6,7 @@ import { statSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
-import type { DiskProblem } from "../../alerts/Observations.ts"
+import type { ObservedProblem } from "../../processes/Observe.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as ReadFile from "../../files/ReadFile.ts"
 import { Database } from "../../postgres/Database.ts"
@@ -126,17 +126,20 @@ export const serverDisk = Effect.fnUntraced(function* (its: About, host: string)
     : yield* space(its, row.folder, "the server")
 })
 
-/** The problem of the warehouse's disk; null without one, and where its free space is not known. */
-export const diskProblem = Effect.fnUntraced(function* (settings: Configuration) {
+/** The problem of the warehouse's disk; none without one, and where its free space is not known. */
+export const diskProblems = Effect.fnUntraced(function* (settings: Configuration) {
   const { embedded, endpoint } = yield* Database
   const its = about("disk")
   const findings = embedded ? yield* disk(its, settings) : [yield* serverDisk(its, endpoint.host)]
-  const found = findings.find(({ status }) => status === "warning" || status === "failed")
-  return found === undefined
-    ? null
-    : ({
-        isCritical: found.status === "failed",
-        message: found.message,
-        remedy: found.remedy ?? ""
-      } satisfies DiskProblem)
+  return findings
+    .filter(({ status }) => status === "warning" || status === "failed")
+    .map(({ message, remedy, status }): ObservedProblem => ({
+      kind: "disk",
+      subject: endpoint.host,
+      level: status === "failed" ? 1 : 0,
+      critical_from: 1,
+      what: message,
+      remedy: remedy ?? "free space there",
+      command: "tributary doctor"
+    }))
 })

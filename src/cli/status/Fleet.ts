@@ -4,12 +4,12 @@ import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import * as Outbox from "../../status/Outbox.ts"
-import * as PushPause from "../../outbox/PushPause.ts"
-import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
+import * as Problems from "../../status/Problems.ts"
 import * as Schedule from "../../status/Schedule.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
-import { activityLines, damageLines, installationLines, invariantLines, unresolvedLines } from "./Format.ts"
+import { activityLines, damageLines, installationLines, invariantLines } from "./Format.ts"
+import { problemLines } from "../Problems.ts"
 
 /** Companies that are listed for people. */
 const listedMax = 20
@@ -30,9 +30,8 @@ export const readFleet = Effect.fn("status.readFleet")(function* (
     ...summary,
     installations: yield* CompanyStates.readInstallations(members),
     processes: schedule!.processes,
-    pushPause: yield* PushPause.read,
+    problems: yield* Problems.read(names),
     outbox: yield* Outbox.total,
-    unresolved: yield* UnresolvedRequests.read(names),
     invariants: yield* Invariants.summary(null),
     activity: yield* Activity.readTotals,
     damaged,
@@ -93,9 +92,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
     amounts,
     outdatedMs,
     processes,
-    pushPause,
     outbox,
-    unresolved,
     invariants,
     activity,
     state,
@@ -118,14 +115,10 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
       : [
           `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.rejected)} rejected; see them with tributary push status`
         ]),
-    ...unresolvedLines(unresolved.slice(0, listedMax)),
-    ...(unresolved.length > listedMax
-      ? [`  such requests of ${Output.plural(unresolved.length - listedMax, "more resource")}; --json shows all`]
-      : []),
+    ...problemLines(report.problems),
     ...damageLines(report.damaged),
     ...activityLines(activity),
     ...invariantLines(invariants),
-    ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
     ...installationLines(installations),
     "",
     ...(shown.length === 0 ? [] : [companyTable(shown), ""]),

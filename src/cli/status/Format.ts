@@ -1,19 +1,17 @@
 /** The output of `tributary status` for people. */
-import { describePause } from "../../budget/Pause.ts"
-import * as PushPause from "../../outbox/PushPause.ts"
 import type * as Activity from "../../status/Activity.ts"
 import type { InstallationState } from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
+import type { Problem } from "../../status/Problems.ts"
 import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
-import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
 import type * as Webhooks from "../../status/Webhooks.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import * as TableDamage from "../../warehouse/TableDamage.ts"
 import * as Output from "../Output.ts"
-import type { CompanyPause } from "./Pauses.ts"
+import { problemLines } from "../Problems.ts"
 import type { ResourceStatus } from "./Resources.ts"
 
 /** Installations that are listed for people. */
@@ -83,13 +81,11 @@ const subscriptionLines = (subscription: Webhooks.SubscriptionStatus): ReadonlyA
 }
 
 const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
-  const { waiting, oldestMs, done, ignored, dead, deadReasons } = inbox
+  const { waiting, oldestMs, done, ignored, dead } = inbox
   const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
   const resolved = `${Output.count(done)} done and ${Output.count(ignored)} ignored in 24 h`
   return [
     `    inbox: ${Output.count(waiting)} waiting${oldest}, ${resolved}, ${Output.count(dead)} dead`,
-    ...deadReasons.map((reason) => `      dead: ${reason}`),
-    ...(dead === 0 ? [] : ["      what to do: tributary webhooks replay --dead"])
   ]
 }
 
@@ -123,17 +119,9 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
     return `  outbox of ${company}: ${open}, ${Output.count(rejected)} rejected; see them with tributary push status`
   })
 
-/** The push requests without a known outcome that no process resolves. */
-export const unresolvedLines = (all: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>): ReadonlyArray<string> =>
-  all.flatMap((one) => [
-    `  ${Output.plural(one.requests, "push request")} of ${one.resource} of ${one.company} without a known outcome since ${at(one.since.toISOString())}: ${Output.shown(UnresolvedRequests.problemOf(one))}`,
-    `    what to do: ${Output.shown(UnresolvedRequests.stepOf(one))}`
-  ])
-
-/** The number of rules in each state, and each rule that does not hold. */
+/** The number of rules in each state. */
 export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>): ReadonlyArray<string> => {
   if (all.length === 0) return []
-  const unsound = all.filter(({ open, failed }) => open + failed > 0)
   const counts = [
     Output.counted(all.filter(({ open }) => open > 0).length, "violated"),
     Output.counted(all.filter(({ failed }) => failed > 0).length, "failed"),
@@ -145,18 +133,7 @@ export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>):
   ]
   const unconfirmed = all.reduce((sum, one) => sum + one.unconfirmed, 0)
   return [
-    `  invariants: ${Output.list([...counts, Output.plurals(unconfirmed, "unconfirmed violation")])}`,
-    ...unsound.flatMap(({ name, severity, statement, open, failed, error }) => [
-      ...(open === 0
-        ? []
-        : [
-            `    ${name} (${severity}): ${Output.plural(open, "violation")}: ${statement}`,
-            `      see them with ${Invariants.listCommand(name)}`
-          ]),
-      ...(failed === 0
-        ? []
-        : [`    ${name} failed for ${Output.plural(failed, "company", "companies")}: ${error ?? ""}`])
-    ])
+    `  invariants: ${Output.list([...counts, Output.plurals(unconfirmed, "unconfirmed violation")])}`
   ]
 }
 
@@ -213,7 +190,6 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
       ["paused", ({ pausedAt }) => pausedAt !== null],
       ["skipped, since the token may not read them", ({ status }) => status === "skipped"]
     ]
-    const failing = own.filter(({ status, runningSince }) => status === "failed" && runningSince === null)
     const deferred = syncs.filter(({ deferredFrom }) => deferredFrom !== null).length
     const [next] = syncs
       .filter(({ runningSince, pausedAt, nextInMs }) => runningSince === null && pausedAt === null && nextInMs !== null)
@@ -224,39 +200,21 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
       `  schedule of ${company}: ${Output.plural(syncs.length, "resource")}` +
         (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
       ...(deferred === 0 ? [] : [`    deferred while events prove their freshness: ${Output.count(deferred)}`]),
-      ...states.flatMap(([name, isIn]) => (own.some(isIn) ? [`    ${name}: ${named(own.filter(isIn))}`] : [])),
-      // An error of a company is the same for all of its resources.
-      ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
-        const same = failing.filter((task) => task.error === error)
-        const { remedy, nextInMs } = same[0]!
-        const again = nextInMs === null ? "" : `; again ${nextInMs <= 0 ? "soon" : when(nextInMs)}`
-        return [
-          `    failed: ${named(same)}: ${error ?? "the reason is unknown"}${again}`,
-          ...(remedy === null ? [] : [`      what to do: ${remedy}`])
-        ]
-      })
+      ...states.flatMap(([name, isIn]) => (own.some(isIn) ? [`    ${name}: ${named(own.filter(isIn))}`] : []))
     ]
   })
 }
-
-const pauseLines = (pauses: ReadonlyArray<CompanyPause>): ReadonlyArray<string> =>
-  pauses.flatMap(({ by, company, until }) => [
-    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer requested a pause" : describePause(by)}`,
-    "    what to do: wait, or when the fault is gone: tributary budget release"
-  ])
 
 /** Everything that `status` reads. */
 export interface StatusReport {
   /** Empty where all companies are of one. */
   readonly installations: ReadonlyArray<InstallationState>
   readonly resources: ReadonlyArray<ResourceStatus>
-  readonly paused: ReadonlyArray<CompanyPause>
+  readonly problems: ReadonlyArray<Problem>
   readonly schedule: Schedule.ScheduleStatus
   readonly webhooks: ReadonlyArray<Webhooks.CompanyStatus>
   readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
-  readonly unresolved: ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
   readonly invariants: ReadonlyArray<Invariants.InvariantSummary>
-  readonly pushPause: string | null
   /** A sentence for each damaged table. */
   readonly damaged: ReadonlyArray<string>
   /** The last day by hour. */
@@ -313,32 +271,23 @@ const remarkLines = (status: ResourceStatus) => {
   ]
 }
 
-const errorLines = (status: ResourceStatus): ReadonlyArray<string> => {
-  const { resource, excludedBy, lastRun, error, remedy } = status
-  return error === null || lastRun === "done" || excludedBy !== null
-    ? []
-    : [`\n  ${nameOf(status)}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
-}
-
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
-  const { resources, paused, schedule, webhooks, outbox, unresolved, invariants, pushPause, activity } = report
+  const { resources, problems, schedule, webhooks, outbox, invariants, activity } = report
   const others = [
+    ...problemLines(problems),
     ...damageLines(report.damaged),
     ...installationLines(report.installations),
-    ...pauseLines(paused),
     ...scheduleLines(schedule),
-    ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
     ...activityLines(activity),
     ...invariantLines(invariants),
     ...outboxLines(outbox),
-    ...unresolvedLines(unresolved),
     ...webhookLines(webhooks)
   ]
   if (resources.length === 0) return ["Nothing has been synced yet. Start with: tributary sync", ...others]
   return [
     resourceTable(resources),
     ...resources.flatMap(remarkLines),
-    ...resources.flatMap(errorLines),
-    ...(others.length === 0 ? [] : ["", ...others])
+    "",
+    ...others
   ]
 }

@@ -203,7 +203,7 @@ const targetOf = (of: TaskAction["of"]): Action<Target>["target"] =>
       return { company: state.company, resource: state.resource, states: [state] }
     }
     const configured = yield* companyNamed(request, company)
-    return { company: configured.name, resource, states: yield* Resources.read([configured], request.now) }
+    return { company: configured.name, resource, states: yield* Resources.read([configured]) }
   })
 
 export const routes: ReadonlyArray<Route> = actions.flatMap((action) =>

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
-import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
+import * as Problems from "../../status/Problems.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
 import { html, page, PageError, type Html, type PageRequest, type ShownCompany } from "../Page.ts"
 import {
@@ -22,7 +22,8 @@ import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay, totalsHint } from "../ActivityCharts.ts"
-import { companyNeeds, companyShares, signTexts } from "../CompanyShares.ts"
+import { companyShares, signTexts } from "../CompanyShares.ts"
+import { needsPart, numbers } from "../NeedsList.ts"
 import { stateWords } from "../Format.ts"
 import { choiceLinks } from "../ListControls.ts"
 
@@ -46,20 +47,20 @@ const signsOf = (of: CompanyStates.CompanyState): Html => {
 const isPaused = ({ paused, resources }: CompanyStates.Summary["amounts"]): boolean =>
   paused > 0 && paused === resources
 
-/** The overall state; `isUnresolved`: push requests need a person. */
+/** The overall state by the problems and the counts. */
 const overallState = (
   { byState, amounts, companies, uncounted }: CompanyStates.Summary,
-  isUnresolved: boolean
+  groups: ReadonlyArray<Problems.ProblemGroup>
 ): readonly [tone: Tone, word: string] => {
   if (uncounted === companies) return ["quiet", "Not counted"]
-  if (byState.failing > 0) return ["bad", "Not all is well"]
-  if (isUnresolved || byState.late + byState.attention + byState.blocked > 0) return ["warn", "Not all is well"]
+  if (byState.failing > 0 || groups.some(({ severity }) => severity === "critical")) return ["bad", "Not all is well"]
+  if (groups.length > 0 || byState.late + byState.attention + byState.blocked > 0) return ["warn", "Not all is well"]
   return isPaused(amounts) ? ["quiet", "Paused"] : ["good", "All is well"]
 }
 
-const head = (of: CompanyStates.Summary, isUnresolved: boolean): Html => {
+const head = (of: CompanyStates.Summary, groups: ReadonlyArray<Problems.ProblemGroup>): Html => {
   const { amounts, companies, uncounted, outdatedMs } = of
-  const [tone, word] = overallState(of, isUnresolved)
+  const [tone, word] = overallState(of, groups)
   return stateHead({
     title: "Overview",
     about: html`The state of a company is the worst of its
@@ -263,8 +264,9 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   const isPlain =
     state === null && sign === null && text === null && order === null && ofQuery(request, "after") === null
   const hours = isPlain ? yield* Activity.readHoursOf(names, names.length) : null
-  const unresolved = yield* UnresolvedRequests.read(names)
-  const { first, part } = yield* companyList(request, {
+  const problems = isPlain ? yield* Problems.read(names) : []
+  const groups = Problems.grouped(problems)
+  const { part } = yield* companyList(request, {
     path: "/",
     filter: { state, text, sign },
     order: order ?? "worst",
@@ -274,11 +276,11 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
   return page({
     title: "Overview",
     section: "overview",
-    body: html`${head(of, unresolved.length > 0)}
+    body: html`${head(of, groups)}
       ${
         hours === null
           ? ""
-          : html`${companyNeeds(of, first, unresolved)} ${lastDay(hours, request.now)}
+          : html`${numbers(problems, null)} ${needsPart(groups, request.now)} ${lastDay(hours, request.now)}
             ${Activity.hasTotalsOnly(names.length) ? totalsHint(null) : ""}`
       }
       ${yield* installationsPart(request.companies)}

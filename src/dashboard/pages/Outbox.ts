@@ -6,7 +6,7 @@ import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as Trends from "../../status/Trends.ts"
-import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
+import * as Problems from "../../status/Problems.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration, none, section, table, facts } from "../../web/Components.ts"
@@ -98,7 +98,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
         ])
       )
 
-type Unresolved = ReadonlyArray<UnresolvedRequests.UnresolvedRequests>
+type Unresolved = ReadonlyArray<Problems.Problem>
 
 /** The step of a person; none where a process sends the request again. */
 const nextOf = (
@@ -106,10 +106,10 @@ const nextOf = (
   unresolved: Unresolved,
   pause: string | null
 ): Html | string => {
-  const found = unresolved.find((one) => one.company === company && one.resource === resource)
+  const found = unresolved.find((one) => one.company === company && one.subject === resource)
   return found === undefined
     ? none(pause === null ? "nothing to do" : "end the pause of pushes")
-    : visible(UnresolvedRequests.stepOf(found))
+    : html`${visible(found.remedy)}${found.command === null ? "" : html`: <code>${visible(found.command)}</code>`}`
 }
 
 const requestTable = (
@@ -189,7 +189,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const pause = yield* PushPause.read
   const { waiting, rejected } = yield* Outbox.total
   const unknown = yield* Outbox.countRequests
-  const unresolved = yield* UnresolvedRequests.read(null)
+  const unresolved = (yield* Problems.read(null)).filter(({ kind }) => kind === "unresolved")
   const rejectedRows =
     rejected === 0
       ? []

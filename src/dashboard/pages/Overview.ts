@@ -6,31 +6,29 @@
 import * as Effect from "effect/Effect"
 import { matches } from "../../catalogue/Protection.ts"
 import { html, page, redirect, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import * as PushPause from "../../outbox/PushPause.ts"
 import * as Activity from "../../status/Activity.ts"
-import * as Attention from "../../status/Attention.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
-import * as Processes from "../../status/Processes.ts"
+import { kindTraits } from "../../status/ProblemKinds.ts"
+import * as Problems from "../../status/Problems.ts"
 import * as Resources from "../../status/Resources.ts"
-import * as UnresolvedRequests from "../../status/UnresolvedRequests.ts"
-import { ago, badge, count, duration, section, table, type Tone } from "../../web/Components.ts"
+import { ago, badge, duration, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { lastDay, totalsHint } from "../ActivityCharts.ts"
-import { resourcesAddress } from "../Addresses.ts"
 import { clock, dayMs, hourMs, minute, moving, timeElement } from "../../web/Times.ts"
-import { actionLink, stateWords } from "../Format.ts"
+import { actionLink } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
-import { beganAt, kinds, needsOf, toneOf, type Findings, type Need } from "../Needs.ts"
-import { needsPart, shownMax } from "../NeedsList.ts"
+import { needsPart, numbers, shownMax } from "../NeedsList.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage, installationsPart } from "./Companies.ts"
-import { unreplacedOf } from "../ProcessChart.ts"
 
 const minuteMs = 60_000
 
 /** What a page of these companies is made from. */
-interface Reading extends Findings {
+interface Reading {
+  readonly states: ReadonlyArray<Resources.ResourceState>
+  readonly problems: ReadonlyArray<Problems.Problem>
+  readonly groups: ReadonlyArray<Problems.ProblemGroup>
   /** Violations that are not confirmed yet. */
   readonly unconfirmed: number
   /** Null where they are stored only for all companies together. */
@@ -50,7 +48,7 @@ const readLastTrouble = Effect.fnUntraced(function* (
   const hour = hours.findLast(isTrouble)
   if (hour === undefined) return null
   // Minutes are kept for a day, and of many resources only by company.
-  const [minute] = yield* Attention.readLastTrouble(names, hour.at)
+  const [minute] = yield* Activity.readLastTrouble(names, hour.at)
   // Of many resources, minutes have no ages.
   const isKnown = !((hour.lateness_max ?? 0) > 1) || minute?.isLate === true
   const at = isKnown ? (minute?.at ?? null) : null
@@ -61,34 +59,27 @@ const readLastTrouble = Effect.fnUntraced(function* (
 /** The page of all companies also has the problems of the whole warehouse; a pause of all pushes concerns each company. */
 const read = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
-  const isAll = company === null
-  const companies = isAll ? request.companies : [company]
+  const companies = company === null ? request.companies : [company]
   const names = companies.map(({ name }) => name)
-  const states = yield* Resources.read(companies, now)
-  const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
   const hours = yield* Activity.readHoursOf(names, request.companies.length)
+  const problems = (yield* Problems.read(names)).filter(
+    (one) => company === null || one.company !== null || one.kind === "restore"
+  )
   return {
-    states,
-    failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
-    attention: yield* Attention.read(companies),
-    violated: yield* Invariants.violated(names),
+    states: yield* Resources.read(companies),
+    problems,
+    groups: Problems.grouped(problems),
     unconfirmed: yield* Invariants.unconfirmed(names),
-    unresolved: yield* UnresolvedRequests.read(names),
-    failedInvariants: isAll ? yield* Invariants.failed : [],
-    endpoints: isAll ? yield* Attention.readEndpoints : [],
-    pushPause: yield* PushPause.read,
-    lostProcesses: isAll ? unreplacedOf(yield* Processes.list, now) : [],
     hours,
     lastTrouble: yield* readLastTrouble(names, hours ?? [], now)
   } satisfies Reading
 })
 
 /** The badge of the state: the worst tone of the problems. */
-const overallState = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
-  const tones = needs.map(toneOf)
-  if (tones.includes("bad")) return ["bad", "Not all is well"]
-  return tones.includes("warn") ? ["warn", "Not all is well"] : ["good", "All is well"]
-}
+export const overallState = (groups: ReadonlyArray<Problems.ProblemGroup>): readonly [tone: Tone, word: string] =>
+  groups.length === 0
+    ? ["good", "All is well"]
+    : [groups.some(({ severity }) => severity === "critical") ? "bad" : "warn", "Not all is well"]
 
 /** The time, with its date where it is not of the last day, and how long ago. */
 const sinceElement = (at: Date, now: Date): Html => {
@@ -97,15 +88,16 @@ const sinceElement = (at: Date, now: Date): Html => {
 }
 
 /** Since when all is well, or since when not, as far as the data says it. */
-const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
-  if (overallState(needs)[0] !== "good") {
-    const began = beganAt(needs)
-    if (began === null) return ""
-    const oldest = needs.findIndex(({ since }) => since?.getTime() === began.getTime())
-    const hidden = oldest < shownMax ? undefined : needs[oldest]
+const sinceWords = ({ groups, hours, lastTrouble }: Reading, now: Date): Html | string => {
+  if (groups.length > 0) {
+    const known = groups.filter(({ since }) => since !== null)
+    const [oldest] = known.toSorted((one, other) => one.since!.getTime() - other.since!.getTime())
+    if (oldest === undefined) return ""
     return html`since
-    ${sinceElement(began, now)}${
-      hidden === undefined ? "" : html`, oldest: ${kinds[hidden.kind][1]}, ${hidden.subject}`
+    ${sinceElement(oldest.since!, now)}${
+      groups.indexOf(oldest) < shownMax
+        ? ""
+        : html`, oldest: ${kindTraits[oldest.kind].word}, ${visible(oldest.first.subject)}`
     }.`
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
@@ -152,8 +144,8 @@ const pauseWords = ({ since, by, companies }: Pause, now: Date): Html => {
 }
 
 /** The state in one sentence. */
-const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
-  const { states } = reading
+const stateSentence = (reading: Reading, companies: number, now: Date): Html => {
+  const { groups, states } = reading
   if (states.length === 0) {
     return html`<p class="overall quiet">
       ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered and
@@ -161,71 +153,22 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
     </p>`
   }
   const pause = pauseOf(states)
-  const isPause = pause !== null && needs.length === 0
-  const [tone, word] = isPause ? (["quiet", "Paused"] as const) : overallState(needs)
+  const isPause = pause !== null && groups.length === 0
+  const [tone, word] = isPause ? (["quiet", "Paused"] as const) : overallState(groups)
   return html`<p class="overall ${tone}">
-    ${badge(tone, word)} ${isPause ? "" : sinceWords(needs, reading, now)}
+    ${badge(tone, word)} ${isPause ? "" : sinceWords(reading, now)}
     ${pause === null ? "" : html`${isPause ? "" : "All resources are paused "}${pauseWords(pause, now)}`}
     <span class="none">${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}</span>
   </p>`
 }
 
-interface NumberTile {
-  readonly label: string
-  readonly number: number
-  /** Zero is muted. */
-  readonly tone: Tone | "zero"
-  readonly to: string
-}
-
-const tile = (number: number, one: string, several: string, tone: Tone, to: string): NumberTile => ({
-  label: number === 1 ? one : several,
-  number,
-  tone: number === 0 ? "zero" : tone,
-  to
-})
-
-/** Each resource is counted in its worst state. */
-const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<NumberTile> => {
-  const { states, attention, violated, unconfirmed, lostProcesses } = reading
-  const of = (state: Resources.HealthState) => {
-    const [tone, word] = stateWords[state]
-    const number = states.filter(({ health }) => health.state === state).length
-    return tile(number, word, word, tone, resourcesAddress({ company, state }))
-  }
-  const sum = (name: "dead" | "gaps" | "openGaps" | "rejected") =>
-    attention.reduce((total, one) => total + one[name], 0)
-  const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
-  const violations = violated.reduce((total, { open }) => total + Number(open), 0)
-  const webhooks = address("/webhooks", { company })
-  const rejected = address("/outbox/rows", { company, state: "rejected" })
-  return [
-    of("failing"),
-    of("late"),
-    of("blocked"),
-    tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
-    tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
-    tile(sum("openGaps"), "open gap", "open gaps", sum("gaps") > 0 ? "warn" : "busy", webhooks),
-    tile(sum("rejected"), "rejected row", "rejected rows", "bad", rejected),
-    violations === 0 && unconfirmed > 0
-      ? tile(unconfirmed, "unconfirmed violation", "unconfirmed violations", "busy", "/invariants")
-      : tile(violations, "violation", "violations", "bad", "/invariants"),
-    ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
-    of("never-synced"),
-    of("paused")
-  ]
-}
-
-/** The numbers of each kind, always at the same places. */
-const numbers = (tiles: ReadonlyArray<NumberTile>): Html =>
-  html`<ul class="numbers">
-    ${tiles.map(
-      ({ label, number, tone, to }) =>
-        html`<li class="${tone}">
-          <a href="${to}"><strong>${count(number)}</strong> ${label}</a>
-        </li>`
-    )}
-  </ul>`
+const unconfirmedHint = (unconfirmed: number): Html =>
+  unconfirmed === 0
+    ? html``
+    : html`<p class="hint">
+        <a href="/invariants">${plural(unconfirmed, "violation")}</a> not confirmed yet: the next evaluation shows whether
+        it lasts.
+      </p>`
 
 /** The actions on all resources of a company. */
 export const companyActions = (company: string, states: ReadonlyArray<Resources.ResourceState>): Html => {
@@ -268,8 +211,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
   const { now } = request
   const companies = company === null ? request.companies : [company]
   const reading = yield* read(request, company)
-  const { states, hours } = reading
-  const needs = needsOf(reading, now)
+  const { states, hours, problems, groups } = reading
   const title = company === null ? "Overview" : `Company ${visible(company.name)}`
   return page({
     title,
@@ -278,9 +220,14 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
         <h1>${title}</h1>
         ${company === null ? "" : companyActions(company.name, states)}
       </div>
-      ${stateSentence(reading, needs, companies.length, now)}
+      ${stateSentence(reading, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
-      ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
+      ${
+        states.length === 0
+          ? ""
+          : html`${numbers(problems, company?.name ?? null)} ${unconfirmedHint(reading.unconfirmed)}
+            ${needsPart(groups, now)}`
+      }
       ${company === null ? yield* installationsPart(companies) : ""} ${healthTiles(companies, states)}
       ${hours === null ? totalsHint("/") : lastDay(hours, now, states, company?.name ?? null)}
       ${company === null ? "" : excludedPart(company)}`

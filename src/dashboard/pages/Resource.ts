@@ -20,12 +20,12 @@ const runsListed = 5
 
 /** The named resource, or why there is none. */
 export const resourceNamed = Effect.fnUntraced(function* (
-  { companies, now }: PageRequest,
+  { companies }: PageRequest,
   company: string | null,
   resource: string | null
 ) {
   const configured = companies.filter(({ name }) => name === company)
-  const [state] = resource === null ? [] : yield* Resources.read(configured, now, resource)
+  const [state] = resource === null ? [] : yield* Resources.read(configured, resource)
   if (state !== undefined) return state
   return yield* new PageError({
     status: 404,

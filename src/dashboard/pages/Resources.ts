@@ -304,7 +304,7 @@ const parts = (view: View, part: number, matching: number): Html => {
 
 const listed = Effect.fnUntraced(function* (request: PageRequest, view: View, companies: ReadonlyArray<ShownCompany>) {
   const { now } = request
-  const everything = yield* Resources.read(companies, now)
+  const everything = yield* Resources.read(companies)
   const areas = areasOf(companies)
   const areaOf = ({ resource }: ResourceState) => areas.get(resource) ?? otherArea
   const wanted = view.text?.toLowerCase() ?? ""

@@ -1,0 +1,45 @@
+/** What needs a person, as lines for `status` and as findings for `doctor`. */
+import { kindTraits } from "../status/ProblemKinds.ts"
+import * as Problems from "../status/Problems.ts"
+import * as Output from "./Output.ts"
+
+/** Groups that are listed for people. */
+const shownMax = 20
+
+const placeOf = ({ first, problems, companies }: Problems.ProblemGroup): string => {
+  const { company, subject } = first
+  const place = Output.list([
+    subject,
+    company === null ? "" : companies > 1 ? Output.plural(companies, "company", "companies") : `company ${company}`
+  ])
+  const others = problems === 1 || companies === problems ? "" : ` and ${Output.plural(problems - 1, "other")}`
+  return `${place}${others}`
+}
+
+/** What happened, in one line. */
+export const messageOf = (group: Problems.ProblemGroup): string => {
+  const { first, kind, since } = group
+  const place = placeOf(group)
+  const began = since === null ? "" : `, since ${since.toISOString().slice(0, 19)}Z`
+  return `${kindTraits[kind].title}${place === "" ? "" : ` (${place})`}: ${Output.shown(Problems.sentenceOf(first))}${began}`
+}
+
+/** What to do, with the command. */
+export const remedyOf = ({ first: { remedy, command } }: Problems.ProblemGroup): string =>
+  Output.shown(command === null ? remedy : `${remedy}: ${command}`)
+
+/** Two lines for each group; nothing where there is none. */
+export const problemLines = (problems: ReadonlyArray<Problems.Problem>): ReadonlyArray<string> => {
+  const groups = Problems.grouped(problems)
+  return groups.length === 0
+    ? ["  nothing needs a person"]
+    : [
+        "  what needs a person:",
+        ...groups
+          .slice(0, shownMax)
+          .flatMap((group) => [`    ${group.severity}: ${messageOf(group)}`, `      what to do: ${remedyOf(group)}`]),
+        ...(groups.length > shownMax
+          ? [`    and ${Output.plural(groups.length - shownMax, "further problem")}; --json shows all`]
+          : [])
+      ]
+}
