@@ -21,7 +21,8 @@ import { repeatResting } from "../time/Resting.ts"
 export type ObservedCompanies = () => ReadonlyArray<string>
 
 /** The remedy with its command. */
-const remedyOf = ({ remedy, command }: Problems.Problem): string => (command === null ? remedy : `${remedy}: ${command}`)
+const remedyOf = ({ remedy, command }: Problems.Problem): string =>
+  command === null ? remedy : `${remedy}: ${command}`
 
 const observationOf = (problem: Problems.Problem): Observation => ({
   ...problem,

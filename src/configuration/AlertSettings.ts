@@ -1,7 +1,14 @@
 /** The settings of alerts: routes, their receivers, and the times before a start and an end. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { alertKinds as kinds, endAfterDefault, type Kind, kindTraits, severities, startAfterOf as startDefault } from "../status/ProblemKinds.ts"
+import {
+  alertKinds as kinds,
+  endAfterDefault,
+  type Kind,
+  kindTraits,
+  severities,
+  startAfterOf as startDefault
+} from "../status/ProblemKinds.ts"
 import { interval } from "./ScheduleSettings.ts"
 import { address, required, section, setting, variableName, pattern } from "./SettingValues.ts"
 

@@ -37,8 +37,10 @@ const item = (group: Problems.ProblemGroup, now: Date): Html => {
       <strong>${subjectOf(group)}</strong>:
       ${truncated(Problems.sentenceOf(first), whatMax)}${since === null ? "" : html` <span class="detail">began ${ago(since, now)}</span>`}
     </p>
-    <p><a class="button" href="${placeOf(group)}">Show<span class="visually-hidden"> ${subjectOf(group)}</span></a>
-      ${visible(first.remedy)}${first.command === null ? "" : html`: <code>${visible(first.command)}</code>`}</p>
+    <p>
+      <a class="button" href="${placeOf(group)}">Show<span class="visually-hidden"> ${subjectOf(group)}</span></a>
+      ${visible(first.remedy)}${first.command === null ? "" : html`: <code>${visible(first.command)}</code>`}
+    </p>
   </li>`
 }
 
@@ -83,7 +85,10 @@ export const numbers = (problems: ReadonlyArray<Problems.Problem>, company: stri
       const [path] = page.split("?")
       const to =
         section === "resources"
-          ? resourcesAddress({ company, state: kind === "failing" || kind === "late" || kind === "blocked" ? kind : null })
+          ? resourcesAddress({
+              company,
+              state: kind === "failing" || kind === "late" || kind === "blocked" ? kind : null
+            })
           : Problems.pageOf({ kind, company, subject: "" })
       return html`<li class="${toneOf(severity)}">
         <a href="${to === "" ? (path ?? "/") : to}"><strong>${count(number)}</strong> ${unit[number === 1 ? 0 : 1]}</a>

@@ -1,8 +1,10 @@
-/** The tools `freshness` and `gaps_and_quarantine`: how current and how complete the warehouse is. */
+/** The tools `problems`, `freshness` and `gaps_and_quarantine`: how current and how complete the warehouse is. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Statement from "../postgres/Statement.ts"
+import { kinds, severities } from "../status/ProblemKinds.ts"
+import * as Problems from "../status/Problems.ts"
 import * as Quarantine from "../status/Quarantine.ts"
 import { answer, cut, Id, idOf, ToolFailure } from "./Answer.ts"
 import { readAnswer } from "./Capabilities.ts"
@@ -59,6 +61,59 @@ export const handleFreshness = (given: Selected) =>
       return {
         data: { resources: counts!.resources, late: counts!.late, never_synced: counts!.never },
         scope: { resources, company, rowsMax: freshnessMax }
+      }
+    })
+  )
+
+export const problems = Tool.make("problems", {
+  description:
+    "Shows every problem that a person may have to resolve: failing and late resources, quarantine, events and pushes that " +
+    "failed, violated invariants and more, the worst first, each with what to do. An empty list means that all is well.",
+  parameters: Schema.Struct({ company: Selection.company }),
+  success: answer(
+    Schema.Struct({
+      problems: Schema.Array(
+        Schema.Struct({
+          kind: Schema.Literals(kinds),
+          company: Schema.NullOr(Schema.String),
+          subject: Schema.String,
+          severity: Schema.Literals(severities),
+          size: Schema.Finite,
+          since: Schema.NullOr(Schema.String),
+          what: Schema.String,
+          what_to_do: Schema.String,
+          is_consequence: Schema.Boolean
+        })
+      )
+    })
+  ),
+  failure: ToolFailure
+})
+
+const problemsMax = 200
+
+export const handleProblems = (given: Pick<Selected, "company">) =>
+  readAnswer(
+    Effect.gen(function* () {
+      const { company } = yield* scopeOf(given)
+      const all = yield* Problems.read(company === null ? null : [company])
+      return {
+        data: {
+          problems: all.slice(0, problemsMax).map((one) => ({
+            kind: one.kind,
+            company: one.company,
+            subject: one.subject,
+            severity: one.severity,
+            size: one.size,
+            since: one.since?.toISOString() ?? null,
+            what: cut(one.what, reasonCharactersMax),
+            what_to_do: cut(one.command === null ? one.remedy : `${one.remedy}: ${one.command}`, reasonCharactersMax),
+            is_consequence: one.isConsequence
+          }))
+        },
+        scope: { resources: null, company },
+        remarks:
+          all.length > problemsMax ? [`The worst ${problemsMax} of ${all.length} are shown; give a company.`] : []
       }
     })
   )

@@ -44,18 +44,7 @@ export interface ControlTables {
   }
   readonly "tributary.alert_conditions": {
     readonly id: Generated<bigint>
-    readonly kind:
-      | "late"
-      | "failing"
-      | "installation"
-      | "token"
-      | "quarantine"
-      | "gap"
-      | "endpoint"
-      | "budget"
-      | "disk"
-      | "restore"
-      | "invariant"
+    readonly kind: string
     readonly company: string
     readonly subject: string
     readonly level: number
@@ -233,6 +222,8 @@ export interface ControlTables {
     readonly source_number: bigint | null
     readonly address: string | null
     readonly address_since: Date | null
+    readonly installation: string | null
+    readonly budget: string | null
     readonly seen_at: Generated<Date>
   }
   readonly "tributary.company_settings": {
@@ -380,6 +371,13 @@ export interface ControlTables {
     readonly events: bigint | null
     readonly oldest_at: Date | null
   }
+  readonly "tributary.installation_outages": {
+    readonly installation: string | null
+    readonly companies: ReadonlyArray<string> | null
+    readonly failures: number | null
+    readonly error: string | null
+    readonly remedy: string | null
+  }
   readonly "tributary.installation_settings": {
     readonly installation: string
     readonly settings: Generated<unknown>
@@ -412,6 +410,19 @@ export interface ControlTables {
     readonly name: string
     readonly checksum: string
     readonly applied_at: Generated<Date>
+  }
+  readonly "tributary.other_problems": {
+    readonly kind: string | null
+    readonly company: string | null
+    readonly subject: string | null
+    readonly severity: string | null
+    readonly level: number | null
+    readonly size: number | null
+    readonly since: Date | null
+    readonly what: string | null
+    readonly remedy: string | null
+    readonly command: string | null
+    readonly is_consequence: boolean | null
   }
   readonly "tributary.outbox": {
     readonly id: Generated<bigint>
@@ -466,6 +477,19 @@ export interface ControlTables {
     readonly revision: Generated<bigint>
     readonly tables: string | null
   }
+  readonly "tributary.problems": {
+    readonly kind: string | null
+    readonly company: string | null
+    readonly subject: string | null
+    readonly severity: string | null
+    readonly level: number | null
+    readonly size: number | null
+    readonly since: Date | null
+    readonly what: string | null
+    readonly remedy: string | null
+    readonly command: string | null
+    readonly is_consequence: boolean | null
+  }
   readonly "tributary.processes": {
     readonly process_id: string
     readonly companies: ReadonlyArray<string>
@@ -475,6 +499,7 @@ export interface ControlTables {
     readonly host: string | null
     readonly pid: number | null
     readonly company_revision: bigint | null
+    readonly observed: Generated<unknown>
   }
   readonly "tributary.processes_alive": {
     readonly process_id: string | null
@@ -484,6 +509,7 @@ export interface ControlTables {
     readonly host: string | null
     readonly pid: number | null
     readonly company_revision: bigint | null
+    readonly observed: unknown
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>
@@ -554,6 +580,48 @@ export interface ControlTables {
     readonly value: string
     readonly generation: Generated<bigint>
     readonly requested_at: Date
+  }
+  readonly "tributary.resource_problems": {
+    readonly kind: string | null
+    readonly company: string | null
+    readonly subject: string | null
+    readonly severity: string | null
+    readonly level: number | null
+    readonly size: number | null
+    readonly since: Date | null
+    readonly what: string | null
+    readonly remedy: string | null
+    readonly command: string | null
+    readonly is_consequence: boolean | null
+  }
+  readonly "tributary.resource_states": {
+    readonly company: string | null
+    readonly company_id: bigint | null
+    readonly resource: string | null
+    readonly state: string | null
+    readonly is_failing: boolean | null
+    readonly is_late: boolean | null
+    readonly is_blocked: boolean | null
+    readonly is_paused: boolean | null
+    readonly is_running: boolean | null
+    readonly fresh_at: Date | null
+    readonly is_proven: boolean | null
+    readonly age: unknown
+    readonly target: unknown
+    readonly lateness: number | null
+    readonly quarantined: bigint | null
+    readonly last_run_id: bigint | null
+    readonly last_run_status: string | null
+    readonly last_run_kind: string | null
+    readonly last_run_started_at: Date | null
+    readonly last_run_finished_at: Date | null
+    readonly failure_kind: string | null
+    readonly failed_at: Date | null
+    readonly error: string | null
+    readonly remedy: string | null
+    readonly failures: number | null
+    readonly succeeded_at: Date | null
+    readonly next_run_at: Date | null
   }
   readonly "tributary.row_counts": {
     readonly company_id: bigint

@@ -114,7 +114,12 @@ const cause = (problem: Problem): string =>
 
 /** The problems that are no consequence of others, those with the same cause together. */
 export const grouped = (problems: ReadonlyArray<Problem>): ReadonlyArray<ProblemGroup> =>
-  [...Map.groupBy(problems.filter(({ isConsequence }) => !isConsequence), cause).values()].map((same) => {
+  [
+    ...Map.groupBy(
+      problems.filter(({ isConsequence }) => !isConsequence),
+      cause
+    ).values()
+  ].map((same) => {
     const first = same.toSorted(inOrder)[0]!
     const began = same.flatMap(({ since }) => since?.getTime() ?? [])
     return {
@@ -170,11 +175,14 @@ export const menuStatement = Statement.make({
 })
 
 /** The numbers beside the entries of the menu, by section: problems that are not about the state of a resource. */
-export const readMenu: Sql.Query<Readonly<Record<string, number>>> = Effect.map(Statement.run(menuStatement), (rows) => {
-  const numbers: Record<string, number> = {}
-  for (const { kind, problems, size } of rows) {
-    const { isSized, section } = kindTraits[kind]
-    if (section !== null) numbers[section] = (numbers[section] ?? 0) + (isSized ? size : problems)
+export const readMenu: Sql.Query<Readonly<Record<string, number>>> = Effect.map(
+  Statement.run(menuStatement),
+  (rows) => {
+    const numbers: Record<string, number> = {}
+    for (const { kind, problems, size } of rows) {
+      const { isSized, section } = kindTraits[kind]
+      if (section !== null) numbers[section] = (numbers[section] ?? 0) + (isSized ? size : problems)
+    }
+    return numbers
   }
-  return numbers
-})
+)

@@ -9,6 +9,7 @@ import { configurationPage, settings } from "./configuration.ts"
 import { commandsPage, helpOfAll } from "./commands.ts"
 import { environmentPage } from "./environment.ts"
 import { assertGenerated } from "./generated.ts"
+import { problemsPage } from "./problems.ts"
 import { pages } from "../readme/Blocks.ts"
 import { root } from "../support/reference.ts"
 import { assertNone } from "../support/assertions.ts"
@@ -34,6 +35,10 @@ const noVariable = /^(?:CERT|CSV|EAI|ERR|HPE|INVALID|PG|UND)_/
 const readByOthers = /^(?:OTEL_.*|NODE_EXTRA_CA_CERTS|NO_COLOR|FORCE_COLOR)$/
 
 describe("the generated reference", () => {
+  it("has the kinds of problems", () => {
+    assertGenerated("docs/reference/problems.md", problemsPage)
+  })
+
   it("has the settings", () => {
     assertNone(settings, ({ meaning }) => meaning === "")
     assertGenerated("docs/reference/configuration.md", configurationPage)

@@ -84,9 +84,7 @@ const inboxLines = (inbox: Webhooks.InboxStatus): ReadonlyArray<string> => {
   const { waiting, oldestMs, done, ignored, dead } = inbox
   const oldest = oldestMs === null ? "" : ` (the oldest came ${age(oldestMs)})`
   const resolved = `${Output.count(done)} done and ${Output.count(ignored)} ignored in 24 h`
-  return [
-    `    inbox: ${Output.count(waiting)} waiting${oldest}, ${resolved}, ${Output.count(dead)} dead`,
-  ]
+  return [`    inbox: ${Output.count(waiting)} waiting${oldest}, ${resolved}, ${Output.count(dead)} dead`]
 }
 
 const gapLine = ({ resource, cause, detail, beganAt, endedAt, reason }: Webhooks.GapStatus): string => {
@@ -132,9 +130,7 @@ export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>):
     )
   ]
   const unconfirmed = all.reduce((sum, one) => sum + one.unconfirmed, 0)
-  return [
-    `  invariants: ${Output.list([...counts, Output.plurals(unconfirmed, "unconfirmed violation")])}`
-  ]
+  return [`  invariants: ${Output.list([...counts, Output.plurals(unconfirmed, "unconfirmed violation")])}`]
 }
 
 /** The last day in one line; none where `serve` never ran. */
@@ -284,10 +280,5 @@ export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
     ...webhookLines(webhooks)
   ]
   if (resources.length === 0) return ["Nothing has been synced yet. Start with: tributary sync", ...others]
-  return [
-    resourceTable(resources),
-    ...resources.flatMap(remarkLines),
-    "",
-    ...others
-  ]
+  return [resourceTable(resources), ...resources.flatMap(remarkLines), "", ...others]
 }

@@ -166,8 +166,8 @@ const unconfirmedHint = (unconfirmed: number): Html =>
   unconfirmed === 0
     ? html``
     : html`<p class="hint">
-        <a href="/invariants">${plural(unconfirmed, "violation")}</a> not confirmed yet: the next evaluation shows whether
-        it lasts.
+        <a href="/invariants">${plural(unconfirmed, "violation")}</a> not confirmed yet: the next evaluation shows
+        whether it lasts.
       </p>`
 
 /** The actions on all resources of a company. */
