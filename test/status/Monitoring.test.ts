@@ -98,7 +98,7 @@ describe("the monitoring configuration", () => {
       [...listedMetrics().keys()].filter((name) => !shown.has(name)),
       [
         "tributary_alert_conditions",
-          "tributary_budget_paused_by",
+        "tributary_budget_paused_by",
         "tributary_source_received_bytes_total",
         "tributary_webhook_last_accepted_timestamp_seconds",
         "tributary_webhook_stale_age_seconds",
