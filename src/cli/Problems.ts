@@ -6,22 +6,11 @@ import * as Output from "./Output.ts"
 /** Groups that are listed for people. */
 const shownMax = 20
 
-const placeOf = ({ first, problems, companies }: Problems.ProblemGroup): string => {
-  const { company, subject } = first
-  const place = Output.list([
-    subject,
-    company === null ? "" : companies > 1 ? Output.plural(companies, "company", "companies") : `company ${company}`
-  ])
-  const others = problems === 1 || companies === problems ? "" : ` and ${Output.plural(problems - 1, "other")}`
-  return `${place}${others}`
-}
-
 /** What happened, in one line. */
 export const messageOf = (group: Problems.ProblemGroup): string => {
   const { first, kind, since } = group
-  const place = placeOf(group)
   const began = since === null ? "" : `, since ${since.toISOString().slice(0, 19)}Z`
-  return `${kindTraits[kind].title}${place === "" ? "" : ` (${place})`}: ${Output.shown(Problems.sentenceOf(first))}${began}`
+  return `${kindTraits[kind].title} (${Output.shown(Problems.subjectOf(group))}): ${Output.shown(Problems.sentenceOf(first))}${began}`
 }
 
 /** What to do, with the command. */

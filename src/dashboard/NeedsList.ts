@@ -10,19 +10,6 @@ const whatMax = 160
 
 export const toneOf = (severity: Severity): Tone => (severity === "critical" ? "bad" : "warn")
 
-/** What has the problem: one thing, or the first of several. */
-const subjectOf = ({ first, problems, companies, kind }: Problems.ProblemGroup): string => {
-  const { company, subject } = first
-  const one = [
-    ...(subject === "" ? [] : [visible(subject)]),
-    ...(company === null ? [] : [companies > 1 ? plural(companies, "company", "companies") : visible(company)])
-  ].join(" of ")
-  const name = one === "" ? kindTraits[kind].unit[0] : one
-  return problems === 1 || (companies > 1 && companies === problems)
-    ? name
-    : `${name} and ${plural(problems - 1, "other")}`
-}
-
 /** The page of one problem, or the list of those of several. */
 const placeOf = ({ first, problems, companies, kind }: Problems.ProblemGroup): string =>
   problems === 1 || kindTraits[kind].section !== "resources"
@@ -34,11 +21,13 @@ const item = (group: Problems.ProblemGroup, now: Date): Html => {
   return html`<li class="${toneOf(severity)}">
     ${badge(toneOf(severity), kindTraits[kind].word)}
     <p>
-      <strong>${subjectOf(group)}</strong>:
+      <strong>${visible(Problems.subjectOf(group))}</strong>:
       ${truncated(Problems.sentenceOf(first), whatMax)}${since === null ? "" : html` <span class="detail">began ${ago(since, now)}</span>`}
     </p>
     <p>
-      <a class="button" href="${placeOf(group)}">Show<span class="visually-hidden"> ${subjectOf(group)}</span></a>
+      <a class="button" href="${placeOf(group)}"
+        >Show<span class="visually-hidden"> ${visible(Problems.subjectOf(group))}</span></a
+      >
       ${visible(first.remedy)}${first.command === null ? "" : html`: <code>${visible(first.command)}</code>`}
     </p>
   </li>`

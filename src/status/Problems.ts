@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { address } from "../web/Escape.ts"
+import { address, plural } from "../web/Escape.ts"
 import { type Kind, kinds, kindTraits, type Severity } from "./ProblemKinds.ts"
 
 const companiesMax = 200
@@ -132,6 +132,15 @@ export const grouped = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem
       since: began.length === 0 ? null : new Date(Math.min(...began))
     }
   })
+
+/** What has the problem: one thing, or the first of several. Names are as they are stored. */
+export const subjectOf = ({ first, problems, companies, kind }: ProblemGroup): string => {
+  const { company, subject } = first
+  const place = company === null ? "" : companies > 1 ? plural(companies, "company", "companies") : `company ${company}`
+  const one = [subject, place].filter((part) => part !== "").join(" of ")
+  const name = one === "" ? kindTraits[kind].unit[0] : one
+  return problems === 1 || companies === problems ? name : `${name} and ${plural(problems - 1, "other")}`
+}
 
 /** The page of the dashboard that shows more of a problem. */
 export const pageOf = ({ kind, company, subject }: Pick<Problem, "kind" | "company" | "subject">): string => {

@@ -18,25 +18,18 @@ export const companyStates = ["failing", "late", "attention", "never-synced", "b
 export type State = (typeof companyStates)[number]
 
 /** Signs of trouble beside the resources, by company; a company without any has no row. */
+const signsOf = {
+  dead_letters: "dead_letters",
+  gaps: "gap",
+  rejected: "rejected",
+  subscriptions_down: "subscription",
+  quarantined: "quarantine"
+}
 const alerts = `
-  select company, sum(dead)::bigint as dead_letters, sum(gaps)::bigint as gaps, sum(rejected)::bigint as rejected,
-         sum(down)::bigint as subscriptions_down, sum(quarantined)::bigint as quarantined
-    from (
-      select company, count(*) as dead, 0 as gaps, 0 as rejected, 0 as down, 0 as quarantined
-        from tributary.inbox where state = 'dead_letter' group by 1
-      union all
-      select company, 0, count(*), 0, 0, 0 from tributary.delivery_gaps where closed_at is null group by 1
-      union all
-      select company, 0, 0, count(*), 0, 0 from tributary.outbox where state = 'rejected' group by 1
-      union all
-      select company, 0, 0, 0, count(*), 0 from tributary.subscriptions s
-       where state in ('paused', 'disabled') or state = 'deleted' and not exists (
-         select from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted') group by 1
-      union all
-      select k.company, 0, 0, 0, 0, q.records
-        from (select company_id, count(*) as records from tributary.quarantine where resolved_at is null group by 1) q
-        join tributary.companies k using (company_id)) every
-   group by company`
+  select company, ${Object.entries(signsOf)
+    .map(([sign, kind]) => `coalesce(sum(size) filter (where kind = '${kind}'), 0)::bigint as ${sign}`)
+    .join(", ")}
+    from tributary.other_problems where company is not null and kind in ('${Object.values(signsOf).join("','")}') group by company`
 
 /** A company in trouble is counted again after this time, also without a sign of a change. */
 const againSeconds = 15
