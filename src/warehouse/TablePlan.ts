@@ -215,8 +215,10 @@ export const plan = Effect.fnUntraced(function* (
   const { revision, rules } = yield* pending(tables)
   if (first === undefined) return { statements: [], damaged: [], rules: [], revision }
   const existing = yield* introspect(first.datasets, tables)
-  // Of a resource without a table nothing is stored. A damaged one is repaired first.
-  const behind = rules.filter(({ table: { datasets, name, supersededName } }) => {
+  // Of a resource without a table nothing is stored. A damaged one is repaired first. A process under older rules would make
+  // columns that the newer ones contradict.
+  const behind = rules.filter(({ reason, table: { datasets, name, supersededName } }) => {
+    if (reason.isReplaced) return true
     const earlier = existing.relations.get(`${datasets.history}.${supersededName}`)
     return existing.relations.get(`${datasets.current}.${name}`)?.kind === "r" && (earlier?.kind ?? "r") === "r"
   })

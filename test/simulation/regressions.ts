@@ -279,6 +279,10 @@ const byKind: Readonly<Record<Kind, Readonly<Record<number, Entry>>>> = {
       cause:
         "more than half of the records left the filters after the source was restored, and the checker expected their deletion without a person",
       later: [...upToW13, "S3r", "G3", "G4"]
+    },
+    3095742074: {
+      cause: "a process under replaced privacy rules made a missing table, whose columns contradicted the newer rules",
+      later: [...upToW13, "S3r", "G3", "G4"]
     }
   },
   "pushes only": {

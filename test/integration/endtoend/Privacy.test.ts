@@ -324,6 +324,24 @@ test("rules that others replaced are the older ones: only a person goes back to 
   yield* TablePlan.apply([hashing])
 })
 
+test("a process under older rules does not make a table that is missing", function* () {
+  const vendors = serviceV2.resources.get("vendors")!
+  const numeric = vendors.fields.find(({ type: { _tag } }) => _tag !== "string")!
+  const under = (...rules: ReadonlyArray<PatternRule>) => tableOf(protectResource(vendors, rules).resource)
+  const [none, masking] = [under(), under({ pattern: numeric.name, rule: FieldRules.mask("***", 0) })]
+  yield* TablePlan.apply([none])
+  yield* TablePlan.apply([masking])
+  yield* execute("drop table erp.vendors cascade")
+  const { rules, statements } = yield* TablePlan.applyUndamaged([none])
+  assert.deepStrictEqual(statements, [])
+  assert.deepStrictEqual(
+    rules.map(({ isReplaced }) => isReplaced),
+    [true]
+  )
+  yield* TablePlan.apply([masking])
+  assert.deepStrictEqual(yield* TablePlan.planFor([masking]), [])
+})
+
 test("a process under older rules stores no body of a delivery, and none while rules are applied", function* () {
   const vendors = serviceV2.resources.get("vendors")!
   yield* TablePlan.apply([tableOf(vendors)])
