@@ -13,6 +13,7 @@ import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
 import { count, plural } from "../text/Count.ts"
+import { duration as durationInOneUnit } from "../text/Duration.ts"
 import { visibleLines } from "../web/Escape.ts"
 import { withInvocation } from "./Invocation.ts"
 
@@ -176,14 +177,9 @@ export const duration = (milliseconds: number): string =>
       ? `${(milliseconds / 1000).toFixed(1)} s`
       : `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`
 
-/** How long ago something was, in whole units. */
-export const elapsed = (milliseconds: number): string => {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
-  if (seconds < 60) return `${seconds} s`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`
-  if (seconds < 172_800) return `${Math.floor(seconds / 3600)} h`
-  return `${Math.floor(seconds / 86_400)} days`
-}
+/** How long ago something was, in the unit that the pages choose; less than a second is `0 s`. */
+export const elapsed = (milliseconds: number): string =>
+  milliseconds < 1_000 ? "0 s" : durationInOneUnit(milliseconds)
 
 /** Text of another author, safe to show: terminal control characters are escaped. */
 export const shown = (text: string): string =>

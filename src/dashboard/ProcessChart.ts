@@ -69,7 +69,7 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
     lived.slice(0, lanesMax).map((one) => {
       const end = endOf(one, now)
       const link = processAddress(one.processId)
-      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(Math.max(0, end.getTime() - one.startedAt.getTime()))}`
+      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(end.getTime() - one.startedAt.getTime())}`
       return {
         name: nameOf(one),
         summary: text,

@@ -1,5 +1,6 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
 import { count } from "../text/Count.ts"
+import { duration } from "../text/Duration.ts"
 import { visible } from "./Escape.ts"
 import { html, type Html } from "./Html.ts"
 import { moving, timeElement } from "./Times.ts"
@@ -18,16 +19,7 @@ export const ago = (instant: Date | string | null, now: Date, never = "never"): 
   return timeElement(instant, moving(ms < 0 ? `in ${text}` : `${text} ago`))
 }
 
-/** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */
-export const duration = (ms: number): string => {
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 90_000) return `${Math.round(ms / 1_000)} s`
-  if (ms < 90 * 60_000) return `${Math.round(ms / 60_000)} min`
-  if (ms < 36 * 3_600_000) return `${Math.round(ms / 3_600_000)} h`
-  return `${Math.round(ms / 86_400_000)} d`
-}
-
-export { count }
+export { count, duration }
 
 // Made once: each call of `toLocaleString` with options makes a format of its own.
 const oneDecimal = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 })

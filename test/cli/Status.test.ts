@@ -139,7 +139,7 @@ describe("tributary status", () => {
         "      the last check failed: its log cannot be read",
         "      what to do: ask who runs it",
         "    subscription 2: disabled since 2026-03-01T09:00:00Z, paused as well, 24 failed in a row, nothing delivered yet, " +
-          "checked 2 min ago, its log was read 3 days ago",
+          "checked 2 min ago, its log was read 3 d ago",
         "      https://b.example/hooks/main",
         "      what to do: tributary webhooks resume 2",
         "    subscription 3: paused, nothing delivered yet, checked 0 s ago, its log was never read",

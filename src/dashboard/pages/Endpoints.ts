@@ -32,7 +32,7 @@ const stateOf = (endpoint: Endpoint, now: Date): Html => {
 }
 
 const lagOf = ({ lag, lagMs }: Endpoint): Html | string =>
-  lagMs === null ? none("none") : `${count(lag ?? 0n)}, ${duration(Math.max(0, lagMs))}`
+  lagMs === null ? none("none") : `${count(lag ?? 0n)}, ${duration(lagMs)}`
 
 const deadOf = ({ dead, name }: Endpoint): Html | string =>
   dead === null || dead === 0n

@@ -60,7 +60,7 @@ export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies
       stateOf(one),
       ago(one.createdAt, now),
       one.push === null ? "SQL" : html`<a href="${pushAddress(one.push)}">push ${one.push}</a>`,
-      one.resolvedMs === null ? none("") : duration(Math.max(0, one.resolvedMs)),
+      one.resolvedMs === null ? none("") : duration(one.resolvedMs),
       actionOf(one)
     ])
   )

@@ -109,7 +109,7 @@ const processTable = (processes: ReadonlyArray<Processes.ListedProcess>, owned: 
         html`<a href="${processAddress(one.processId)}">${nameOf(one)}</a>`,
         stateOf(one),
         ago(one.startedAt, now),
-        duration(Math.max(0, endOf(one, now).getTime() - one.startedAt.getTime())),
+        duration(endOf(one, now).getTime() - one.startedAt.getTime()),
         ago(one.heartbeatAt, now),
         rolesOf(one, owned.get(one.processId)?.length ?? 0),
         html`<code>${visible(one.processId)}</code>`
@@ -140,7 +140,7 @@ const runTable = (
             owner === undefined
               ? none("none")
               : html`<a href="${processAddress(owner.processId)}">${nameOf(owner)}</a>`,
-            duration(Math.max(0, now.getTime() - run.startedAt.getTime())),
+            duration(now.getTime() - run.startedAt.getTime()),
             count(run.pages),
             count(run.records)
           ]

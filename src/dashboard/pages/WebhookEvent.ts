@@ -23,7 +23,7 @@ const stateOf = (
   { state, resolvedAt, receivedAt, nextAttemptAt, attempts }: EventFlow.Event,
   now: Date
 ): readonly [Tone, word: string, sentence: Html] => {
-  const after = resolvedAt === null ? "" : ` ${duration(Math.max(0, resolvedAt.getTime() - receivedAt.getTime()))}`
+  const after = resolvedAt === null ? "" : ` ${duration(resolvedAt.getTime() - receivedAt.getTime())}`
   switch (state) {
     case "done":
       return ["good", "done", html`Processed${after} after it was received.`]
@@ -77,7 +77,7 @@ const receivedStep = (
   at: event.receivedAt,
   body: html`${facts([
       ["Signed at the source", exactInstant(event.sentAt)],
-      ["From signature to receipt", duration(Math.max(0, event.receivedAt.getTime() - event.sentAt.getTime()))],
+      ["From signature to receipt", duration(event.receivedAt.getTime() - event.sentAt.getTime())],
       ["Signed for company", visible(event.company)]
     ])}
     <p class="hint">

@@ -90,7 +90,7 @@ export const eventTable = (
       ago(event.receivedAt, now),
       ...(hasCompanies ? [visible(event.company)] : []),
       stateOf(event, now),
-      event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
+      event.resolvedMs === null ? "" : duration(event.resolvedMs),
       ...(hasActions ? [actionOf(event)] : [])
     ])
   )
