@@ -5,7 +5,8 @@ select f.company, f.company_id, f.resource,
        case when s.is_failing then 'failing' when s.is_late then 'late' when s.is_blocked then 'blocked' when s.is_paused then 'paused'
             when f.fresh_at is null then 'never-synced' when q.records > 0 then 'quarantine' else 'fresh' end as state,
        s.is_failing, s.is_late, s.is_blocked, s.is_paused, coalesce(r.status = 'running', false) as is_running,
-       f.fresh_at, coalesce(f.proven_at = f.fresh_at, false) as is_proven, greatest(f.age, interval '0') as age, f.target,
+       f.fresh_at, coalesce(f.proven_at = f.fresh_at, false) as is_proven,
+       case when f.fresh_at is not null then greatest(f.age, interval '0') end as age, f.target,
        coalesce(extract(epoch from f.age) / nullif(extract(epoch from f.target), 0), 0)::float8 as lateness,
        q.records as quarantined, r.id as last_run_id, r.status as last_run_status, r.kind as last_run_kind,
        r.started_at as last_run_started_at, r.finished_at as last_run_finished_at,
@@ -69,7 +70,8 @@ with outages as (
   select f.company, f.at, f.error, f.remedy, f.failures
     from (select company, max(finished_at) as at, max(failures) as failures,
                  bool_and(failure_kind in ('Unreachable', 'TimedOut', 'ServerFault', 'Malformed')) as is_outage,
-                 (array_agg(error order by finished_at desc))[1] as error, (array_agg(remedy order by finished_at desc))[1] as remedy
+                 (array_agg(error order by finished_at desc nulls last))[1] as error,
+                 (array_agg(remedy order by finished_at desc nulls last))[1] as remedy
             from tributary.tasks where failure_kind is not null and kind = 'sync' group by company) f
     -- For each company by the key of the table: all tasks of a large warehouse are many.
     cross join lateral (
@@ -77,7 +79,7 @@ with outages as (
         from tributary.tasks where company = f.company and kind = 'sync') t
    where f.is_outage and coalesce(t.succeeded_at <= f.at, true))
 select c.installation, array_agg(o.company) filter (where o.company is not null) as companies, max(o.failures) as failures,
-       (array_agg(o.error order by o.at desc))[1] as error, (array_agg(o.remedy order by o.at desc))[1] as remedy
+       (array_agg(o.error order by o.at desc nulls last))[1] as error, (array_agg(o.remedy order by o.at desc nulls last))[1] as remedy
   from tributary.companies c left join outages o using (company) where c.installation is not null
  group by c.installation having count(o.company) >= 2 and count(o.company) * 2 >= count(*);
 comment on view tributary.installation_outages is 'Installations of the source that do not answer: the last runs of several companies, which are at least half of theirs, all failed for this reason.';
@@ -95,6 +97,8 @@ with doubt as (
     from (select company from tributary.companies union select company from tributary.tasks where failures > 0 or paused_at is not null) c
     left join tributary.company_states s using (company)
    where s.company is null or s.state in ('failing', 'late') or s.blocked > 0
+      -- Either becomes late when its run is abandoned or its pause ends, which no task in trouble shows.
+      or s.never_synced > 0 or s.paused > 0
       or s.late_at <= (select tributary.now())
       or exists (select from tributary.tasks t
                   where t.company = c.company and (t.failures > 0 or t.paused_at is not null) and t.updated_at > s.counted_at)
@@ -138,7 +142,7 @@ select p.kind, d.company, p.subject, p.level, p.critical_from, p.size, p.since, 
            coalesce(s.error, 'the reason is not known'), coalesce(s.remedy, 'see its last run'),
            'tributary status --company ' || d.company,
            d.company in (select company from down)
-             or s.failure_kind in ('Unauthorized', 'Forbidden') and exists (select from refused)
+             or coalesce(s.failure_kind in ('Unauthorized', 'Forbidden'), false) and exists (select from refused)
       from states s where s.is_failing
     union all
     select 'late', s.resource, case when s.lateness > 1 then floor(log(2, s.lateness::numeric) + 1e-9)::int else 0 end, 2, s.lateness,
@@ -303,18 +307,20 @@ select 'invariant', c.company, s.invariant, (i.severity = 'critical')::int, 1, s
  where s.open_violations > 0
 union all
 select 'unevaluated', null, s.invariant, (min(i.severity) = 'critical')::int, 1, count(*), null,
-       'it cannot be evaluated: ' || coalesce((array_agg(s.error order by s.company_id))[1], 'the reason is not known'),
+       'it cannot be evaluated: ' || coalesce((array_agg(s.error order by s.error is null, s.company_id))[1], 'the reason is not known'),
        'correct its SQL, or what the reason names', 'tributary status', false
   from tributary.invariant_states s join tributary.invariants i on i.name = s.invariant
  where s.state = 'failed' group by s.invariant
 union all
 -- Of processes and machines. A lost process counts for a day, until a later one of its machine replaces it.
-select 'process', null, coalesce(p.host || coalesce(', pid ' || p.pid, ''), p.process_id), 0, 1, 1, p.heartbeat_at,
+select 'process', null, coalesce(p.host || coalesce(', pid ' || p.pid, ''), p.process_id), 0, 1, count(*), min(p.heartbeat_at),
        'it sends no heartbeat, and did not stop in order', 'see how it ended, then start it again', 'tributary serve', false
   from tributary.processes p
  where p.stopped_at is null and p.heartbeat_at <= (select tributary.now() - interval '60 seconds')
    and p.heartbeat_at > (select tributary.now() - interval '1 day')
-   and not exists (select from tributary.processes o where o.host is not distinct from p.host and o.started_at > p.heartbeat_at)
+   and not exists (select from tributary.processes o where o.host is not distinct from p.host and o.process_id <> p.process_id
+                      and o.started_at > p.heartbeat_at)
+ group by 3
 union all
 select o.kind, null, o.subject, max(o.level), min(o.critical_from), count(*), null, min(o.what), min(o.remedy), min(o.command), false
   from tributary.processes_alive p
