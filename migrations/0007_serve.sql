@@ -71,7 +71,7 @@ create table tributary.processes (
   host text,
   pid integer,
   company_revision bigint,
-  observed jsonb not null default '[]'
+  observed jsonb not null default '[]' check (jsonb_typeof(observed) = 'array')
 );
 comment on table tributary.processes is 'Processes of tributary serve. A heartbeat proves that the process can store deliveries.';
 comment on column tributary.processes.process_id is 'The random id of the process.';
