@@ -164,7 +164,7 @@ create trigger outbox_key before insert on tributary.outbox for each row execute
 
 -- Why pushes are paused, as a sentence without its full stop; null where they are not. A part of the identity that one side
 -- lacks is not compared.
-create function tributary.push_pause_reason() returns text language plpgsql stable as $$
+create function tributary.push_pause_reason() returns text language plpgsql stable set search_path = pg_catalog as $$
 declare
   confirmed record;
   differing text[];
