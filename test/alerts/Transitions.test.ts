@@ -1,10 +1,9 @@
 /** The rules of starts, worse states and ends, by sequences of evaluations. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
-import type { Kind } from "../../src/alerts/Kinds.ts"
-import { type Observation, keyOf } from "../../src/alerts/Observations.ts"
 import type { Route } from "../../src/alerts/Route.ts"
-import { type Condition, evaluate, type Silence } from "../../src/alerts/Transitions.ts"
+import { type Condition, evaluate, keyOf, type Observation, type Silence } from "../../src/alerts/Transitions.ts"
+import type { Kind } from "../../src/status/ProblemKinds.ts"
 import { alertsTo, slackRoute } from "../support/alerting.ts"
 
 const team: Route = { ...slackRoute("https://hooks.example.com/x"), name: "team" }
@@ -16,7 +15,8 @@ const late = (level = 0, subject = "things"): Observation => ({
   level,
   since: null,
   what: "things is late",
-  remedy: "tributary sync things"
+  remedy: "tributary sync things",
+  isConsequence: false
 })
 const token: Observation = { ...late(), kind: "token", subject: "" }
 

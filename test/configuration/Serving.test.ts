@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
-import { endAfterDefault } from "../../src/alerts/Kinds.ts"
+import { endAfterDefault } from "../../src/status/ProblemKinds.ts"
 import type { Configuration } from "../../src/configuration/Configuration.ts"
 import { describe as inWords } from "../../src/tasks/Cron.ts"
 import { loadText } from "../support/configuration.ts"
@@ -193,7 +193,7 @@ describe("the routes of alerts", () => {
     assert.notInclude(open, "secret")
     assert.match(
       yield* problem("kinds: [tired], http: { url: https://a.example }"),
-      /alerts\.routes\.0\.kinds\.0: expected "late"/
+      /alerts\.routes\.0\.kinds\.0: expected "installation"/
     )
     assert.match(yield* problem("http: {}"), /either url or url_env/)
     const twice =

@@ -63,7 +63,17 @@ describe("the next run", () => {
         checkpoint: null,
         isProven: false,
         rows: null,
-        health: Resources.healthOf(state, now)
+        failure: null,
+        health: {
+          state: "fresh",
+          isFailing: false,
+          isLate: false,
+          isPaused: false,
+          isRunning: false,
+          isBlocked: false,
+          ageMs: 5 * 60_000,
+          targetMs: task.promiseMs
+        }
       },
       now
     )
@@ -80,45 +90,6 @@ describe("the next run", () => {
   })
 })
 
-describe("the health of a resource", () => {
-  const failed = { ...run, status: "failed" as const }
-  const failedTask: Task = { ...task, status: "failed", endedAt: before(1) }
-  const paused = { ...task, pausedAt: before(60) }
-  const never = { task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
-  const skipped: Task = { ...task, status: "skipped" }
-  type Change = Partial<Parameters<typeof Resources.healthOf>[0]>
-  const cases: ReadonlyArray<readonly [title: string, change: Change, expected: Partial<Resources.Health>]> = [
-    ["fresh within its target", {}, { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 }],
-    ["fresh at its target", { freshAt: before(15) }, { state: "fresh" }],
-    ["late beyond its target", { freshAt: before(16) }, { state: "late", isLate: true }],
-    ["late with quarantine", { freshAt: before(16), quarantined: 1 }, { state: "late" }],
-    ["in quarantine", { quarantined: 1 }, { state: "quarantine" }],
-    ["not of a negative age after the clock was set back", { freshAt: before(-5) }, { ageMs: 0 }],
-    ["never late without a target", { task: null, freshAt: before(10_000) }, { state: "fresh" }],
-    ["never synced without a target", { task: null, lastRun: null, freshAt: null }, { state: "never-synced" }],
-    ["late before the first read", never, { state: "late", ageMs: null }],
-    [
-      "never synced during the first read",
-      { ...never, lastRun: { ...failed, status: "running" } },
-      { state: "never-synced" }
-    ],
-    ["failing after a failure", { lastRun: failed }, { state: "failing", isFailing: true, isLate: false }],
-    ["failing and late", { lastRun: failed, freshAt: before(60) }, { state: "failing", isLate: true }],
-    ["failing after a failed task", { task: failedTask }, { state: "failing" }],
-    ["fresh after a run that ended well since", { task: { ...failedTask, endedAt: before(8) } }, { state: "fresh" }],
-    ["not late while paused", { task: paused, freshAt: before(60) }, { state: "paused", isLate: false }],
-    ["failing while paused", { task: paused, lastRun: failed }, { state: "failing" }],
-    [
-      "neither late nor failing under an access block",
-      { task: skipped, lastRun: failed, freshAt: null },
-      { state: "blocked", isFailing: false, isLate: false }
-    ]
-  ]
-  it.each(cases)("is %s", (_, change, expected) => {
-    assert.deepInclude(Resources.healthOf({ ...fresh, ...change }, now), expected)
-  })
-})
-
 suite("the resources page", layerPages, (test) => {
   test("shows the same freshness as tributary status", function* () {
     const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
@@ -129,8 +100,7 @@ suite("the resources page", layerPages, (test) => {
                    from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('fetch', 'records', 'done'),
                                 ('incremental', 'live', 'abandoned')) as x (kind, lane, status)`
     const company = shownCompany("north", 1n)
-    const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
-    const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
+    const shown = yield* Resources.read([company, shownCompany("other", 2n)])
     const stored = yield* readResources(datasetsDefault)
     assert.strictEqual(stored.length, resources.length)
     assert.deepStrictEqual(
@@ -138,6 +108,6 @@ suite("the resources page", layerPages, (test) => {
       stored.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
     )
     assert.strictEqual(shown.find(({ resource }) => resource === "widgets1")?.lastRun?.status, "abandoned")
-    assert.strictEqual((yield* Resources.read([company], clock!.now, "widgets3")).length, 1)
+    assert.strictEqual((yield* Resources.read([company], "widgets3")).length, 1)
   })
 })

@@ -6,8 +6,6 @@ import type { AddressInfo } from "node:net"
 import { Duration, Effect, Layer, Record, Redacted } from "effect"
 import { SMTPServer } from "smtp-server"
 import * as Evaluate from "../../src/alerts/Evaluate.ts"
-import { kindTraits } from "../../src/alerts/Kinds.ts"
-import type { DiskProblem, ObservedCompany } from "../../src/alerts/Observations.ts"
 import type { AlertConfiguration, Receiver, Route } from "../../src/alerts/Route.ts"
 import * as AlertFeed from "../../src/alerts/AlertFeed.ts"
 import * as EndpointStore from "../../src/delivery/EndpointStore.ts"
@@ -16,6 +14,7 @@ import * as Sender from "../../src/delivery/Sender.ts"
 import * as SenderStore from "../../src/delivery/SenderStore.ts"
 import * as Transport from "../../src/delivery/Transport.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { kindTraits, startAfterOf } from "../../src/status/ProblemKinds.ts"
 import { recording } from "./recording.ts"
 
 export interface ReceivedRequest {
@@ -102,7 +101,7 @@ export const emailRoute = (url: string, change?: Partial<Route>) =>
 /** The default times with these routes. */
 export const alertsTo = (routes: ReadonlyArray<Route>): AlertConfiguration => ({
   routes,
-  startAfter: Record.map(kindTraits, ({ startAfter }) => startAfter),
+  startAfter: Record.map(kindTraits, (_, kind) => startAfterOf(kind)),
   endAfter: Duration.minutes(2)
 })
 
@@ -113,14 +112,13 @@ export const alertingProcess = Effect.fnUntraced(function* (
   owner: string,
   url: Redacted.Redacted,
   settings: AlertConfiguration,
-  companies: ReadonlyArray<ObservedCompany>,
-  disk: Effect.Effect<DiskProblem | null> = Effect.succeed(null)
+  companies: ReadonlyArray<string>
 ) {
   const warehouse = yield* Layer.build(Layer.fresh(Layer.provideMerge(sqlLayer, Database.layerUrl(url))))
   const transport = yield* Transport.make(null, Transport.limitsOfRoutes)
   const routes = AlertFeed.definitionsOf(settings.routes)
   const feeds = AlertFeed.feedsOf(settings.routes)
-  const evaluate = Evaluate.evaluateOnce(settings, { companies: () => companies, disk })
+  const evaluate = Evaluate.evaluateOnce(settings, () => companies)
   const lease = SenderStore.lease(owner, [...feeds.keys()], false)
   const send = Effect.gen(function* () {
     yield* lease

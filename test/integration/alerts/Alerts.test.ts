@@ -1,12 +1,12 @@
 /** Alerts on a real Postgres: three processes send exactly one start and one end of each kind of condition. */
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Fiber } from "effect"
+import { Duration, Effect, Fiber, Record } from "effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as AlertsCommand from "../../../src/cli/alerts.ts"
 import * as ConditionStore from "../../../src/alerts/ConditionStore.ts"
-import { kinds } from "../../../src/alerts/Kinds.ts"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
 import * as EndpointStore from "../../../src/delivery/EndpointStore.ts"
+import { alertKinds } from "../../../src/status/ProblemKinds.ts"
 import { alertsTo, emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
 import { untilTrue } from "../../support/until.ts"
 import {
@@ -17,7 +17,6 @@ import {
   postsOf,
   prepare,
   quarantine,
-  readDisk,
   round,
   run,
   statesOf,
@@ -34,12 +33,12 @@ test("each kind of condition has one start and one end on each route, with three
   const slack = yield* httpReceiver()
   const mail = yield* smtpReceiver
   const routes = [httpRoute(webhook.url, "s3cret"), slackRoute(slack.url), emailRoute(mail.url)]
-  const processes = yield* three(routes, readDisk)
+  const processes = yield* three(routes)
   yield* minutes(3, processes)
   assert.deepStrictEqual(webhook.requests, [], "nothing holds")
   const expected: Array<string> = []
-  for (const kind of kinds) {
-    const trigger = triggers[kind]
+  assert.sameMembers(Record.keys(triggers), [...alertKinds])
+  for (const [kind, trigger] of Record.toEntries(triggers)) {
     yield* trigger.begin
     yield* minutes(trigger.minutes, processes, trigger.isFresh)
     expected.push(`start ${kind}`)

@@ -1,8 +1,10 @@
 /** A warehouse with one company, what makes each kind of condition hold in it, and rounds of three processes. */
 import { Effect } from "effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as MessageStore from "../../../src/alerts/MessageStore.ts"
-import type { DiskProblem } from "../../../src/alerts/Observations.ts"
 import type { Route } from "../../../src/alerts/Route.ts"
+import type { ObservedProblem } from "../../../src/processes/Observe.ts"
+import type { Kind } from "../../../src/status/ProblemKinds.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
 import { type Alerting, alertingProcess, alertsTo } from "../../support/alerting.ts"
 import { clockIs, databaseUrl, layerWarehouse, sql } from "../../support/postgres.ts"
@@ -10,14 +12,16 @@ import { testWith } from "../../support/suite.ts"
 
 export const run = <Row extends object>(text: string) => sql.unsafe<Row>(text).pipe(Effect.orDie)
 
-export const north = { name: "north", installation: "one", fingerprint: "f".repeat(64) }
+const budget = "f".repeat(64)
 
 /** A warehouse with the company north, whose resource `things` is fresh, and a clock that only {@link pass} moves. */
 export const prepare = Effect.gen(function* () {
   yield* run("create table public.test_clock (at timestamptz not null)")
   yield* run("insert into public.test_clock values ('2026-11-20T12:00:00Z')")
   yield* run(clockIs("(select at from public.test_clock)"))
-  yield* run("insert into tributary.companies (company, company_id) values ('north', 7)")
+  yield* run(
+    `insert into tributary.companies (company, company_id, installation, budget) values ('north', 7, 'one', '${budget}')`
+  )
   yield* run(
     `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status, started_at, finished_at)
      values ('north', 'things', 'sync', 'every 10 min', 900000, 'done', tributary.now(), tributary.now())`
@@ -81,19 +85,10 @@ export const postsOf = (requests: ReadonlyArray<{ readonly body: string }>) =>
 export const eventsOf = (requests: ReadonlyArray<{ readonly body: string }>) =>
   postsOf(requests).map(({ event, kind }) => `${event} ${kind}`)
 
-const several =
-  (owners: ReadonlyArray<string>) => (routes: ReadonlyArray<Route>, disk?: Effect.Effect<DiskProblem | null>) =>
-    Effect.flatMap(databaseUrl, (url) =>
-      Effect.forEach(owners, (owner) =>
-        alertingProcess(
-          owner,
-          url,
-          alertsTo(routes),
-          [north, { ...north, name: "south", fingerprint: "e".repeat(64) }],
-          disk
-        )
-      )
-    )
+const several = (owners: ReadonlyArray<string>) => (routes: ReadonlyArray<Route>) =>
+  Effect.flatMap(databaseUrl, (url) =>
+    Effect.forEach(owners, (owner) => alertingProcess(owner, url, alertsTo(routes), ["north", "south"]))
+  )
 export const two = several(["one", "two"])
 export const three = several(["one", "two", "three"])
 
@@ -104,18 +99,23 @@ export const quarantine = (from: number, to: number) =>
        from generate_series(${from}, ${to}) n`
   )
 
-let disk: DiskProblem | null = null
-/** The problem of the disk, as `doctor` would find it. */
-export const readDisk = Effect.sync(() => disk)
-const full: DiskProblem = {
-  isCritical: false,
-  message: "1.5 GB free for the server (/data)",
-  remedy: "free space there"
+const full: ObservedProblem = {
+  kind: "disk",
+  subject: "db.example.com",
+  level: 0,
+  critical_from: 1,
+  what: "1.5 GB free for the server (/data)",
+  remedy: "free space there",
+  command: "tributary doctor"
 }
-const diskIs = (problem: DiskProblem | null) =>
-  Effect.sync(() => {
-    disk = problem
-  })
+
+interface Trigger {
+  readonly begin: Effect.Effect<unknown, never, SqlClient.SqlClient>
+  readonly minutes: number
+  readonly end: Effect.Effect<unknown, never, SqlClient.SqlClient>
+  /** Whether runs succeed meanwhile. */
+  readonly isFresh: boolean
+}
 
 /** What makes a condition of each kind hold, how many minutes it takes to start, and what ends it. */
 export const triggers = {
@@ -123,7 +123,7 @@ export const triggers = {
   failing: { begin: fail("ServerFault"), minutes: 7, end: succeed, isFresh: false },
   installation: {
     begin: Effect.andThen(
-      run(`with south as (insert into tributary.companies (company, company_id) values ('south', 8))
+      run(`with south as (insert into tributary.companies (company, company_id, installation) values ('south', 8, 'one'))
            insert into tributary.tasks (company, resource, kind) values ('south', 'things', 'sync')`),
       fail("Unreachable")
     ),
@@ -164,13 +164,21 @@ export const triggers = {
   budget: {
     begin: run(
       `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at, retry_after_at)
-       values ('${north.fingerprint}', 500, tributary.now(), tributary.now() + interval '30 minutes')`
+       values ('${budget}', 500, tributary.now(), tributary.now() + interval '30 minutes')`
     ),
     minutes: 4,
     end: run("delete from tributary.budgets"),
     isFresh: true
   },
-  disk: { begin: diskIs(full), minutes: 1, end: diskIs(null), isFresh: true },
+  disk: {
+    begin: run(
+      `insert into tributary.processes (process_id, companies, heartbeat_at, observed)
+       values ('p1', '{}', 'infinity', '${JSON.stringify([full])}')`
+    ),
+    minutes: 1,
+    end: run("delete from tributary.processes"),
+    isFresh: true
+  },
   restore: {
     begin: run("update tributary.warehouse set pause_reason = 'the database was restored'"),
     minutes: 1,
@@ -190,8 +198,85 @@ export const triggers = {
     minutes: 7,
     end: run("update tributary.invariant_states set open_violations = 0, state = 'holds'"),
     isFresh: true
+  },
+  unevaluated: {
+    begin: run(
+      `with rule as (
+         insert into tributary.invariants (name, severity, statement, comment, resources, query)
+         values ('broken', 'warning', 'It holds.', '', '{things}', 'select') returning name)
+       insert into tributary.invariant_states (invariant, company_id, state, error) select name, 7, 'failed', 'syntax error' from rule`
+    ),
+    minutes: 7,
+    end: run("delete from tributary.invariants where name = 'broken'"),
+    isFresh: true
+  },
+  receiver: {
+    begin: run(
+      `insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at)
+       values ('north', 's1', 'https://hooks.example.com', '{things.updated}', 'active', tributary.now())`
+    ),
+    minutes: 7,
+    end: run("delete from tributary.subscriptions"),
+    isFresh: true
+  },
+  subscription: {
+    begin: run(
+      `insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at)
+       values ('north', 's1', 'https://hooks.example.com', '{things.updated}', 'deleted', tributary.now())`
+    ),
+    minutes: 12,
+    end: run("delete from tributary.subscriptions"),
+    isFresh: true
+  },
+  dead_letters: {
+    begin: run(
+      `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state)
+       values ('north', 'e1', 'things.updated', tributary.now(), '', 'dead_letter')`
+    ),
+    minutes: 1,
+    end: run("delete from tributary.inbox"),
+    isFresh: true
+  },
+  rejected: {
+    begin: run(
+      `insert into tributary.outbox (company, resource, record, state, reason, resolved_at)
+       values ('north', 'things', '{}', 'rejected', 'a field is missing', tributary.now())`
+    ),
+    minutes: 1,
+    end: run("delete from tributary.outbox"),
+    isFresh: true
+  },
+  unresolved: {
+    begin: run(
+      `insert into tributary.push_requests (company, resource, operation, idempotency_key, body, record_count)
+       values ('north', 'things', 'create', 'k1', '{}', 1)`
+    ),
+    minutes: 7,
+    end: run("delete from tributary.push_requests"),
+    isFresh: true
+  },
+  undelivered: {
+    begin: run(
+      `with endpoint as (
+         insert into tributary.change_endpoints (name, url, origin, last_position)
+         values ('shop', 'https://shop.example.com', 'command', 0) returning name)
+       insert into tributary.change_retries (endpoint, position, company_number, resource, state, failed_at, next_attempt_at)
+       select name, 1, 7, 'things', 'dead', tributary.now(), tributary.now() from endpoint`
+    ),
+    minutes: 7,
+    end: run("delete from tributary.change_endpoints where name = 'shop'"),
+    isFresh: true
+  },
+  process: {
+    begin: run(
+      `insert into tributary.processes (process_id, companies, host, pid, heartbeat_at)
+       values ('p1', '{north}', 'web1', 17, tributary.now() - interval '2 minutes')`
+    ),
+    minutes: 7,
+    end: run("update tributary.processes set stopped_at = tributary.now()"),
+    isFresh: true
   }
-}
+} satisfies Partial<Record<Kind, Trigger>>
 
 /** The messages of a route, newest first, with their states. */
 export const statesOf = (route: string) =>

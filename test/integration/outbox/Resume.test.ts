@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Latch } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
-import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
+import * as Problems from "../../../src/status/Problems.ts"
 import { everyoneOnce, makeStand, people, type Stand, stand } from "./stand.ts"
 import { suite } from "../../support/suite.ts"
 import { assertEach } from "../../support/assertions.ts"
@@ -32,7 +32,10 @@ suite("resuming a push", stand, (test) => {
   describe("after its process died", () => {
     test("needs a person only while no process serves the rows", function* () {
       const one = yield* makeStand()
-      const unresolved = Effect.provideService(UnresolvedRequests.read([one.name]), SqlClient.SqlClient, one.sql)
+      const unresolved = Problems.read([one.name]).pipe(
+        Effect.map((all) => all.filter(({ kind }) => kind === "unresolved")),
+        Effect.provideService(SqlClient.SqlClient, one.sql)
+      )
       yield* one.sql`insert into tributary.companies (company, company_id) values (${one.name}, ${one.id})`
       yield* one.insert(people(30))
       const during: Array<number> = []
@@ -50,8 +53,8 @@ suite("resuming a push", stand, (test) => {
       const runs =
         yield* one.sql`select status, error_kind from tributary.runs where company_id = ${one.id} and lane = 'push'`
       assert.deepStrictEqual(runs, [{ status: "abandoned", error_kind: "Interrupted" }])
-      assertEach(yield* unresolved, ({ resource, requests, push }) => [resource, requests, push], [
-        ["salesmen", 1, null]
+      assertEach(yield* unresolved, ({ subject, size, command }) => [subject, size, command], [
+        ["salesmen", 1, `tributary push retry salesmen --company ${one.name}`]
       ])
       yield* one.sql`insert into tributary.processes (process_id, companies) values (${one.name}, ${[one.name]})`
       yield* one.sql`insert into tributary.tasks (company, resource, kind) values (${one.name}, 'salesmen', 'sync')`

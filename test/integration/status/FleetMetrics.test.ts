@@ -45,7 +45,7 @@ suite("the metrics of many companies", layerWarehouse, (test) => {
     assert.strictEqual(valueOf("tributary_companies", { state: "fresh" }), 113)
     assert.strictEqual(valueOf("tributary_installation_companies", { installation: "two", state: "failing" }), 1)
     assert.strictEqual(valueOf("tributary_resources", { state: "fresh" }), 717)
-    assert.strictEqual(valueOf("tributary_problems_open", { kind: "rejected" }), 3)
+    assert.strictEqual(valueOf("tributary_problems", { kind: "rejected", severity: "critical" }), 3)
     assert.strictEqual(valueOf("tributary_source_requests_total"), 600)
     assert.strictEqual(valueOf("tributary_runs_ended_total", { status: "done" }), 0)
     assert.strictEqual(valueOf("tributary_freshness_late", { company: "c00050", resource: "r04" }), 1)

@@ -36,7 +36,7 @@ suite("a freshness that events prove", layerWarehouse, (test) => {
         insert into tributary.event_checks (company, checked_at, delay, age_max, expires_at, resources)
         values ('north', tributary.now(), '6 min', '12 min', tributary.now() + interval '15 min', '{a}')`
 
-    const [a, b] = yield* Resources.read([shownCompany("north", 7n)], now)
+    const [a, b] = yield* Resources.read([shownCompany("north", 7n)])
     assert.deepStrictEqual([a!.isProven, a!.health.state], [true, "fresh"])
     assert.deepStrictEqual([b!.isProven, b!.health.state], [false, "late"])
     assert.match(JSON.stringify(Format.freshness(a!, now)), /by events/)
@@ -50,13 +50,11 @@ suite("a freshness that events prove", layerWarehouse, (test) => {
     const lines = reportLines({
       installations: [],
       resources,
-      paused: [],
+      problems: [],
       schedule,
       webhooks: [],
       outbox: [],
-      unresolved: [],
       invariants: [],
-      pushPause: null,
       activity: [],
       damaged: []
     }).join("\n")

@@ -1,7 +1,6 @@
 /** The counted states of companies: they are those of their resources, and change when these change. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { readNowMs } from "../../../src/postgres/Now.ts"
 import * as CompanyStates from "../../../src/status/CompanyStates.ts"
 import * as Resources from "../../../src/status/Resources.ts"
 import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
@@ -24,8 +23,7 @@ describe("the states of companies", () => {
     yield* seed([["north", 7]], resources, 26)
     yield* execute("insert into tributary.companies (company, company_id) values ('south', 8)")
     yield* countAll
-    const now = new Date(yield* readNowMs)
-    const states = yield* Resources.read([shownCompany("north", 7n)], now)
+    const states = yield* Resources.read([shownCompany("north", 7n)])
     const inState = (state: Resources.HealthState) => states.filter(({ health }) => health.state === state).length
     const counted = yield* stateOf("north")
     assert.deepInclude(counted, {
