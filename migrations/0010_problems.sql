@@ -319,7 +319,9 @@ select 'process', null, coalesce(p.host || coalesce(', pid ' || p.pid, ''), p.pr
  where p.stopped_at is null and p.heartbeat_at <= (select tributary.now() - interval '60 seconds')
    and p.heartbeat_at > (select tributary.now() - interval '1 day')
    and not exists (select from tributary.processes o where o.host is not distinct from p.host and o.process_id <> p.process_id
-                      and o.started_at > p.heartbeat_at)
+                      and o.started_at > p.heartbeat_at
+                      -- By the index: the table keeps processes that have ended.
+                      and o.heartbeat_at > (select tributary.now() - interval '1 day'))
  group by 3
 union all
 select o.kind, null, o.subject, max(o.level), min(o.critical_from), count(*), null, min(o.what), min(o.remedy), min(o.command), false
