@@ -1,14 +1,14 @@
-/** Which push requests without a known outcome need a person, and its next step. */
+/** Which push requests without a known outcome are a problem (`unresolved`), and its next step. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { unresolvedLines } from "../../../src/cli/status/Format.ts"
+import { problemLines } from "../../../src/cli/Problems.ts"
 import { fleetLines, readFleet } from "../../../src/cli/status/Fleet.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as UnresolvedRequests from "../../../src/status/UnresolvedRequests.ts"
+import * as Problems from "../../../src/status/Problems.ts"
 import * as LaneLock from "../../../src/warehouse/LaneLock.ts"
 import { execute, layerWarehouse } from "../../support/postgres.ts"
 import { testWith } from "../../support/suite.ts"
-import { assertCount, assertEach } from "../../support/assertions.ts"
+import { assertEach } from "../../support/assertions.ts"
 
 /** An open request of a push, or of a row that was inserted by SQL. */
 const open = (company: string, resource: string, push: number | null) =>
@@ -28,9 +28,14 @@ const ended = (status: string, kind: string | null, error: string | null, remedy
     [status, kind, error, remedy]
   )
 
+const readOf = (companies: ReadonlyArray<string> | null) =>
+  Effect.map(Problems.read(companies), (all) => all.filter(({ kind }) => kind === "unresolved"))
+
 /** The steps by resource. */
-const steps = Effect.map(UnresolvedRequests.read(["north"]), (all) =>
-  all.map((one) => `${one.resource}: ${UnresolvedRequests.problemOf(one)}; ${UnresolvedRequests.stepOf(one)}`)
+const steps = Effect.map(readOf(["north"]), (all) =>
+  all.map(
+    ({ subject, what, remedy, command }) => `${subject}: ${what}; ${remedy}${command === null ? "" : `: ${command}`}`
+  )
 )
 
 /** A company with a living serve. */
@@ -55,7 +60,7 @@ describe("a push request without an outcome", () => {
     // A living serve sends no row of a push.
     const continued = `continue the push: tributary push retry ${id}`
     assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
-    assert.deepStrictEqual(yield* UnresolvedRequests.read(["south"]), [])
+    assert.deepStrictEqual(yield* readOf(["south"]), [])
 
     const { locks } = yield* Database
     yield* Effect.scoped(
@@ -87,18 +92,15 @@ describe("a push request without an outcome", () => {
     yield* execute("delete from tributary.outbox where push_id is null")
     assert.lengthOf(yield* steps, 1)
 
-    const all = yield* UnresolvedRequests.read(null)
-    assertEach(unresolvedLines(all), (line) => line.replace(/since \S+:/, "since T:"), [
-      "  1 push request of things of north without a known outcome since T: POST /things: the connection failed (reset)",
-      `    what to do: ${continued}`
-    ])
-    const fleet = yield* readFleet(["north"], [], null)
-    const text = fleetLines(fleet).join("\n")
-    assert.include(text, `    what to do: ${continued}`)
-    assert.notInclude(text, " more;")
-    const many = fleetLines({ ...fleet, unresolved: Array.from({ length: 22 }, () => all[0]!) })
-    assertCount(many, (line) => line.includes(continued), 20)
-    assert.include(many, "  such requests of 2 more resources; --json shows all")
+    const lines = [
+      "  what needs a person:",
+      "    warning: Pushes have no known outcome (things of company north): the connection failed (reset), since T",
+      `      what to do: ${continued}`
+    ]
+    const withoutTime = (line: string) => line.replace(/since \S+$/, "since T")
+    assertEach(problemLines(yield* readOf(null)), withoutTime, lines)
+    const fleet = fleetLines(yield* readFleet(["north"], [], null)).map(withoutTime)
+    assert.includeMembers(fleet, lines)
     yield* execute("update tributary.warehouse set pause_reason = 'the database was restored'")
     assert.deepStrictEqual(yield* steps, [], "the pause of all pushes is the reason")
   })
@@ -115,7 +117,9 @@ describe("a push request without an outcome", () => {
     yield* execute(
       "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
     )
-    assert.deepStrictEqual(yield* steps, ["things: the company is paused; resume it: tributary company resume north"])
+    assert.deepStrictEqual(yield* steps, [
+      "things: the company is paused; resume the company: tributary company resume north"
+    ])
     yield* execute("delete from tributary.company_settings")
     // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
     const toContinue =
@@ -129,9 +133,9 @@ describe("a push request without an outcome", () => {
   })
 
   test("is found without a search of the processes' companies for each request", function* () {
-    const plan = yield* execute<{ "QUERY PLAN": string }>(`explain ${UnresolvedRequests.unresolvedStatement.text}`, [
-      null
-    ])
+    const plan = yield* execute<{ "QUERY PLAN": string }>(
+      "explain select * from tributary.other_problems where kind = 'unresolved'"
+    )
     const lines = plan.map((row) => row["QUERY PLAN"]).join("\n")
     assert.include(lines, "processes")
     assert.notInclude(lines, "ANY (companies)")
