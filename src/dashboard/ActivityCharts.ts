@@ -2,21 +2,24 @@
 import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
 import { seriesMax } from "../tasks/WriteActivity.ts"
-import { barChart, hourTicks, percent, placesOf, type Slot } from "../web/Chart.ts"
+import {
+  barChart,
+  chart,
+  hourSlots,
+  hourTicks,
+  laneOf,
+  percent,
+  placesOf,
+  sinceFirst,
+  type Place as PlaceOf
+} from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
-import { laneChart } from "../web/Lanes.ts"
 import { clock } from "../web/Times.ts"
 import { address, plural, visible } from "../web/Escape.ts"
 import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const labelEvery = 6
-
-/** An hour that is shown; null without data. */
-interface Place {
-  readonly at: Date
-  readonly hour: Hour | null
-}
+type Place = PlaceOf<Hour>
 
 const sum = (places: ReadonlyArray<Place>, of: (hour: Hour) => number): number =>
   places.reduce((total, { hour }) => total + (hour === null ? 0 : of(hour)), 0)
@@ -106,7 +109,7 @@ const pausesMeaning = "Of several budgets, the longest pause counts."
 
 /** The time of each hour in which a source paused requests, with the figures of the timeline. */
 export const pausesTrend = (hours: ReadonlyArray<Hour>, now: Date, budgets: number): Html => {
-  const places = placesOf(hours, now)
+  const places = sinceFirst(placesOf(hours, now))
   const total = sum(places, ({ paused_ms: ms }) => ms)
   return barChart({
     id: "trend",
@@ -115,11 +118,7 @@ export const pausesTrend = (hours: ReadonlyArray<Hour>, now: Date, budgets: numb
     summary: `${duration(total)} in all.`,
     quantity: "duration",
     series: [["warn", "paused"]],
-    slots: places.map(({ at, hour }) => ({ words: clock(at), values: [hour?.paused_ms ?? 0] })),
-    ticks: hourTicks(
-      places.map(({ at }) => at),
-      labelEvery
-    ),
+    ...hourSlots(places, ({ paused_ms: ms }) => ({ values: [ms] })),
     least: 60_000,
     heading: "Hour",
     empty: "none."
@@ -133,7 +132,7 @@ export const totalsHint = (to: string | null): Html =>
     ${count(seriesMax.hour)} companies it is not stored for each.
   </p>`
 
-const laneOf = (
+const laneOfKind = (
   { name, of, kind, words, total, isLevel = false, link }: Kind,
   places: ReadonlyArray<Place>,
   company: string | null
@@ -141,10 +140,10 @@ const laneOf = (
   const most = Math.max(1, ...places.map(({ hour }) => (hour === null ? 0 : of(hour))))
   const busy = places.filter(({ hour }) => hour !== null && of(hour) > 0).length
   const figure = total === null ? "" : total(sum(isLevel ? places.slice(-1) : places, of))
-  return {
-    name: html`${name} <span class="figure">${figure}</span>`,
-    summary: `${name}: ${busy === 0 ? "none" : `${figure}, in ${plural(busy, "hour")}`}`,
-    stretches: places.flatMap(({ at, hour }, index) =>
+  return laneOf(
+    html`${name} <span class="figure">${figure}</span>`,
+    `${name}: ${busy === 0 ? "none" : `${figure}, in ${plural(busy, "hour")}`}`,
+    places.flatMap(({ at, hour }, index) =>
       hour === null || of(hour) === 0
         ? []
         : [
@@ -158,26 +157,21 @@ const laneOf = (
             }
           ]
     )
-  }
+  )
 }
 
 const timeline = (places: ReadonlyArray<Place>, company: string | null): Html => {
   const failures = sum(places, failuresOf)
   const [runs, starts] = [sum(places, ({ runs: one }) => one), sum(places, ({ process_starts: one }) => one)]
-  return laneChart(
-    {
-      id: "timeline",
-      title: "What happened",
-      unit: `By hour; the height is the share of the busiest hour.${company === null ? ` ${pausesMeaning}` : ""} A part links to what it counts.`,
-      summary: `${plural(runs, "run")}, ${failures === 0 ? "none" : count(failures)} of them failed or abandoned; ${plural(starts, "process start")}.`,
-      keys: states.map(([tone, word]) => [tone, word] as const),
-      ticks: hourTicks(
-        places.map(({ at }) => at),
-        labelEvery
-      )
-    },
-    kinds.map((kind) => laneOf(kind, places, company))
-  )
+  return chart({
+    id: "timeline",
+    title: "What happened",
+    unit: `By hour; the height is the share of the busiest hour.${company === null ? ` ${pausesMeaning}` : ""} A part links to what it counts.`,
+    summary: `${plural(runs, "run")}, ${failures === 0 ? "none" : count(failures)} of them failed or abandoned; ${plural(starts, "process start")}.`,
+    keys: states,
+    ticks: hourTicks(places),
+    plots: kinds.map((kind) => laneOfKind(kind, places, company))
+  })
 }
 
 const highestOf = (places: ReadonlyArray<Place>, of: (hour: Hour) => number | null): number | null => {
@@ -222,26 +216,12 @@ const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<Re
 }
 
 const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceState>, company: string | null): Html => {
-  const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number>, more?: (hour: Hour) => Partial<Slot>) =>
-    places.map(({ at, hour }): Slot => ({
-      words: clock(at),
-      values: hour === null ? null : valuesOf(hour),
-      ...(hour === null ? {} : more?.(hour))
-    }))
-  const shared = {
-    heading: null,
-    ticks: hourTicks(
-      places.map(({ at }) => at),
-      labelEvery
-    )
-  }
   const budget = highestOf(places, ({ budget_share_max: share }) => share)
   const budgetNow = places.at(-1)?.hour?.budget_share_max ?? 0
   const landed = (of: (hour: Hour) => number, word: string) => `${count(sum(places, of))} ${word}`
   return html`<div class="charts">
     ${timeline(places, company)}
     ${barChart({
-      ...shared,
       id: "landed",
       title: "Records landed",
       unit: "records an hour",
@@ -252,12 +232,12 @@ const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceStat
         ["busy", "updated"],
         ["bad", "deleted"]
       ],
-      slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
+      ...hourSlots(places, ({ inserted, updated, deleted }) => ({ values: [inserted, updated, deleted] })),
       least: 10,
+      heading: null,
       empty: "no record changed in the last day."
     })}
     ${barChart({
-      ...shared,
       id: "lateness",
       title: "Freshness",
       unit: "highest age by hour, % of target",
@@ -267,16 +247,16 @@ const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceStat
         ["good", "of the target"],
         ["warn", "of the target: late"]
       ],
-      slots: slots(
-        (hour) => (isLate(hour) ? [0, hour.lateness_max ?? 0] : [hour.lateness_max ?? 0, 0]),
-        (hour) => (isLate(hour) ? { sign: "!" } : {})
-      ),
+      ...hourSlots(places, (hour) => {
+        const share = hour.lateness_max ?? 0
+        return isLate(hour) ? { values: [0, share], sign: "!" } : { values: [share, 0] }
+      }),
       least: 1.2,
+      heading: null,
       target: { value: 1, word: "the target" },
       empty: "no resource has a target and a run yet."
     })}
     ${barChart({
-      ...shared,
       id: "budget-share",
       title: "Rate budget in use",
       unit: "the most of each hour, % of the limit",
@@ -284,8 +264,9 @@ const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceStat
         budget === null ? "no limit or no request." : `at most ${percent(budget)}, ${percent(budgetNow)} in this hour.`,
       quantity: "share",
       series: [["busy", "of the rate budget"]],
-      slots: slots(({ budget_share_max: share }) => [share ?? 0]),
+      ...hourSlots(places, ({ budget_share_max: share }) => ({ values: [share ?? 0] })),
       least: 1,
+      heading: null,
       empty: "no limit is configured, or no request was made."
     })}
   </div>`
@@ -319,7 +300,7 @@ export const lastDay = (
   states: ReadonlyArray<ResourceState> = [],
   company: string | null = null
 ): Html => {
-  const places = placesOf(hours, now)
+  const places = sinceFirst(placesOf(hours, now))
   const rows = rowsOf(places)
   return section(
     "last-day",

@@ -1,16 +1,14 @@
 /** The lifetimes of processes over the last day, one lane each. The list of processes beside it states the same times. */
-import { scaleUtc } from "d3-scale"
 import type { ListedProcess } from "../status/Processes.ts"
 import { duration, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
-import { laneChart } from "../web/Lanes.ts"
+import { chart, laneOf, timeTicks } from "../web/Chart.ts"
 import { clock, dayMs } from "../web/Times.ts"
 import { processAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
 /** Lanes that are drawn; further processes are in the list. */
 const lanesMax = 12
-const hoursBetween = 6
 
 export const processTones: Readonly<Record<ListedProcess["state"], Tone>> = {
   running: "good",
@@ -47,49 +45,36 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
   const from = new Date(now.getTime() - dayMs)
   const lived = processes.filter((one) => endOf(one, now) >= from)
   if (lived.length === 0) return html``
-  const across = scaleUtc([from, now], [0, 1]).clamp(true)
-  const hours = across.ticks(24).filter((at) => at.getUTCMinutes() === 0 && at.getUTCHours() % hoursBetween === 0)
-  return laneChart(
-    {
-      id: "lives",
-      title: "Processes of the last day",
-      unit: lived.length > lanesMax ? `${lanesMax} of ${lived.length} processes` : "",
-      summary: `${plural(lived.filter(({ state }) => state === "running").length, "process", "processes")} running, ${lived.filter(({ state }) => state === "lost").length} lost, ${lived.filter(({ state }) => state === "stopped").length} stopped in order.`,
-      keys: [
-        ["good", "running"],
-        ...(lived.some(({ state }) => state === "lost")
-          ? [["warn", "✕ lost: from its last heartbeat until another of its machine starts"] as const]
-          : [])
-      ],
-      ticks: [
-        ...hours.map((at) => ({ share: across(at), label: clock(at) })).filter(({ share }) => share < 0.92),
-        { share: 1, label: "now" }
-      ]
-    },
-    lived.slice(0, lanesMax).map((one) => {
+  const across = (at: Date) => Math.max(0, Math.min(1, (at.getTime() - from.getTime()) / dayMs))
+  const countOf = (state: ListedProcess["state"]) => lived.filter((one) => one.state === state).length
+  return chart({
+    id: "lives",
+    title: "Processes of the last day",
+    unit: lived.length > lanesMax ? `${lanesMax} of ${lived.length} processes` : "",
+    summary: `${plural(countOf("running"), "process", "processes")} running, ${countOf("lost")} lost, ${countOf("stopped")} stopped in order.`,
+    keys: [
+      ["good", "running"],
+      ...(countOf("lost") > 0
+        ? [["warn", "✕ lost: from its last heartbeat until another of its machine starts"] as const]
+        : [])
+    ],
+    ticks: timeTicks(from, now),
+    plots: lived.slice(0, lanesMax).map((one) => {
       const end = endOf(one, now)
-      const link = processAddress(one.processId)
-      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(end.getTime() - one.startedAt.getTime())}`
-      return {
-        name: nameOf(one),
-        summary: text,
-        stretches: [
-          { from: across(one.startedAt), to: across(end), kind: "good", strength: 0.8, text, link },
-          ...(one.state === "lost"
-            ? [
-                {
-                  from: across(end),
-                  to: across(replacementOf(one, processes) ?? now),
-                  kind: "warn",
-                  strength: 0.8,
-                  text: `${nameOf(one)}: lost after its heartbeat at ${clock(end)}`,
-                  link,
-                  sign: "✕"
-                }
-              ]
-            : [])
-        ]
+      const shared = { strength: 0.8, link: processAddress(one.processId) }
+      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(Math.max(0, end.getTime() - one.startedAt.getTime()))}`
+      const lost = {
+        ...shared,
+        from: across(end),
+        to: across(replacementOf(one, processes) ?? now),
+        kind: "warn",
+        text: `${nameOf(one)}: lost after its heartbeat at ${clock(end)}`,
+        sign: "✕"
       }
+      return laneOf(nameOf(one), text, [
+        { ...shared, from: across(one.startedAt), to: across(end), kind: "good", text },
+        ...(one.state === "lost" ? [lost] : [])
+      ])
     })
-  )
+  })
 }

@@ -1,11 +1,11 @@
 /**
- * Charts that the server draws: bars over time, with axes, legend, description and figures; and small ones of a table.
+ * Charts that the server draws. A chart is data: plots on one horizontal axis, each with blocks, lines and signs.
  *
  * Promise: a chart needs no script. Its horizontal positions are shares of the width and its text is never scaled, so
  * that it can be read on a phone. It has a title, the unit, a description and its values in words. What a colour means is
- * also in the legend, in the text of the bar and in the table. Colours come from the style sheet by class.
+ * also in the legend, in the text of the block and in the table. Colours come from the style sheet by class.
  */
-import { scaleLinear } from "d3-scale"
+import { scaleLinear, scaleUtc } from "d3-scale"
 import { count, decimal, duration, table, type Tone } from "./Components.ts"
 import { html, type Html } from "./Html.ts"
 import { clock, hourMs } from "./Times.ts"
@@ -42,31 +42,15 @@ const unitOf = (quantity: Quantity, most: number): readonly [size: number, word:
 const rounded = (value: number): number => Math.round(value * 10) / 10
 
 /** A position across: a share of the width. */
-export const across = (share: number): string => `${Math.round(share * 10_000) / 100}%`
+const across = (share: number): string => `${Math.round(share * 10_000) / 100}%`
 
-// ------------------------------------------------------------------------------------------------------------------ axes
+// ------------------------------------------------------------------------------------------------------------- the axis
 
 /** A mark of the axis below a chart: its place as a share of the width, and its label. */
 export interface Tick {
   readonly share: number
   readonly label: Html | string
 }
-
-const anchorOf = (share: number): string => (share < 0.04 ? "start" : share > 0.96 ? "end" : "middle")
-
-/** The labels below a chart. */
-export const timeAxis = (ticks: ReadonlyArray<Tick>, y: number): Html =>
-  html`<g class="grid">
-    ${ticks.map(
-      ({ share, label }) =>
-        html`<line x1="${across(share)}" x2="${across(share)}" y1="${y}" y2="${y + 4}" /><text
-            x="${across(share)}"
-            y="${y + 18}"
-            text-anchor="${anchorOf(share)}"
-            >${label}</text
-          >`
-    )}
-  </g>`
 
 /** Marks at even lengths of time since the start. */
 export const elapsedTicks = (lengthMs: number): ReadonlyArray<Tick> => {
@@ -76,61 +60,120 @@ export const elapsedTicks = (lengthMs: number): ReadonlyArray<Tick> => {
     .map((tick) => ({ share: (tick * size) / lengthMs, label: `${tick.toLocaleString("en-US")}${word}` }))
 }
 
-// In pixels.
-export const plotTop = 24
-const plotHeight = 110
-export const plotBottom = plotTop + plotHeight
-export const axisHeight = 24
+/** Roughly. With a label more, those of 25 hours touch on a phone. */
+const labelsAcross = 2.9
 
-/** An axis from 0 to at least this value: places of values, and its lines with labels. */
-export const valueAxis = (quantity: Quantity, most: number): { readonly y: (value: number) => number; lines: Html } => {
-  const [size, word] = unitOf(quantity, most)
-  const up = scaleLinear([0, most / size], [plotBottom, plotTop]).nice(3)
-  const y = (value: number) => rounded(up(value / size))
-  const ticks = up.ticks(3).filter((tick) => quantity !== "count" || Number.isInteger(tick))
-  return {
-    y,
-    lines: html`<g class="grid">
-      ${ticks.map((tick) => {
-        const at = rounded(up(tick))
-        return html`<line x1="0" x2="100%" y1="${at}" y2="${at}" /><text class="up" x="-8" y="${at}" dy="0.32em"
-            >${tick.toLocaleString("en-US")}${word}</text
-          >`
-      })}
-    </g>`
-  }
+/** Marks at times of the clock, and at the current time; on a phone there is a gap between two labels. */
+export const timeTicks = (from: Date, now: Date): ReadonlyArray<Tick> => {
+  const share = scaleUtc([from, now], [0, 1])
+  return [
+    ...share
+      .ticks(labelsAcross)
+      .map((at) => ({ share: share(at), label: clock(at) }))
+      .filter((tick) => tick.share < 0.8),
+    { share: 1, label: "now" }
+  ]
+}
+
+/** An hour of the clock with what is known of it; null without data. */
+export interface Place<Hour> {
+  readonly at: Date
+  readonly hour: Hour | null
 }
 
 /**
- * The starts of the last hours of the clock, oldest first; the current one is the last. Every chart and sum of "the last
- * 24 hours" counts these.
+ * The last hours of the clock with what is known of each, oldest first; the current one is the last. Every chart and sum
+ * of "the last 24 hours" counts these.
  */
-export const hoursUntil = (now: Date, hours = 24): ReadonlyArray<Date> => {
-  const last = Math.floor(now.getTime() / hourMs) * hourMs
-  return Array.from({ length: hours }, (_, index) => new Date(last - (hours - 1 - index) * hourMs))
-}
-
-/** The last hours of the clock with what is known of each; null for an hour without data. */
 export const placesOf = <Hour extends { readonly at: Date }>(
   known: ReadonlyArray<Hour>,
   now: Date,
-  hours?: number
-): ReadonlyArray<{ readonly at: Date; readonly hour: Hour | null }> => {
+  hours = 24
+): ReadonlyArray<Place<Hour>> => {
   const byTime = new Map(known.map((hour) => [hour.at.getTime(), hour]))
-  return hoursUntil(now, hours).map((at) => ({ at, hour: byTime.get(at.getTime()) ?? null }))
+  const last = Math.floor(now.getTime() / hourMs) * hourMs
+  return Array.from({ length: hours }, (_, index) => {
+    const at = new Date(last - (hours - 1 - index) * hourMs)
+    return { at, hour: byTime.get(at.getTime()) ?? null }
+  })
 }
 
-/** Marks at every so many hours of the day, and at the current time; on a phone there is a gap between two labels. */
-export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> => [
-  ...hours.flatMap((at, index) =>
-    at.getUTCHours() % every === 0 && index < hours.length * 0.8
-      ? [{ share: index / hours.length, label: clock(at) }]
-      : []
-  ),
-  { share: 1, label: "now" }
-]
+/** The least length of an axis that begins with the first run. */
+const hoursMin = 6
 
-// ----------------------------------------------------------------------------------------------------------------- frames
+/** The hours since the first one with data: the axis of a new warehouse begins with its first run. */
+export const sinceFirst = <Hour>(places: ReadonlyArray<Place<Hour>>): ReadonlyArray<Place<Hour>> => {
+  const first = places.findIndex(({ hour }) => hour !== null)
+  return places.slice(Math.max(0, Math.min(first, places.length - hoursMin)))
+}
+
+/** The marks of an axis of hours. */
+export const hourTicks = (places: ReadonlyArray<Place<unknown>>): ReadonlyArray<Tick> => {
+  const start = places[0]!.at
+  return timeTicks(start, new Date(start.getTime() + places.length * hourMs))
+}
+
+/** The slots and the axis of bars by hour. */
+export const hourSlots = <Hour>(
+  places: ReadonlyArray<Place<Hour>>,
+  slotOf: (hour: Hour, at: Date) => Omit<Slot, "words">,
+  words: (at: Date) => string = clock
+) => ({
+  slots: places.map(({ at, hour }): Slot => ({
+    words: words(at),
+    ...(hour === null ? { values: null } : slotOf(hour, at))
+  })),
+  ticks: hourTicks(places)
+})
+
+// ------------------------------------------------------------------------------------------------------------- a chart
+
+/** A rectangle. Its ends are shares of the width; without values it is as high as the plot. */
+export interface Block {
+  readonly kind: string
+  readonly from: number
+  readonly to: number
+  readonly values?: readonly [low: number, high: number]
+  readonly text: string
+  /** The page that it links to. The table beside a chart has the same links for the keyboard. */
+  readonly link?: string | null
+}
+
+/** A line through values; null breaks it. */
+export interface Line {
+  readonly kind: string
+  readonly points: ReadonlyArray<readonly [share: number, value: number | null]>
+  /** A value holds until the next point. */
+  readonly isStepped?: boolean
+  readonly hasArea?: boolean
+}
+
+/** A sign above a value, or at the top. */
+export interface Sign {
+  readonly kind: string
+  readonly at: number
+  readonly value?: number
+  readonly sign: string
+  readonly text?: string
+}
+
+/** What is drawn on one axis of values, which begins at 0. */
+export interface Plot {
+  /** The end of the axis. */
+  readonly most: number
+  /** In pixels. */
+  readonly height?: number
+  readonly blocks?: ReadonlyArray<Block>
+  readonly lines?: ReadonlyArray<Line>
+  readonly signs?: ReadonlyArray<Sign>
+}
+
+/** A plot beside its name, one of several beneath each other. */
+export interface Lane extends Plot {
+  readonly name: Html | string
+  /** The lane in words, for a reader who does not see it. */
+  readonly summary: string
+}
 
 /** A colour or sign and its meaning. */
 export type Key = readonly [kind: string, word: string]
@@ -147,13 +190,168 @@ export interface Frame {
   readonly finding?: Html
 }
 
-/** The title, finding and legend of a chart around its drawing and its figures. */
-export const figure = (
-  { id, title, summary, finding }: Pick<Frame, "id" | "title" | "summary" | "finding">,
-  keys: ReadonlyArray<Key>,
-  body: Html | string
-): Html =>
-  html`<figure class="chart">
+export interface Chart extends Frame {
+  readonly keys?: ReadonlyArray<Key>
+  readonly ticks: ReadonlyArray<Tick>
+  /** One plot with an axis of this quantity, or lanes. */
+  readonly plots: (Plot & { readonly quantity: Quantity }) | ReadonlyArray<Lane>
+  /** The figures behind a summary: what they are of, and their table. */
+  readonly figures?: readonly [of: string, table: Html]
+}
+
+// In pixels.
+const plotTop = 24
+const plotBottom = 134
+const axisHeight = 24
+const laneHeight = 22
+/** The width of the stretched drawing of lines, in its own units. */
+const stretched = 1_000
+/** The least width of a block, as a share. */
+const widthMin = 0.003
+
+type Height = (value: number) => number
+
+const blockOf = (
+  { kind, from, to, values, text, link = null }: Block,
+  y: Height,
+  top: number,
+  bottom: number
+): Html => {
+  const [low, high] = values === undefined ? [bottom, top] : values.map(y)
+  const height = Math.max(1, low! - high!)
+  const rect = html`<rect
+    class="${kind}"
+    x="${across(from)}"
+    width="${across(Math.max(widthMin, to - from))}"
+    y="${rounded(low! - height)}"
+    height="${rounded(height)}"
+    ><title>${text}</title></rect
+  >`
+  return link === null ? rect : html`<a href="${link}" aria-label="${text}" tabindex="-1">${rect}</a>`
+}
+
+const signOf = ({ kind, at, value, sign, text }: Sign, y: Height, top: number): Html =>
+  html`<text class="${kind}" x="${across(at)}" y="${value === undefined ? Math.max(top, 12) : y(value) - 4}"
+    >${sign}${text === undefined ? "" : html`<title>${text}</title>`}</text
+  >`
+
+/** The points between two breaks of a line, in the units of the drawing. */
+const stretchesOf = ({ points, isStepped = false }: Line, y: Height) => {
+  const stretches: Array<Array<readonly [x: number, y: number]>> = []
+  let open: Array<readonly [x: number, y: number]> | null = null
+  for (const [share, value] of points) {
+    if (value === null) open = null
+    else {
+      const x = rounded(share * stretched)
+      if (open === null) stretches.push((open = []))
+      else if (isStepped) open.push([x, open.at(-1)![1]])
+      open.push([x, y(value)])
+    }
+  }
+  return stretches
+}
+
+const lineOf = (line: Line, y: Height, bottom: number): Html => {
+  const paths = stretchesOf(line, y).map((points) => [points, `M${points.join("L")}`] as const)
+  const areas = paths.map(([points, path]) => `${path}L${points.at(-1)![0]},${bottom}L${points[0]![0]},${bottom}Z`)
+  return html`${line.hasArea === true ? html`<path class="${line.kind}-area" d="${areas.join("")}" />` : ""}<path
+      class="${line.kind}"
+      d="${paths.map(([, path]) => path).join("")}"
+    />`
+}
+
+const marksOf = ({ blocks = [], lines = [], signs = [] }: Plot, y: Height, top: number, bottom: number): Html =>
+  html`${blocks.map((block) => blockOf(block, y, top, bottom))}${
+    lines.length === 0
+      ? ""
+      : html`<svg
+          width="100%"
+          height="${bottom}"
+          viewBox="0 0 ${stretched} ${bottom}"
+          preserveAspectRatio="none"
+          aria-hidden="true"
+        >
+          ${lines.map((line) => lineOf(line, y, bottom))}
+        </svg>`
+  }${signs.map((sign) => signOf(sign, y, top))}`
+
+/** A drawing with links is a group, because the parts of an image are not announced. */
+const roleOf = ({ blocks = [] }: Plot): string => (blocks.some(({ link }) => (link ?? null) !== null) ? "group" : "img")
+
+/** A plot without axes, with its description. */
+export const strip = (plot: Plot, summary: string): Html => {
+  const { height = laneHeight, most } = plot
+  const y = (value: number) => rounded(height * (1 - value / most))
+  return html`<svg class="strip" height="${height}" role="${roleOf(plot)}" aria-label="${summary}">
+    <desc>${summary}</desc>
+    ${marksOf(plot, y, 0, height)}
+  </svg>`
+}
+
+const anchorOf = (share: number): string => (share < 0.04 ? "start" : share > 0.96 ? "end" : "middle")
+
+const axisOf = (ticks: ReadonlyArray<Tick>, y: number): Html =>
+  html`<g class="grid">
+    ${ticks.map(
+      ({ share, label }) =>
+        html`<line x1="${across(share)}" x2="${across(share)}" y1="${y}" y2="${y + 4}" /><text
+            x="${across(share)}"
+            y="${y + 18}"
+            text-anchor="${anchorOf(share)}"
+            >${label}</text
+          >`
+    )}
+  </g>`
+
+const lanesOf = ({ id, unit, summary, ticks }: Chart, lanes: ReadonlyArray<Lane>): Html =>
+  html`<ul class="lanes">
+      ${lanes.map((lane) => html`<li><span class="name">${lane.name}</span>${strip(lane, lane.summary)}</li>`)}
+      <li>
+        <svg class="axis" height="${axisHeight}" role="img" aria-labelledby="${id}-title ${id}-words">
+          <desc id="${id}-words">${summary}</desc>
+          ${axisOf(ticks, 0)}
+        </svg>
+      </li>
+    </ul>
+    <p class="unit">${unit}</p>`
+
+/** A plot with an axis of values on its left, which ends at a round value. */
+const plotOf = ({ id, unit, summary, ticks }: Chart, plot: Plot & { readonly quantity: Quantity }): Html => {
+  const [size, word] = unitOf(plot.quantity, plot.most)
+  const up = scaleLinear([0, plot.most / size], [plotBottom, plotTop]).nice(3)
+  const values = up.ticks(3).filter((tick) => plot.quantity !== "count" || Number.isInteger(tick))
+  return html`<svg
+    class="plot"
+    height="${plotBottom + axisHeight}"
+    role="${roleOf(plot)}"
+    aria-labelledby="${id}-title"
+    aria-describedby="${id}-words"
+  >
+    <desc id="${id}-words">${summary}</desc>
+    <text x="0" y="11">${unit}</text>
+    <g class="grid">
+      ${values.map((tick) => {
+        const at = rounded(up(tick))
+        return html`<line x1="0" x2="100%" y1="${at}" y2="${at}" /><text class="up" x="-8" y="${at}" dy="0.32em"
+            >${tick.toLocaleString("en-US")}${word}</text
+          >`
+      })}
+    </g>
+    ${axisOf(ticks, plotBottom)} ${marksOf(plot, (value) => rounded(up(value / size)), plotTop, plotBottom)}
+  </svg>`
+}
+
+/** The figures of a chart behind a summary. */
+export const figuresBelow = (id: string, of: string, body: Html): Html =>
+  html`<details id="${id}-figures">
+    <summary>Figures<span class="visually-hidden"> of ${of}</span></summary>
+    ${body}
+  </details>`
+
+/** A chart under its title, finding and legend; without a drawing where there is nothing to draw. */
+export const chart = (data: Omit<Chart, "plots"> & { readonly plots: Chart["plots"] | null }): Html => {
+  const { id, title, summary, finding, keys = [], plots, figures } = data
+  return html`<figure class="chart">
     <figcaption>
       <strong id="${id}-title">${title}:</strong> <span class="finding">${finding ?? summary}</span>
       ${
@@ -164,48 +362,42 @@ export const figure = (
             </ul>`
       }
     </figcaption>
-    ${body}
+    ${plots === null ? "" : "quantity" in plots ? plotOf({ ...data, plots }, plots) : lanesOf({ ...data, plots }, plots)}
+    ${figures === undefined ? "" : figuresBelow(id, ...figures)}
   </figure>`
-
-/** A drawing with a description. One with links is a group, because the parts of an image are not announced. */
-export const drawing = ({ id, unit, summary }: Frame, inner: Html, hasLinks = false): Html =>
-  html`<svg
-    class="plot"
-    height="${plotBottom + axisHeight}"
-    role="${hasLinks ? "group" : "img"}"
-    aria-labelledby="${id}-title"
-    aria-describedby="${id}-words"
-  >
-    <desc id="${id}-words">${summary}</desc>
-    <text x="0" y="11">${unit}</text>
-    ${inner}
-  </svg>`
-
-/** A rectangle with its text; a link where it has a page. The table beside a chart has the same links for the keyboard. */
-export const shape = (
-  kind: string,
-  [x, width]: readonly [share: number, share: number],
-  [y, height]: readonly [number, number],
-  text: string,
-  to: string | null = null
-): Html => {
-  const rect = html`<rect
-    class="${kind}"
-    x="${across(x)}"
-    width="${across(width)}"
-    y="${rounded(y)}"
-    height="${rounded(height)}"
-    ><title>${text}</title></rect
-  >`
-  return to === null ? rect : html`<a href="${to}" aria-label="${text}" tabindex="-1">${rect}</a>`
 }
 
-/** The figures of a chart behind a summary. */
-export const figuresBelow = (id: string, title: string, body: Html): Html =>
-  html`<details id="${id}-figures">
-    <summary>Figures<span class="visually-hidden"> of ${title}</span></summary>
-    ${body}
-  </details>`
+// ------------------------------------------------------------------------------------------------------ lanes of events
+
+/** A stretch of a lane; both ends are shares of the width. */
+export interface Stretch {
+  readonly from: number
+  readonly to: number
+  readonly kind: string
+  /** Its height as a share of the lane. */
+  readonly strength: number
+  readonly text: string
+  readonly link?: string | null
+  /** A sign at its start. Its text says the same. */
+  readonly sign?: string
+}
+
+/** The least height of a stretch, so that one event is seen beside a time with many. */
+const strengthMin = 0.3
+
+/** A lane of stretches. */
+export const laneOf = (name: Html | string, summary: string, stretches: ReadonlyArray<Stretch>): Lane => ({
+  name,
+  summary,
+  most: 1,
+  blocks: stretches.map(({ strength, ...block }) => ({
+    ...block,
+    values: [0, Math.max(strengthMin, Math.min(1, strength))]
+  })),
+  signs: stretches.flatMap(({ from, sign }) =>
+    sign === undefined ? [] : [{ kind: "sign", at: Math.min(0.985, from + 0.015), value: 0, sign }]
+  )
+})
 
 // ------------------------------------------------------------------------------------------------------------------ bars
 
@@ -245,8 +437,8 @@ export interface BarChart extends Frame {
   readonly empty: string
 }
 
-/** Fewer places than this have the width of so many, at the right. */
-export const placesMin = 12
+/** The greatest width of a bar, as a share. */
+const barMax = 0.07
 /** Fewer bars than this are a sentence and a table. */
 const barsMin = 3
 /** Fewer places without data than this have no words. */
@@ -254,66 +446,72 @@ const wordsMin = 4
 
 const hasFigures = ({ values }: Slot): boolean => values !== null && values.some((value) => value > 0)
 const hasNote = ({ note }: Slot): boolean => (note ?? null) !== null
+const sumOf = ({ values }: Slot): number => (values ?? []).reduce((sum, value) => sum + value, 0)
 
 /** Places in a row without data, as one shade. */
-const missingOf = ({ slots }: BarChart, places: number): ReadonlyArray<Html> => {
-  const before = places - slots.length
+const missingOf = (slots: ReadonlyArray<Slot>, most: number): Pick<Required<Plot>, "blocks" | "signs"> => {
   const starts = slots.flatMap(({ values }, index) =>
     values === null && (index === 0 || slots[index - 1]!.values !== null) ? [index] : []
   )
-  return starts.map((from) => {
+  const stretches = starts.map((from) => {
     const next = slots.findIndex(({ values }, index) => index > from && values !== null)
-    const length = (next === -1 ? slots.length : next) - from
-    const x = (from + before) / places
-    const words = `${slots[from]!.words} to ${slots[from + length - 1]!.words}: no data`
-    return html`${shape("missing", [x, length / places], [plotTop, plotHeight], words)}${
-      length < wordsMin
-        ? ""
-        : html`<text x="${across(x + length / places / 2)}" y="${plotTop + plotHeight / 2}" text-anchor="middle"
-            >no data</text
-          >`
-    }`
+    return { from, to: next === -1 ? slots.length : next }
   })
+  return {
+    blocks: stretches.map(({ from, to }) => ({
+      kind: "missing",
+      from: from / slots.length,
+      to: to / slots.length,
+      text: `${slots[from]!.words} to ${slots[to - 1]!.words}: no data`
+    })),
+    signs: stretches
+      .filter(({ from, to }) => to - from >= wordsMin)
+      .map(({ from, to }) => ({ kind: "words", at: (from + to) / 2 / slots.length, value: most / 2, sign: "no data" }))
+  }
 }
 
-const barsOf = (chart: BarChart, y: (value: number) => number): Html => {
-  const { slots, series, quantity } = chart
-  const places = Math.max(slots.length, placesMin)
-  return html`${missingOf(chart, places)}${slots.map(({ words, to, values, sign, note }, index) => {
-    const x = (index + places - slots.length) / places
-    let below = 0
-    const bars = (values ?? []).map((value, kind) => {
-      if (value === 0) return ""
-      const from = y(below)
-      below += value
-      const height = Math.max(1, from - y(below))
-      const [tone, word] = series[kind]!
-      const text = `${words}: ${formats[quantity](value)} ${word}`
-      return shape(tone, [x + 0.08 / places, 0.84 / places], [from - height, height], text, to)
-    })
-    return html`${(note ?? null) === null ? "" : shape("noted", [x, 1 / places], [plotTop, plotHeight], `${words}: ${note!}`)}${bars}${
-      sign === undefined
-        ? ""
-        : html`<text class="sign" x="${across(x + 0.5 / places)}" y="${y(below) - 4}">${sign}</text>`
-    }`
-  })}`
+/** The bars of a slot from the bottom to the top, on the shade of its note. */
+const barsOf = ({ slots, series, quantity }: BarChart, { words, to = null, values, note }: Slot, index: number) => {
+  const [from, width] = [index / slots.length, 1 / slots.length]
+  const margin = (width - Math.min(barMax, 0.84 * width)) / 2
+  let low = 0
+  const bars = (values ?? []).map((value, kind): Block => {
+    const high = low + value
+    const [tone, word] = series[kind]!
+    const text = `${words}: ${formats[quantity](value)} ${word}`
+    const bar: Block = {
+      kind: tone,
+      from: from + margin,
+      to: from + width - margin,
+      values: [low, high],
+      text,
+      link: to
+    }
+    low = high
+    return bar
+  })
+  return [
+    ...((note ?? null) === null ? [] : [{ kind: "noted", from, to: from + width, text: `${words}: ${note!}` }]),
+    ...bars.filter((_, kind) => values![kind]! > 0)
+  ]
 }
 
-const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarChart): Html | string =>
+const figuresOf = ({ title, heading, series, slots, quantity, unit }: BarChart): Pick<Chart, "figures"> =>
   heading === null
-    ? ""
-    : figuresBelow(
-        id,
-        title,
-        table(
-          `${title} (${unit}), newest first; times without any are left out`,
-          `${heading}, ${series.map(([, word]) => `#${word}`).join(", ")}`,
-          slots
-            .filter(hasFigures)
-            .toReversed()
-            .map(({ words, values }) => [words, ...values!.map(formats[quantity])])
-        )
-      )
+    ? {}
+    : {
+        figures: [
+          title,
+          table(
+            `${title} (${unit}), newest first; times without any are left out`,
+            `${heading}, ${series.map(([, word]) => `#${word}`).join(", ")}`,
+            slots
+              .filter(hasFigures)
+              .toReversed()
+              .map(({ words, values }) => [words, ...values!.map(formats[quantity])])
+          )
+        ]
+      }
 
 const legendOf = ({
   series,
@@ -334,21 +532,43 @@ const legendOf = ({
 ]
 
 /** Bars over time, stacked where there are several series; a sentence where there are few. */
-export const barChart = (chart: BarChart): Html => {
-  const { slots, ticks, target = null } = chart
+export const barChart = (data: BarChart): Html => {
+  const { slots, quantity, target = null } = data
   const filled = slots.filter(hasFigures).length
-  if (filled === 0) return figure({ ...chart, summary: chart.empty }, [], "")
-  if (filled < barsMin) return figure(chart, [], figuresOf(chart))
-  const totals = slots.map(({ values }) => (values ?? []).reduce((sum, value) => sum + value, 0))
+  if (filled === 0) return chart({ ...data, summary: data.empty, keys: [], plots: null })
+  if (filled < barsMin) return chart({ ...data, ...figuresOf(data), keys: [], plots: null })
   // A sign above the highest bar stays below the caption.
   const headroom = slots.some(({ sign }) => sign !== undefined) ? 1.05 : 1
-  const { y, lines } = valueAxis(chart.quantity, headroom * Math.max(chart.least, target?.value ?? 0, ...totals))
-  const level = target === null ? 0 : y(target.value)
-  const inner = html`${lines}${timeAxis(ticks, plotBottom)}${barsOf(chart, y)}${
-    target === null ? "" : html`<line class="target" x1="0" x2="100%" y1="${level}" y2="${level}" />`
-  }`
-  const hasLinks = slots.some(({ to }) => (to ?? null) !== null)
-  return figure(chart, legendOf(chart), html`${drawing(chart, inner, hasLinks)} ${figuresOf(chart)}`)
+  const most = headroom * Math.max(data.least, target?.value ?? 0, ...slots.map(sumOf))
+  const missing = missingOf(slots, most)
+  const signs = slots.flatMap((slot, index) =>
+    slot.sign === undefined
+      ? []
+      : [{ kind: "sign", at: (index + 0.5) / slots.length, value: sumOf(slot), sign: slot.sign }]
+  )
+  return chart({
+    ...data,
+    ...figuresOf(data),
+    keys: legendOf(data),
+    plots: {
+      quantity,
+      most,
+      blocks: [...missing.blocks, ...slots.flatMap((slot, index) => barsOf(data, slot, index))],
+      signs: [...missing.signs, ...signs],
+      lines:
+        target === null
+          ? []
+          : [
+              {
+                kind: "target",
+                points: [
+                  [0, target.value],
+                  [1, target.value]
+                ]
+              }
+            ]
+    }
+  })
 }
 
 // ----------------------------------------------------------------------------------------------------------- small charts

@@ -1,8 +1,7 @@
 /** Amounts by hour over the last 24 hours, as stacked bars. */
-import { barChart, hoursUntil, hourTicks } from "./Chart.ts"
+import { barChart, hourSlots, placesOf } from "./Chart.ts"
 import { count, type Tone } from "./Components.ts"
 import type { Html } from "./Html.ts"
-import { clock } from "./Times.ts"
 
 /** An amount of one kind in one hour; at is its start. */
 export interface HourAmount {
@@ -30,16 +29,15 @@ export interface TrendOptions {
 
 /** The bars, and a table of their figures; the sentence has their sums. */
 export const trend = ({ amounts, countedMax, now }: HourAmounts, { id, title, kinds }: TrendOptions): Html => {
-  const hours = hoursUntil(now)
-  const slots = hours.map((hour) => {
-    const own = amounts.filter(({ at }) => at.getTime() === hour.getTime())
-    return {
-      words: clock(hour),
-      values: kinds.map(([kind]) => own.reduce((sum, one) => (one.kind === kind ? sum + one.amount : sum), 0))
-    }
-  })
+  const hours = placesOf([], now).map(({ at }) => ({
+    at,
+    hour: amounts.filter((one) => one.at.getTime() === at.getTime())
+  }))
+  const bars = hourSlots(hours, (own) => ({
+    values: kinds.map(([kind]) => own.reduce((sum, one) => (one.kind === kind ? sum + one.amount : sum), 0))
+  }))
   const totals = kinds.flatMap(([, word], index) => {
-    const total = slots.reduce((sum, { values }) => sum + values[index]!, 0)
+    const total = bars.slots.reduce((sum, { values }) => sum + values![index]!, 0)
     return total > 0 ? [`${count(total)} ${word}`] : []
   })
   const cut = countedMax === null ? "" : ` Only the newest ${count(countedMax)} are counted.`
@@ -50,8 +48,7 @@ export const trend = ({ amounts, countedMax, now }: HourAmounts, { id, title, ki
     summary: `${totals.join(", ")}.${cut}`,
     quantity: "count",
     series: kinds.map(([, word, tone]) => [tone, word]),
-    slots,
-    ticks: hourTicks(hours, 6),
+    ...bars,
     least: 4,
     heading: "Hour",
     empty: `none.${cut}`

@@ -22,7 +22,7 @@ const point = (when: Date, more: Partial<Sample> = {}): Sample => ({
   isPaused: false,
   ...more
 })
-const pathOf = (svg: string, name: string) => new RegExp(`<path class="${name}" d="([^"]*)"`).exec(svg)?.[1]
+const pathOf = (svg: string, name: string) => new RegExp(`<path\\s+class="${name}"\\s+d="([^"]*)"`).exec(svg)?.[1]
 const drawn = (points: ReadonlyArray<Sample>) =>
   Effect.promise(async () => (await budgetChart(points, options)).toString())
 

@@ -53,7 +53,7 @@ layer(layerWarehouse, { timeout: "120 seconds" })("many companies in a browser",
 
           // From the picture to the companies, and from one of them to its failing resource.
           await go("/")
-          await page.locator("svg.shares a").first().click()
+          await page.locator(".strip a").first().click()
           await page.waitForURL(/state=failing/)
           const rows = page.locator("main tbody tr")
           assert.strictEqual(await rows.count(), 2)

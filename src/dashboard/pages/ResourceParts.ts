@@ -4,7 +4,7 @@ import type { AppliedRules } from "../../status/PrivacyRules.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
 import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
-import { barChart, figuresBelow, hourTicks, percent, placesMin, placesOf, type Slot } from "../../web/Chart.ts"
+import { barChart, figuresBelow, hourSlots, percent, placesOf, sinceFirst, type Slot } from "../../web/Chart.ts"
 import { ago, badge, count, decimal, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { clock, minute } from "../../web/Times.ts"
@@ -115,17 +115,12 @@ const rowWords = (hours: ReadonlyArray<Hour>, now: ResourceState["rows"]): strin
 
 /** The highest age, the number of rows, and the changes of each hour. */
 const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState, now: Date): Html => {
-  const places = placesOf(hours, now, RunDetails.hoursShown)
-  const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number> | null, more?: (hour: Hour) => Partial<Slot>) =>
-    places.map(({ at, hour }): Slot =>
-      hour === null
-        ? { words: minute(at), values: null }
-        : {
-            words: minute(at),
-            values: valuesOf(hour),
-            note: hour.gaps > 0 ? `${plural(hour.gaps, "delivery gap")} open` : null,
-            ...more?.(hour)
-          }
+  const places = sinceFirst(placesOf(hours, now, RunDetails.hoursShown))
+  const slots = (slotOf: (hour: Hour) => Omit<Slot, "words">) =>
+    hourSlots(
+      places,
+      (hour) => ({ note: hour.gaps > 0 ? `${plural(hour.gaps, "delivery gap")} open` : null, ...slotOf(hour) }),
+      minute
     )
   const sum = (of: (hour: Hour) => number) => hours.reduce((total, hour) => total + of(hour), 0)
   const changed = [
@@ -133,11 +128,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     sum(({ updated }) => updated),
     sum(({ deleted }) => deleted)
   ] as const
-  const ticks = hourTicks(
-    places.map(({ at }) => at),
-    12
-  )
-  const shared = { ticks, noteWord: "delivery gap open", heading: null }
+  const shared = { noteWord: "delivery gap open", heading: null }
   const hasLate = hours.some(isLateHour)
   return html`${barChart({
     ...shared,
@@ -150,10 +141,10 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
       ["good", "old at most"],
       ["warn", "old at most: late"]
     ],
-    slots: slots(
-      (hour) => (hour.ageMs === null ? null : isLateHour(hour) ? [0, hour.ageMs] : [hour.ageMs, 0]),
-      (hour) => (isLateHour(hour) ? { sign: "!" } : {})
-    ),
+    ...slots((hour) => ({
+      values: hour.ageMs === null ? null : isLateHour(hour) ? [0, hour.ageMs] : [hour.ageMs, 0],
+      ...(isLateHour(hour) ? { sign: "!" } : {})
+    })),
     least: 1_000,
     target: health.targetMs === null ? null : { value: health.targetMs, word: `target ${duration(health.targetMs)}` },
     keys: hasLate ? [["sign late", "late"]] : [],
@@ -167,7 +158,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     summary: rowWords(hours, rows),
     quantity: "count",
     series: [["quiet", "rows"]],
-    slots: slots(({ rows: counted }) => (counted === null ? null : [counted])),
+    ...slots(({ rows: counted }) => ({ values: counted === null ? null : [counted] })),
     least: 4,
     empty: rowWords(hours, rows)
   })}
@@ -183,7 +174,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
       ["busy", "changed"],
       ["bad", "deleted"]
     ],
-    slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
+    ...slots(({ inserted, updated, deleted }) => ({ values: [inserted, updated, deleted] })),
     least: 4,
     empty: hours.length === 0 ? "nothing is recorded for the last two days." : "no row changed in the last two days."
   })}`
@@ -228,7 +219,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     })
   const shared = {
     ticks: [
-      { share: 1 - shown.length / Math.max(shown.length, placesMin), label: clock(first.beganAt) },
+      { share: 0, label: clock(first.beganAt) },
       { share: 1, label: clock(last.beganAt) }
     ],
     keys: shown.some(isFailed) ? [["sign failed", "failed or abandoned"] as const] : [],

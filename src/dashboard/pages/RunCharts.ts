@@ -1,15 +1,22 @@
 /** The last day of runs: bars by status, and a lane for each resource. */
 import type { RunHour, RunHours, RunsOf } from "../../status/RunHours.ts"
 import { failuresOf } from "../../status/RunHours.ts"
-import { barChart, figuresBelow, hourTicks, placesOf } from "../../web/Chart.ts"
+import {
+  barChart,
+  chart,
+  hourSlots,
+  hourTicks,
+  laneOf,
+  type Place,
+  placesOf,
+  sinceFirst,
+  type Stretch
+} from "../../web/Chart.ts"
 import { count, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
-import { laneChart, type Stretch } from "../../web/Lanes.ts"
 import { clock } from "../../web/Times.ts"
 import { resourceAddress, runsOfHour } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
-
-const labelEvery = 6
 
 /** From the bottom of a bar to its top. */
 const kinds: ReadonlyArray<readonly [tone: Tone, word: string, of: (hour: RunHour) => number]> = [
@@ -53,58 +60,52 @@ const findingOf = (totals: ReadonlyArray<Totals>): string => {
     : `${named.join("; ")}${further.length === 0 ? "" : `; ${plural(further.length, "other")} in at most ${plural(Math.max(...further.map(({ hours }) => hours)), "hour")}`}.`
 }
 
-const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: boolean): Html => {
+const lanes = ({ resources }: RunHours, places: ReadonlyArray<Place<RunHour>>, hasCompany: boolean): Html => {
   if (resources.length < 2) return html``
-  const placeOf = new Map(hours.map((at, index) => [at.getTime(), index]))
+  const placeOf = new Map(places.map(({ at }, index) => [at.getTime(), index]))
   const totals = resources.map(({ company, resource, hours: own }) => {
     const sum = (of: (hour: RunHour) => number) => own.reduce((all, hour) => all + of(hour), 0)
     const name = `${visible(resource)}${hasCompany ? `, ${visible(company)}` : ""}`
-    const summary = `${plural(
-      sum(({ runs }) => runs),
-      "run"
-    )}, ${count(sum(failuresOf))} failed or abandoned`
-    return { name, summary, sum, own, to: resourceAddress(company, resource) }
+    return { name, sum, own, link: html`<a href="${resourceAddress(company, resource)}">${name}</a>` }
   })
-  return laneChart(
-    {
-      id: "lanes",
-      title: "Runs by resource",
-      unit: "By hour, the worst resource first. The colour is that of the worst run of an hour, and links to its runs.",
-      summary: findingOf(totals),
-      keys: kinds.map(([tone, word]) => [tone, word] as const),
-      ticks: hourTicks(hours, labelEvery),
-      figures: figuresBelow(
-        "lanes",
-        "runs by resource",
-        table(
-          "Runs of the last day by resource, worst first",
-          `Resource, ${kinds.map(([, word]) => `#${word}`).join(", ")}`,
-          totals.map(({ name, sum, to }) => [
-            html`<a href="${to}">${name}</a>`,
-            ...kinds.map(([, , of]) => count(sum(of)))
-          ])
-        )
+  return chart({
+    id: "lanes",
+    title: "Runs by resource",
+    unit: "By hour, the worst resource first. The colour is that of the worst run of an hour, and links to its runs.",
+    summary: findingOf(totals),
+    keys: kinds.map(([tone, word]) => [tone, word]),
+    ticks: hourTicks(places),
+    figures: [
+      "runs by resource",
+      table(
+        "Runs of the last day by resource, worst first",
+        `Resource, ${kinds.map(([, word]) => `#${word}`).join(", ")}`,
+        totals.map(({ sum, link }) => [link, ...kinds.map(([, , of]) => count(sum(of)))])
       )
-    },
-    totals.map(({ name, summary, own, to }) => {
+    ],
+    plots: totals.map(({ name, own, sum, link }) => {
       const most = Math.max(1, ...own.map(({ runs }) => runs))
-      return {
-        name: html`<a href="${to}">${name}</a>`,
-        summary: `${name}: ${summary}`,
-        stretches: own.flatMap((hour) => {
+      const all = plural(
+        sum(({ runs }) => runs),
+        "run"
+      )
+      return laneOf(
+        link,
+        `${name}: ${all}, ${count(sum(failuresOf))} failed or abandoned`,
+        own.flatMap((hour) => {
           const index = placeOf.get(hour.at.getTime())
-          return index === undefined || hour.runs === 0 ? [] : [stretchOf(hour, index, hours.length, most)]
+          return index === undefined || hour.runs === 0 ? [] : [stretchOf(hour, index, places.length, most)]
         })
-      }
+      )
     })
-  )
+  })
 }
 
 /** Both charts of the last day. */
 export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boolean): Html => {
-  const places = placesOf(read.all, now)
-  const hours = places.map(({ at }) => at)
+  const places = sinceFirst(placesOf(read.all, now))
   const total = (valueOf: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + valueOf(hour), 0)
+  const hasFailures = total(failuresOf) > 0
   return html`<div class="charts">
     ${barChart({
       id: "trend",
@@ -113,18 +114,16 @@ export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boo
       summary: `${kinds.map(([, word, valueOf]) => `${count(total(valueOf))} ${word}`).join(", ")}.`,
       quantity: "count",
       series: kinds.map(([tone, word]) => [tone, word]),
-      slots: places.map(({ at, hour }) => ({
-        words: clock(at),
-        to: hour === null ? null : runsOfHour(at, { company: of.company, resource: of.resource }),
-        values: hour === null ? null : kinds.map(([, , valueOf]) => valueOf(hour)),
-        ...(hour !== null && failuresOf(hour) > 0 ? { sign: "✕" } : {})
+      ...hourSlots(places, (hour) => ({
+        to: runsOfHour(hour.at, { company: of.company, resource: of.resource }),
+        values: kinds.map(([, , valueOf]) => valueOf(hour)),
+        ...(failuresOf(hour) > 0 ? { sign: "✕" } : {})
       })),
-      ticks: hourTicks(hours, labelEvery),
       least: 4,
-      keys: read.all.some((hour) => failuresOf(hour) > 0) ? [["sign failed", "a run failed or was abandoned"]] : [],
+      keys: hasFailures ? [["sign failed", "a run failed or was abandoned"]] : [],
       heading: "Hour",
       empty: "No run is recorded for the last day. tributary serve records runs once a minute while it runs."
     })}
-    ${lanes(read, hours, hasCompany)}
+    ${lanes(read, places, hasCompany)}
   </div>`
 }

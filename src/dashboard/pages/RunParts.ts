@@ -5,8 +5,7 @@ import { findTables, type RecordLine } from "../../status/RecordTables.ts"
 import { type Change, eventsShown, type RunEvent } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
 import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
-import { elapsedTicks, figuresBelow, percent } from "../../web/Chart.ts"
-import { laneChart, type Stretch } from "../../web/Lanes.ts"
+import { chart, elapsedTicks, laneOf, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
@@ -107,42 +106,34 @@ const longestPhase = (waitMs: number, of: RunPhases): string => {
 /** The phases of a run, one lane each, on the time since its start. */
 const phaseChart = (run: Run, of: RunPhases): Html => {
   const waitMs = waitOf(run, of)
-  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>, why = "") => ({
-    name: html`${name}
-      <span class="figure">${duration(ms)}</span>${why === "" ? "" : html`<span class="detail">${why}</span>`}`,
-    summary: `${name}: ${duration(ms)}${why === "" ? "" : `, ${why}`}`,
-    stretches
-  })
-  return laneChart(
-    {
-      id: "phase",
-      title: `Phases of ${duration(of.took_ms)}`,
-      unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
-      summary: longestPhase(waitMs, of),
-      ticks: elapsedTicks(lengthOf(of)),
-      figures: figuresBelow("phase", "the phases", phaseTable(waitMs, of))
-    },
-    [
-      laneOf(
-        waitWords,
-        waitMs,
-        waitMs === 0
-          ? []
-          : [
-              {
-                from: 0,
-                to: waitMs / lengthOf(of),
-                kind: "quiet",
-                strength: 1,
-                text: `${waitWords}: ${duration(waitMs)}`
-              }
-            ]
-      ),
+  const lane = (name: string, ms: number, stretches: ReadonlyArray<Stretch>, why = "") =>
+    laneOf(
+      html`${name}
+        <span class="figure">${duration(ms)}</span>${why === "" ? "" : html`<span class="detail">${why}</span>`}`,
+      `${name}: ${duration(ms)}${why === "" ? "" : `, ${why}`}`,
+      stretches
+    )
+  const wait = {
+    from: 0,
+    to: waitMs / lengthOf(of),
+    kind: "quiet",
+    strength: 1,
+    text: `${waitWords}: ${duration(waitMs)}`
+  }
+  return chart({
+    id: "phase",
+    title: `Phases of ${duration(of.took_ms)}`,
+    unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
+    summary: longestPhase(waitMs, of),
+    ticks: elapsedTicks(lengthOf(of)),
+    figures: ["the phases", phaseTable(waitMs, of)],
+    plots: [
+      lane(waitWords, waitMs, waitMs === 0 ? [] : [wait]),
       ...phaseNames.map((name) =>
-        laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of), name === "retry" ? retryReasons(of) : "")
+        lane(phases[name][1], of.phases[name].ms, stretchesOf(name, of), name === "retry" ? retryReasons(of) : "")
       )
     ]
-  )
+  })
 }
 
 const phaseTable = (waitMs: number, { phases: of, took_ms: tookMs }: RunPhases): Html =>
