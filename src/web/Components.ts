@@ -109,29 +109,40 @@ export const none = (text: string): Html => html`<span class="none">${text}</spa
 /** More values than this are no list to choose from. */
 const choicesMax = 100
 
-/** A choice of a form; an empty value is `any`. Where there are many values, it is a field for one of them. */
+/** A choice of a form; an empty value is `any`, if there is one. Where there are many values, it is a field for one of them. */
 export const select = (
   name: string,
   label: string,
-  any: string,
+  any: string | null,
   values: ReadonlyArray<string>,
-  chosen: string | null
-): Html =>
-  values.length > choicesMax
-    ? html`<p>
-        <label for="${name}">${label}</label>
-        <input type="search" id="${name}" name="${name}" value="${chosen ?? ""}" placeholder="${any}" maxlength="200" />
-      </p>`
-    : html`<p>
-        <label for="${name}">${label}</label>
-        <select id="${name}" name="${name}">
-          <option value="">${any}</option>
-          ${values.map(
-            (value) =>
-              html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
-          )}
-        </select>
-      </p>`
+  chosen: string | null,
+  hint?: string
+): Html => {
+  const described = hint === undefined ? "" : html` aria-describedby="${name}-hint"`
+  return html`<p>
+    <label for="${name}">${label}</label>
+    ${
+      values.length > choicesMax
+        ? html`<input
+            type="search"
+            id="${name}"
+            name="${name}"
+            value="${chosen ?? ""}"
+            placeholder="${any ?? ""}"
+            maxlength="200"
+            ${described}
+          />`
+        : html`<select id="${name}" name="${name}" ${described}>
+            ${any === null ? "" : html`<option value="">${any}</option>`}
+            ${values.map(
+              (value) =>
+                html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
+            )}
+          </select>`
+    }
+    ${hint === undefined ? "" : html`<span class="detail" id="${name}-hint">${hint}</span>`}
+  </p>`
+}
 
 /** A choice of what a page shows; each is a link. */
 export const filterLinks = (

@@ -3,9 +3,10 @@ import type * as Schema from "effect/Schema"
 import type * as SchemaAST from "effect/SchemaAST"
 import { isObject } from "../json.ts"
 import { controlRoutes } from "../control/routes.ts"
+import { select } from "../../../../src/web/Components.ts"
 import { html, type Html } from "../../../../src/web/Html.ts"
 import { ofForm, type PageRequest } from "./Page.ts"
-import { choice, input } from "./Parts.ts"
+import { input } from "./Parts.ts"
 
 /** One member of a call's input. */
 export interface FormField {
@@ -61,7 +62,7 @@ export const formField = ({ name, description, choices }: FormField, present: st
   const hint = description.replaceAll("`", "")
   return choices === null
     ? input(name, name, { value: present, hint })
-    : choice(name, name, choices.map(String), present, hint)
+    : select(name, name, null, choices.map(String), present, hint)
 }
 
 /** Several fields beside each other. */

@@ -1,5 +1,5 @@
 /** Parts that several pages show. */
-import { ago, badge, none, type Tone } from "../../../../src/web/Components.ts"
+import { ago, badge, facts, none, type Tone } from "../../../../src/web/Components.ts"
 import { truncated, visible } from "../../../../src/web/Escape.ts"
 import { html, type Html } from "../../../../src/web/Html.ts"
 import type { Grounds } from "../grounds/Grounds.ts"
@@ -74,15 +74,7 @@ export const headerLines = (headers: Readonly<Record<string, string | undefined>
   const given = Object.entries(headers).filter(([, value]) => value !== undefined)
   return given.length === 0
     ? html`<p>${none("no headers")}</p>`
-    : html`<dl class="facts">
-        ${given.map(
-          ([name, value]) =>
-            html`<div>
-              <dt>${visible(name)}</dt>
-              <dd><code>${visible(withoutSecrets(value ?? ""))}</code></dd>
-            </div>`
-        )}
-      </dl>`
+    : facts(given.map(([name, value]) => [visible(name), html`<code>${visible(withoutSecrets(value ?? ""))}</code>`]))
 }
 
 /** An address without a password and without its query, which may have one. */
@@ -122,24 +114,6 @@ export const input = (
       ${isRequired ? html` required` : ""}
       ${hint === undefined ? "" : html` aria-describedby="${id}-hint"`}
     />
-    ${hint === undefined ? "" : html`<span class="detail" id="${id}-hint">${hint}</span>`}
-  </p>`
-}
-
-/** A choice with its label. */
-export const choice = (
-  name: string,
-  label: string,
-  values: ReadonlyArray<string>,
-  chosen: string,
-  hint?: string
-): Html => {
-  const id = `in-${name}`
-  return html`<p>
-    <label for="${id}">${label}</label>
-    <select id="${id}" name="${name}" ${hint === undefined ? "" : html` aria-describedby="${id}-hint"`}>
-      ${values.map((value) => html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${value}</option>`)}
-    </select>
     ${hint === undefined ? "" : html`<span class="detail" id="${id}-hint">${hint}</span>`}
   </p>`
 }
