@@ -2,17 +2,9 @@
 import type { Hour } from "../status/Activity.ts"
 import type { ResourceState } from "../status/Resources.ts"
 import { seriesMax } from "../tasks/WriteActivity.ts"
-import {
-  barChart,
-  chart,
-  hourSlots,
-  hourTicks,
-  laneOf,
-  percent,
-  placesOf,
-  sinceFirst,
-  type Place as PlaceOf
-} from "../web/Chart.ts"
+import { barChart } from "../web/BarChart.ts"
+import { chart, laneOf, percent } from "../web/Chart.ts"
+import { hourSlots, hourTicks, placesOf, sinceFirst, type Place as PlaceOf } from "../web/Hours.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
 import { clock } from "../web/Times.ts"
 import { address, plural, visible } from "../web/Escape.ts"

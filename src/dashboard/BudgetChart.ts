@@ -1,6 +1,7 @@
 /** Charts of the use of rate budgets: one in detail, or several on one scale. Times without samples are a gap in the line. */
 import type { Sample } from "../tasks/SampleBudget.ts"
-import { chart, type Key, type Line, type Plot, timeTicks } from "../web/Chart.ts"
+import { chart, type Key, type Line, type Plot } from "../web/Chart.ts"
+import { timeTicks } from "../web/Hours.ts"
 import { count } from "../web/Components.ts"
 import { clock } from "../web/Times.ts"
 import type { Html } from "./Page.ts"

@@ -3,10 +3,39 @@
  * without data has no bar.
  */
 import type { ResourceHour } from "../status/Activity.ts"
-import { percent, placesOf, sparkline } from "../web/Chart.ts"
+import { percent } from "../web/Chart.ts"
 import { count, duration } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
+import { placesOf } from "../web/Hours.ts"
 import { html, type Html } from "./Page.ts"
+
+// In units of the drawing, which is scaled to its place.
+const [sparkStep, sparkHeight] = [4, 18]
+
+/**
+ * Bars over time for a cell of a table, each kind as one path, with their meaning in words. A value above `most` is cut,
+ * and one above 0 has at least one unit.
+ */
+const sparkline = (
+  words: string,
+  kinds: ReadonlyArray<readonly [kind: string, values: ReadonlyArray<number | null>]>,
+  most: number,
+  target: number | null = null
+): Html => {
+  const width = sparkStep * Math.max(...kinds.map(([, values]) => values.length))
+  const barOf = (value: number | null, index: number) =>
+    value === null || value <= 0
+      ? ""
+      : `M${(index + 0.5) * sparkStep} ${sparkHeight}v-${Math.max(1, Math.round((Math.min(value, most) / most) * sparkHeight))}`
+  const paths = [
+    ...kinds.map(([kind, values]) => [kind, values.map(barOf).join("")] as const),
+    ["target", target === null ? "" : `M0 ${sparkHeight * (1 - target / most)}h${width}`] as const
+  ]
+  return html`<svg class="spark" viewBox="0 0 ${width} ${sparkHeight}" role="img">
+    <title>${words}</title>
+    ${paths.map(([kind, path]) => (path === "" ? "" : html`<path class="${kind}" d="${path}" />`))}
+  </svg>`
+}
 
 /** The records landed by hour, with their sum; nothing where there is no data. */
 export const landedSpark = (hours: ReadonlyArray<ResourceHour>, now: Date): Html => {

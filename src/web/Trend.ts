@@ -1,5 +1,6 @@
 /** Amounts by hour over the last 24 hours, as stacked bars. */
-import { barChart, hourSlots, placesOf } from "./Chart.ts"
+import { barChart } from "./BarChart.ts"
+import { hourSlots, placesOf } from "./Hours.ts"
 import { count, type Tone } from "./Components.ts"
 import type { Html } from "./Html.ts"
 

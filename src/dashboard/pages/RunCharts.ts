@@ -1,17 +1,9 @@
 /** The last day of runs: bars by status, and a lane for each resource. */
 import type { RunHour, RunHours, RunsOf } from "../../status/RunHours.ts"
 import { failuresOf } from "../../status/RunHours.ts"
-import {
-  barChart,
-  chart,
-  hourSlots,
-  hourTicks,
-  laneOf,
-  type Place,
-  placesOf,
-  sinceFirst,
-  type Stretch
-} from "../../web/Chart.ts"
+import { barChart } from "../../web/BarChart.ts"
+import { chart, laneOf, type Stretch } from "../../web/Chart.ts"
+import { hourSlots, hourTicks, type Place, placesOf, sinceFirst } from "../../web/Hours.ts"
 import { count, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
 import { clock } from "../../web/Times.ts"

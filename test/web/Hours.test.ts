@@ -1,6 +1,7 @@
 /** The places and the axis of a chart by hour, at each hour of a day. */
 import { assert, describe, it } from "vitest"
-import { hourTicks, placesOf, sinceFirst, type Tick } from "../../src/web/Chart.ts"
+import type { Tick } from "../../src/web/Chart.ts"
+import { hourTicks, placesOf, sinceFirst } from "../../src/web/Hours.ts"
 
 /** The width of a chart on a phone of 320, and of its labels, in pixels. */
 const [chart, character] = [217, 6.9]
