@@ -15,6 +15,6 @@ export const menu: ReadonlyArray<MenuEntry & { readonly section: Section }> = [
   { section: "endpoints", path: "/endpoints", text: "Change feed", counted },
   { section: "quarantine", path: "/quarantine", text: "Quarantine", counted },
   { section: "invariants", path: "/invariants", text: "Invariants", counted },
-  { section: "budget", path: "/budget", text: "Budget", counted },
-  { section: "processes", path: "/processes", text: "Processes", counted }
+  { section: "budget", path: "/budget", text: "Budget" },
+  { section: "processes", path: "/processes", text: "Processes" }
 ]
