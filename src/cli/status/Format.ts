@@ -1,7 +1,7 @@
 /** The output of `tributary status` for people. */
 import type * as Activity from "../../status/Activity.ts"
 import type { InstallationState } from "../../status/CompanyStates.ts"
-import * as Invariants from "../../status/Invariants.ts"
+import type * as Invariants from "../../status/Invariants.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
 import type { Problem } from "../../status/Problems.ts"
 import type * as Outbox from "../../status/Outbox.ts"
