@@ -315,13 +315,11 @@ union all
 -- Of processes and machines. A lost process counts for a day, until a later one of its machine replaces it.
 select 'process', null, coalesce(p.host || coalesce(', pid ' || p.pid, ''), p.process_id), 0, 1, count(*), min(p.heartbeat_at),
        'it sends no heartbeat, and did not stop in order', 'see how it ended, then start it again', 'tributary serve', false
-  from tributary.processes p
+  from (select process_id, host, pid, heartbeat_at, stopped_at,
+               max(started_at) over (partition by host rows between unbounded preceding and unbounded following exclude current row) as replaced_at
+          from tributary.processes where heartbeat_at > (select tributary.now() - interval '1 day')) p
  where p.stopped_at is null and p.heartbeat_at <= (select tributary.now() - interval '60 seconds')
-   and p.heartbeat_at > (select tributary.now() - interval '1 day')
-   and not exists (select from tributary.processes o where o.host is not distinct from p.host and o.process_id <> p.process_id
-                      and o.started_at > p.heartbeat_at
-                      -- By the index: the table keeps processes that have ended.
-                      and o.heartbeat_at > (select tributary.now() - interval '1 day'))
+   and coalesce(p.replaced_at <= p.heartbeat_at, true)
  group by 3
 union all
 select o.kind, null, o.subject, max(o.level), min(o.critical_from), count(*), null, min(o.what), min(o.remedy), min(o.command), false
