@@ -114,12 +114,16 @@ const numbers: ReadonlyArray<readonly [path: string, words: (n: string) => strin
     "select count(distinct resource) as n from tributary.tasks where status = 'failed' and company <> 'north'"
   ],
   ["/", (n) => ` ${n} dead letter`, count("inbox where state = 'dead_letter'")],
-  ["/", (n) => ` ${n} rejected row`, count("outbox where state = 'rejected'")],
-  ["/", (n) => ` ${n} in quarantine`, count("quarantine where resolved_at is null")],
-  ["/", (n) => ` ${n} open gap`, count("delivery_gaps where closed_at is null")],
+  ["/", (n) => ` ${n} rejected record`, count("outbox where state = 'rejected'")],
+  ["/", (n) => ` ${n} record${n === "1" ? "" : "s"} in quarantine`, count("quarantine where resolved_at is null")],
+  ["/", (n) => ` ${n} delivery gap`, count("delivery_gaps where closed_at is null and ended_at is null")],
   ["/", (n) => ` ${n} violation`, "select sum(open_violations) as n from tributary.invariant_states"],
-  ["/runs", (n) => `Invariants ${n} ${n} violated`, count("invariant_states where open_violations > 0")],
-  ["/runs", (n) => `Quarantine ${n} ${n} open`, count("quarantine where resolved_at is null")],
+  [
+    "/runs",
+    (n) => `Invariants ${n} ${n} to resolve`,
+    "select sum(open_violations) + count(distinct invariant) filter (where state = 'failed') as n from tributary.invariant_states"
+  ],
+  ["/runs", (n) => `Quarantine ${n} ${n} to resolve`, count("quarantine where resolved_at is null")],
   ["/outbox", (n) => `${n} rejected`, count("outbox where state = 'rejected'")],
   ["/processes", (n) => `${n} process running`, count("processes_alive")],
   [
