@@ -256,8 +256,7 @@ select 'rejected', r.company, r.resource, floor(log(r.records) + 1e-9)::int, 0, 
   join tributary.outbox n on n.id = r.newest join tributary.outbox o on o.id = r.oldest
 union all
 select 'unresolved', u.company, u.resource, 0, 1, u.requests, u.since,
-       u.requests || case when u.requests = 1 then ' request: ' else ' requests: ' end
-         || case when u.is_paused then 'the company is paused' else coalesce(u.error, 'the push ended before the answer') end,
+       case when u.is_paused then 'the company is paused' else coalesce(u.error, 'the push ended before the answer') end,
        case when u.is_refused and not u.is_paused and u.remedy is not null then u.remedy || case when u.is_served then '' else '; then continue the push' end
             when u.is_paused then 'resume the company' else 'continue the push' end,
        case when u.is_paused then 'tributary company resume ' || u.company

@@ -59,7 +59,7 @@ describe("a push request without an outcome", () => {
     yield* open("north", "things", id)
     // A living serve sends no row of a push.
     const continued = `continue the push: tributary push retry ${id}`
-    assert.deepStrictEqual(yield* steps, [`things: 1 request: the push ended before the answer; ${continued}`])
+    assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
     assert.deepStrictEqual(yield* readOf(["south"]), [])
 
     const { locks } = yield* Database
@@ -71,19 +71,19 @@ describe("a push request without an outcome", () => {
     )
     yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
     assert.deepStrictEqual(yield* steps, [
-      `things: 1 request: POST /things: the connection failed (reset); ${continued}`
+      `things: POST /things: the connection failed (reset); ${continued}`
     ])
     // No process sends it after the cause is removed.
     yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
     assert.deepStrictEqual(yield* steps, [
-      `things: 1 request: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
+      `things: POST /things: the token may not do this (403); give the token the scope; then ${continued}`
     ])
     // The next push was killed: the failure before it is not the reason.
     const [killed] = yield* execute<{ id: string }>(
       `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
            values (1, 'things', 'push', 'push', 'running', 2, tributary.now()) returning id`
     )
-    assert.deepStrictEqual(yield* steps, [`things: 1 request: the push ended before the answer; ${continued}`])
+    assert.deepStrictEqual(yield* steps, [`things: the push ended before the answer; ${continued}`])
     yield* execute("delete from tributary.runs where id = $1", [killed!.id])
     yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
     // A row of the resource that serve pushes: its session completes every open request of the resource first.
@@ -112,7 +112,7 @@ describe("a push request without an outcome", () => {
     assert.deepStrictEqual(yield* steps, [], "serve sends it again after a failed connection")
     yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
     assert.deepStrictEqual(yield* steps, [
-      "things: 1 request: POST /things: the token may not do this (403); give the token the scope"
+      "things: POST /things: the token may not do this (403); give the token the scope"
     ])
     yield* ended("done", null, null, null)
     assert.deepStrictEqual(yield* steps, [])
@@ -120,12 +120,12 @@ describe("a push request without an outcome", () => {
       "insert into tributary.company_settings (company, url, token, paused_at, paused_by) values ('north', 'https://erp.example', 't', tributary.now(), 'me')"
     )
     assert.deepStrictEqual(yield* steps, [
-      "things: 1 request: the company is paused; resume the company: tributary company resume north"
+      "things: the company is paused; resume the company: tributary company resume north"
     ])
     yield* execute("delete from tributary.company_settings")
     // The configuration left the resource: serve rejects its pending rows, and sends no request of it again.
     const toContinue =
-      "things: 1 request: the push ended before the answer; continue the push: tributary push retry things --company north"
+      "things: the push ended before the answer; continue the push: tributary push retry things --company north"
     yield* execute("update tributary.tasks set resource = 'others'")
     assert.deepStrictEqual(yield* steps, [toContinue])
     yield* execute("update tributary.tasks set resource = 'things'")
