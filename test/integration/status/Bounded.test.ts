@@ -1,8 +1,7 @@
 /** Questions of the pages and of the metrics that read a bounded number of rows, whatever the tables remember. */
 import { assert, describe } from "@effect/vitest"
-import * as Attention from "../../../src/status/Attention.ts"
 import * as InboxMetrics from "../../../src/status/InboxMetrics.ts"
-import * as OpenNumbers from "../../../src/status/OpenNumbers.ts"
+import * as Problems from "../../../src/status/Problems.ts"
 import * as Processes from "../../../src/status/Processes.ts"
 import * as Webhooks from "../../../src/status/Webhooks.ts"
 import { lastFullScanStatement } from "../../../src/verify/Explain.ts"
@@ -12,6 +11,7 @@ import { testWith } from "../../support/suite.ts"
 const stored = 6_000
 
 const rows: ReadonlyArray<string> = [
+  "insert into tributary.companies (company, company_id) values ('north', 1)",
   // One resource never succeeded; the others are read well once a minute, after one full scan.
   `insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
    select 1, case when n % 2 = 0 then 'broken' else 'good' || n % 6 end, case when n > ${stored} - 12 then 'full' else 'incremental' end,
@@ -29,6 +29,8 @@ const rows: ReadonlyArray<string> = [
    values ('sums', 'critical', 'lines add up', '', '{things}', 'select 1')`,
   `insert into tributary.invariant_states (invariant, company_id, state)
    select 'sums', n, case when n % 2 = 0 then 'holds' else 'unconfirmed' end from generate_series(1, ${stored}) n`,
+  `insert into tributary.checkpoints (company_id, resource, updated_at)
+   select company_id, resource, max(started_at) from tributary.runs group by 1, 2`,
   "analyze"
 ]
 
@@ -52,15 +54,15 @@ describe("bounded questions", () => {
 
   test("read few rows of tables with many", function* () {
     for (const statement of rows) yield* sql.unsafe(statement)
-    const failing = JSON.stringify([{ company: "north", id: "1", resource: "broken" }])
     const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>, rowsMax: number]> = [
-      [Attention.failingSinceStatement.text, [failing], 1_010],
+      ["select since from tributary.resource_problems where company = 'north' and subject = 'broken'", [], 1_060],
       [Processes.processesStatement.text, [], 10],
       [Processes.listStatement.text, [null], 320],
       [Processes.listStatement.text, ["p77"], 10],
       [Webhooks.closedGapsStatement.text, [["north"]], 40],
       [InboxMetrics.readStatement.text, ['["north"]'], 10],
-      [OpenNumbers.numbersStatement.text, [], 10],
+      // The processes of the last day.
+      [Problems.menuStatement.text, [], 160],
       [lastFullScanStatement.text, [1, "good1", null], 10]
     ]
     for (const [text, parameters, rowsMax] of statements) {
@@ -93,14 +95,14 @@ describe("bounded questions", () => {
     yield* sql`insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at)
         select 1, r ->> 0, r ->> 1, r ->> 2, 1, to_timestamp(n), to_timestamp(n)
           from jsonb_array_elements(${JSON.stringify(runs)}::jsonb) with ordinality as x(r, n) order by n`
-    const states = [...new Set(runs.map(([resource]) => resource!))].map((resource) => ({
-      company: "north",
-      companyId: 1n,
-      resource
-    }))
-    const found = yield* Attention.readFailingSince(states)
+    yield* sql`insert into tributary.companies (company, company_id) values ('north', 1)`
+    yield* sql`insert into tributary.checkpoints (company_id, resource, updated_at)
+        select company_id, resource, max(started_at) from tributary.runs group by 1, 2`
+    const found = yield* Problems.read(["north"])
     assert.deepStrictEqual(
-      found.map(({ resource, since }) => `${resource} ${since!.getTime() / 1000}`),
+      found
+        .filter(({ kind }) => kind === "failing")
+        .map(({ subject, since }) => `${subject} ${since!.getTime() / 1000}`),
       ["never 1", "since 5", "quarantined 9", "children 13"]
     )
   })
