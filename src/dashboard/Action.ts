@@ -5,7 +5,20 @@
  * them. Then its result is shown once.
  */
 import * as Effect from "effect/Effect"
-import { html, type Html, page, type PageEffect, type PageRequest, redirect, type Route, type Section } from "./Page.ts"
+import { problem } from "../web/Components.ts"
+import { hiddenFields } from "./ListControls.ts"
+import {
+  type FormAccess,
+  html,
+  type Html,
+  page,
+  type PageEffect,
+  pageRoute,
+  type PageRequest,
+  redirect,
+  type Route,
+  type Section
+} from "./Page.ts"
 import { ofForm, ofQuery } from "./Params.ts"
 
 export interface Action<Target> {
@@ -30,17 +43,11 @@ export interface Action<Target> {
   readonly act: (target: Target, request: PageRequest) => PageEffect<string>
 }
 
-const hiddenFields = (fields: Readonly<Record<string, string | null>>): ReadonlyArray<Html> =>
-  Object.entries(fields).flatMap(([name, value]) =>
-    value === null ? [] : [html`<input type="hidden" name="${name}" value="${value}" />`]
-  )
-
 /** The form of the action, or the reason why there is none. */
-const formOf = <Target>(action: Action<Target>, target: Target, { formAccess }: PageRequest): Html => {
+const formOf = <Target>(action: Action<Target>, target: Target, formAccess: FormAccess): Html => {
   const back = action.back(target)
   return formAccess._tag === "Reading"
-    ? html`<p class="problem" role="note">${formAccess.reason}</p>
-        <p class="buttons"><a class="button" href="${back}">Back</a></p>`
+    ? problem(formAccess.reason, null, html`<a class="button" href="${back}">Back</a>`)
     : html`<form method="post" action="/do/${action.name}">
         <input type="hidden" name="form_token" value="${formAccess.formToken}" />
         ${hiddenFields(action.fields(target))} ${action.inputs ?? ""}
@@ -50,24 +57,36 @@ const formOf = <Target>(action: Action<Target>, target: Target, { formAccess }: 
       </form>`
 }
 
+export interface Model<Target> {
+  readonly target: Target
+  readonly formAccess: FormAccess
+}
+
+/** The confirmation of an action. */
+export const view =
+  <Target>(action: Action<Target>) =>
+  ({ target, formAccess }: Model<Target>) => {
+    const heading = action.heading(target)
+    return page({
+      title: action.title ?? heading,
+      section: action.section,
+      level: { text: action.button, above: action.back(target) },
+      isLive: false,
+      body: html`<h1>${heading}</h1>
+        ${action.consequences(target).map((sentence) => html`<p>${sentence}</p>`)} ${formOf(action, target, formAccess)}`
+    })
+  }
+
 /** The confirmation of an action, and the action. */
 export const routesOf = <Target>(action: Action<Target>): ReadonlyArray<Route> => [
-  {
-    method: "GET",
+  pageRoute({
     path: `/confirm/${action.name}`,
-    handle: Effect.fn(`page.confirm.${action.name}`)(function* (request) {
+    load: Effect.fn(`page.confirm.${action.name}`)(function* (request: PageRequest) {
       const target = yield* action.target(request, (name) => ofQuery(request, name))
-      const heading = action.heading(target)
-      return page({
-        title: action.title ?? heading,
-        section: action.section,
-        level: { text: action.button, above: action.back(target) },
-        isLive: false,
-        body: html`<h1>${heading}</h1>
-          ${action.consequences(target).map((sentence) => html`<p>${sentence}</p>`)} ${formOf(action, target, request)}`
-      })
-    })
-  },
+      return { target, formAccess: request.formAccess } satisfies Model<Target>
+    }),
+    view: view(action)
+  }),
   {
     method: "POST",
     path: `/do/${action.name}`,

@@ -1,22 +1,19 @@
 /** Error pages: for a page that cannot be shown, and for a refused request. */
 import { html, page, type Page, type PageStatus } from "./Page.ts"
 
-const messagePage = (status: PageStatus, title: string, sentence: string, isLive: boolean, above?: string): Page =>
+const lasting = (status: PageStatus, title: string, sentence: string, above?: string): Page =>
   page({
     title,
     status,
     section: null,
-    isLive,
+    isLive: false,
     ...(above === undefined ? {} : { level: { text: title, above } }),
     body: html`<h1>${title}</h1>
       <p>${sentence}</p>`
   })
 
 /** An error page that the browser refreshes until the requested page can be shown. */
-const passing = (title: string, sentence: string): Page => messagePage(503, title, sentence, true)
-
-const lasting = (status: PageStatus, title: string, sentence: string, above?: string): Page =>
-  messagePage(status, title, sentence, false, above)
+const passing = (title: string, sentence: string): Page => ({ ...lasting(503, title, sentence), isLive: true })
 
 export const away = passing(
   "The warehouse does not answer",

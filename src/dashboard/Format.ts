@@ -6,6 +6,7 @@ import * as Times from "../web/Times.ts"
 import type { State } from "../tasks/CountCompanies.ts"
 import { requestsOf, withoutRequest } from "../status/Problems.ts"
 import { runAddress } from "./Addresses.ts"
+import { code, copied, detail } from "./Links.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
 
 export const runTones: Readonly<Record<RunStatus, Tone>> = {
@@ -134,10 +135,10 @@ export const errorSentence = (error: string): string => {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
 }
 
-/** The request of an error as muted code; nothing where the error has none. */
+/** The request of an error, and its id to be copied; nothing where the error has none. */
 export const errorRequest = (error: string): Html => {
-  const parts = requestsOf(error).map(visible)
-  return parts.length === 0 ? html`` : html`<span class="detail"><code>${parts.join(" ")}</code></span>`
+  const parts = requestsOf(error).map((part) => ("id" in part ? html`request ${copied(part.id)}` : code(part.request)))
+  return parts.length === 0 ? html`` : detail(html`${parts.map((part) => html`${part} `)}`)
 }
 
 /** What happened, and what to do about it where the text has that too. */

@@ -2,12 +2,12 @@
 import { detailedMax } from "../status/CompanyStates.ts"
 import { filterLinks, select } from "../web/Components.ts"
 import { address, visible } from "../web/Escape.ts"
-import { html, type Html, type PageRequest } from "./Page.ts"
+import { html, type Html } from "./Page.ts"
 
 type Query = Readonly<Record<string, string | null>>
 
 /** The fields of a form that keep the other choices. */
-export const hiddenFields = (query: Query, name: string): ReadonlyArray<Html> =>
+export const hiddenFields = (query: Query, name?: string): ReadonlyArray<Html> =>
   Object.entries(query).flatMap(([key, value]) =>
     key === name || value === null ? [] : [html`<input type="hidden" name="${key}" value="${value}" />`]
   )
@@ -30,7 +30,11 @@ export const choiceLinks = <A extends string>(
   )
 
 /** The choice of a company: links to a few, a field for one of many, nothing for one. */
-export const companyChoice = ({ companies }: PageRequest, path: string, query: Query): Html => {
+export const companyChoice = (
+  { companies }: { readonly companies: ReadonlyArray<{ readonly name: string }> },
+  path: string,
+  query: Query
+): Html => {
   if (companies.length < 2) return html``
   const names = companies.map(({ name }) => name)
   return companies.length <= detailedMax

@@ -19,7 +19,7 @@ import { knownBrowserLifetime, sessionLifetime } from "./SessionCookies.ts"
 
 const staleLink = "This link is outdated, or for another machine. Open the link that tributary serve link prints there."
 
-const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
+export const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
   page({
     title: "Log in",
     status,

@@ -1,10 +1,12 @@
 /**
- * A page of the dashboard: an Effect that reads the warehouse and answers HTML.
+ * A page of the dashboard: `load` reads a model from the warehouse, and `view` makes HTML of it.
+ *
+ * Promise: a view is a pure function of its model. It reads neither the warehouse nor a clock.
  *
  * `html` of hono escapes every value. Path, query and form are untrusted, and each page decodes its own.
  */
 import * as Data from "effect/Data"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -111,6 +113,18 @@ export interface Route {
   readonly asksSource?: boolean
   readonly handle: (request: PageRequest) => PageEffect<Answer>
 }
+
+/** A page as two functions. */
+export interface PageParts<Model> extends Pick<Route, "path" | "asksSource"> {
+  readonly load: (request: PageRequest) => PageEffect<Model>
+  readonly view: (model: Model) => Answer
+}
+
+export const pageRoute = <Model>({ load, view, ...route }: PageParts<Model>): Route => ({
+  ...route,
+  method: "GET",
+  handle: (request) => Effect.map(load(request), view)
+})
 
 export const page = (parts: Omit<Page, "_tag" | "now" | "numbers">): Page => ({ _tag: "Page", ...parts })
 export const redirect = (to: string, notice: string | null = null): Redirect => ({ _tag: "Redirect", to, notice })

@@ -68,18 +68,12 @@ export const gapsStatement = Statement.make({
 })
 export type EventGap = Statement.RowOf<typeof gapsStatement>
 
-export interface EventFlow {
-  /** Null where the inbox does not have it. */
-  readonly event: Event | null
-  readonly subscriptions: ReadonlyArray<DeliveringSubscription>
-  readonly gaps: ReadonlyArray<EventGap>
-}
-
+/** The event is null where the inbox does not have it. */
 export const read = Effect.fn("status.EventFlow.read")(function* (company: string, eventId: string) {
   const event = yield* readEvent(company, eventId)
   return {
     event,
     subscriptions: event === null ? [] : yield* readDelivering(company, event.eventType),
     gaps: yield* Statement.run(gapsStatement, [company, eventId, event?.resource ?? null, event?.occurredAt ?? null])
-  } satisfies EventFlow
+  }
 })

@@ -88,15 +88,15 @@ export interface ProblemGroup {
   readonly since: Date | null
 }
 
-const requestOf = /^([A-Z]+ \S+): | (\[request [^\]]*\])/g
+const requestOf = /^([A-Z]+ \S+): | \[request ([^\]]*)\]/g
 
 /** An error without its request, which is different for each resource. */
 export const withoutRequest = (error: string): string =>
   error.replace(requestOf, "").replace(/\((?=[45]\d\d[ )])/, "(HTTP ")
 
-/** The requests of an error; empty where it has none. */
-export const requestsOf = (error: string): ReadonlyArray<string> =>
-  [...error.matchAll(requestOf)].map(([, request, id]) => request ?? id ?? "")
+/** The requests of an error: each as it was sent, or by the id that the source gave it. Empty where it has none. */
+export const requestsOf = (error: string): ReadonlyArray<{ readonly request: string } | { readonly id: string }> =>
+  [...error.matchAll(requestOf)].map(([, request, id]) => (request === undefined ? { id: id ?? "" } : { request }))
 
 /** What happened, beside the name of the subject and without the request. */
 export const sentenceOf = ({ subject, what }: Pick<Problem, "subject" | "what">): string => {

@@ -171,24 +171,43 @@ export const pager = <Place>(
     ${next === null ? "" : html`<a href="${addressAfter(next)}" rel="next">${further}</a>`}
   </nav>`
 
-/** A list of terms and values. */
-export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
+export type Fact = readonly [term: string, fact: Html | string]
+
+/** A list of terms and values; null ones are left out. */
+export const facts = (pairs: ReadonlyArray<Fact | null>): Html =>
   html`<dl class="facts">
-    ${pairs.map(
-      ([term, fact]) =>
-        html`<div>
-          <dt>${term}</dt>
-          <dd>${fact}</dd>
-        </div>`
+    ${pairs.map((pair) =>
+      pair === null
+        ? ""
+        : html`<div>
+            <dt>${pair[0]}</dt>
+            <dd>${pair[1]}</dd>
+          </div>`
     )}
   </dl>`
 
-/** An error with its remedy. */
-export const problem = (error: string, remedy: string | null): Html =>
-  html`<div class="problem">
-    <p>${visible(error)}</p>
-    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
+/** A problem with what a person does about it, and the buttons for that. */
+export const problem = (
+  what: Html | string,
+  remedy: Html | string | null,
+  buttons: Html | null = null,
+  kind: "problem" | "problem warn" | "note" = "problem"
+): Html =>
+  html`<div class="${kind}">
+    <p>${what}</p>
+    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${remedy}</p>`}
+    ${buttons === null ? "" : html`<p class="buttons">${buttons}</p>`}
   </div>`
+
+/** A link that looks like a button. */
+export const buttonLink = (to: string, text: Html | string): Html => html`<a class="button" href="${to}">${text}</a>`
+
+/** A long part of a page. A phone shows its summary alone until a person opens it. */
+export const fold = (id: string, summary: Html | string, body: Html): Html =>
+  html`<details class="fold" id="${id}">
+    <summary>${summary}</summary>
+    ${body}
+  </details>`
 
 const units = ["bytes", "KB", "MB", "GB", "TB"] as const
 

@@ -22,10 +22,7 @@ const pages = {
   "many-processes": "/processes",
   "many-events": "/webhooks/events?time=hour",
   "many-webhooks": "/webhooks",
-  "many-outbox": "/outbox",
   "many-quarantine": "/quarantine",
-  "many-invariants": "/invariants?invariant=rule-1",
-  "many-budget": "/budget",
   "many-endpoints": "/endpoints"
 }
 

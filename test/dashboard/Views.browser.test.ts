@@ -1,18 +1,22 @@
 /**
- * Every page in Chromium without a server: its status, layout, accessibility and console, on a desk and a phone, in light
- * and dark.
+ * Pages in Chromium without a server: their status, layout, accessibility and console, on a desk and a phone, in light and
+ * dark. The pages whose views are functions of a model are shown by `Models.browser.test.ts`.
  *
  * `SCREENSHOTS=folder` writes a picture of each view to that folder.
  */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { desk, narrow, overflow, phone, picture, violations } from "../support/browser.ts"
+import { patterns } from "./models.ts"
 import { addressOf, views } from "./shown.ts"
 import { Shown, shownInBrowser } from "./shownInBrowser.ts"
 import { suite } from "../support/suite.ts"
 
+const ofModels = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll(/:\w+/g, "[^/]+")}$`))
+const isOfModel = (path: string): boolean => ofModels.some((pattern) => pattern.test(path.replace(/\?.*/, "")))
+
 suite("a view", shownInBrowser, (test) => {
-  for (const view of views) {
+  for (const view of views.filter(({ path }) => !isOfModel(path))) {
     test(`fits, and is accessible: ${view.name}`, function* () {
       const path = yield* addressOf(view)
       const {

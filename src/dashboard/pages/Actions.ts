@@ -77,7 +77,7 @@ const rangeOf = (
     : Effect.succeed({ since: from, until: to })
 }
 
-const backfillInputs = html`<fieldset>
+export const backfillInputs = html`<fieldset>
   <legend>Only records that changed in this time; both may be empty</legend>
   <p>
     <label for="since">From</label>

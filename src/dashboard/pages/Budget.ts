@@ -11,8 +11,8 @@ import { pausesTrend } from "../ActivityCharts.ts"
 import { budgetChart, budgetLanes, refusalsOf } from "../BudgetChart.ts"
 import { clock, hourMs } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
-import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { ago, badge, count, duration, none, table, facts } from "../../web/Components.ts"
+import { html, type Html, page, pageRoute, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import { ago, badge, buttonLink, count, duration, facts, none, section, table } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { ofQuery } from "../Params.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
@@ -54,16 +54,14 @@ const stateFacts = (budget: BudgetState, now: Date): Html => {
       html`${count(budget.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
       minute${allowed !== null && configured !== null && allowed < configured ? `, ${count(configured)} configured` : ""}`
     ],
-    ...(pausedUntil === null
-      ? []
+    pausedUntil === null
+      ? null
       : [
-          [
-            "Pause",
-            html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
-              ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
-              end it: <code>tributary budget release</code>`
-          ] as const
-        ]),
+          "Pause",
+          html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
+            ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
+            end it: <code>tributary budget release</code>`
+        ],
     [
       "Refused (429)",
       html`${plural(budget.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
@@ -90,14 +88,15 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
 
 const lastHour = (now: Date) => ({ from: new Date(now.getTime() - hourMs), to: now, gapMs })
 
-const measured = (points: ReadonlyArray<SampleBudget.Sample>, now: Date): Html => {
-  const id = "budget"
-  return points.length === 0
-    ? html`<p class="hint">
-        There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
-      </p>`
-    : html`${budgetChart(points, { id, ...lastHour(now) })}
-        <details id="${id}-table">
+const noSample = html`<p class="hint">
+  There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
+</p>`
+
+const measured = (points: ReadonlyArray<SampleBudget.Sample>, now: Date): Html =>
+  points.length === 0
+    ? noSample
+    : html`${budgetChart(points, { id: "budget", ...lastHour(now) })}
+        <details id="budget-table">
           <summary>The same as a table</summary>
           ${table(
             "Minute by minute, newest first",
@@ -105,7 +104,6 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, now: Date): Html =
             minutes(points)
           )}
         </details>`
-}
 
 /** A budget with its state and the samples of the last hour. */
 interface Measured extends Shared {
@@ -119,18 +117,19 @@ const withoutLimit = html`<p>
 </p>`
 
 /** One budget in detail. */
-const section = ({ companies, limit, budget, points }: Measured, now: Date): Html => {
+const inDetail = ({ companies, limit, budget, points }: Measured, now: Date): Html => {
   const isOne = companies.length === 1
-  return html`<section aria-labelledby="budget-heading">
-    <h2 id="budget-heading">${isOne ? "Company" : "Companies"} ${companies.map(visible).join(", ")}</h2>
-    ${isOne ? "" : html`<p>These companies share one budget.</p>`} ${limit === null ? withoutLimit : ""}
+  return section(
+    "budget-heading",
+    `${isOne ? "Company" : "Companies"} ${companies.map(visible).join(", ")}`,
+    html`${isOne ? "" : html`<p>These companies share one budget.</p>`} ${limit === null ? withoutLimit : ""}
     ${
       budget === undefined
         ? html`<p>No request has been made yet.</p>`
         : html`${stateFacts(limit === null && budget.configured === null ? { ...budget, allowed: null } : budget, now)}
           ${limit === null && points.length === 0 ? "" : measured(points, now)}`
-    }
-  </section>`
+    }`
+  )
 }
 
 /** Charts that are drawn beneath each other. */
@@ -168,9 +167,7 @@ const several = (caption: string, all: ReadonlyArray<Measured>, now: Date): Html
   const drawn = all.filter(({ points }) => points.length > 0).slice(0, chartsMax)
   return html`${
     drawn.length === 0
-      ? html`<p class="hint">
-          There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
-        </p>`
+      ? noSample
       : budgetLanes(
           drawn.map((one) => ({
             name: html`${linkOf(one)} <span class="figure">at most ${count(peakOf(one.points))}</span>`,
@@ -221,24 +218,57 @@ const sharedOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyArray<Shared>
     limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
   }))
 
-/** What the budgets that slow requests down have in common. */
-interface Totals {
-  readonly budgets: number
-  readonly companies: number
-  /** Of those that are shown. */
-  readonly states: ReadonlyArray<BudgetState>
-  /** A company of the worst one; null where all are free. */
-  readonly worst: string | null
-}
+const listedMax = 50
+/** Budgets among which those of this process are looked for. */
+const worstMax = 500
 
-const head = (
-  { budgets, companies, states, worst }: Totals,
-  hours: ReadonlyArray<Activity.Hour> | null,
-  now: Date
-): Html => {
+export type Model = Effect.Success<ReturnType<typeof load>>
+
+/**
+ * The budgets of all companies, or of one, the worst first. Where there are many, those of the companies that a person
+ * searches for, else those that slow requests down.
+ */
+const load = Effect.fn("page.budget")(function* (request: PageRequest) {
+  const { companies, now } = request
+  const all = sharedOf(companies)
+  const chosen = ofQuery(request, "company")
+  const text = textOf(request)
+  const isMany = all.length > detailedMax && chosen === null
+  const byFingerprint = new Map(all.map((one) => [one.fingerprint, one]))
+  const found = !isMany
+    ? all.filter((one) => chosen === null || one.companies.includes(chosen))
+    : text === null
+      ? yield* Effect.map(worstBudgets(worstMax), (worst) =>
+          worst.flatMap((fingerprint) => byFingerprint.get(fingerprint) ?? [])
+        )
+      : all.filter((one) => one.companies.some((name) => name.toLowerCase().includes(text.toLowerCase())))
+  const shown = isMany
+    ? yield* measure(found.slice(0, listedMax), chartsMax)
+    : worstFirst(yield* measure(found, detailedMax))
+  const counted = isMany ? all : found
+  const names = counted.flatMap((one) => one.companies)
+  return {
+    isMany,
+    text,
+    /** The budgets that the sentence counts, and their companies. */
+    budgets: counted.length,
+    companies: names.length,
+    found: found.length,
+    shown,
+    hours: yield* Activity.readHoursOf(names, companies.length),
+    now
+  }
+})
+
+const head = ({ isMany, text, budgets, companies, shown, hours, now }: Model): Html => {
+  // Of the companies that a person searches for, the worst is not that of all.
+  const counted = isMany && text !== null ? [] : shown
+  const states = counted.flatMap(({ budget }) => budget ?? [])
   const paused = states.filter(({ pausedUntil }) => pausedUntil !== null).length
   const slowed = states.filter(isSlowed).length
   const full = states.filter(isFull).length
+  const worst = counted.find(({ budget }) => budget !== undefined && (budget.pausedUntil !== null || isSlowed(budget)))
+  const company = worst?.companies[0] ?? null
   return stateHead({
     title: "Rate budget",
     about:
@@ -247,99 +277,32 @@ const head = (
     word: paused > 0 ? "paused" : slowed > 0 ? "slowed" : full > 0 ? "in full use" : budgets === 0 ? "none" : "free",
     sentence: html`${plural(budgets, "budget")} of ${plural(companies, "company", "companies")}: ${count(paused)} paused
     by the source, ${count(slowed)} slowed after a 429, ${count(full)} in full use.
-    ${
-      worst === null || paused + slowed === 0
-        ? ""
-        : html`The worst: <a href="${address("/budget", { company: worst })}">${visible(worst)}</a>. Next: wait, as it
-            ends by itself; only if the source agrees, end it with <code>tributary budget release</code>.`
-    }`,
-    actions: null,
+    ${company === null ? "" : `The worst: ${visible(company)}.`}`,
+    actions:
+      company === null
+        ? null
+        : html`${buttonLink(address("/budget", { company }), "Open the worst")} It ends by itself. Only if the source
+            agrees, end it with <code>tributary budget release</code>.`,
     trend: hours === null ? null : pausesTrend(hours, now, budgets)
   })
 }
 
-const listedMax = 50
-/** Budgets among which those of this process are looked for. */
-const worstMax = 500
-
-/** Budgets as a table: those of the companies that a person searches for, else those that slow requests down. */
-const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: ReadonlyArray<Shared>) {
-  const { now } = request
-  const text = textOf(request)
-  const byFingerprint = new Map(all.map((one) => [one.fingerprint, one]))
-  const isNamed = ({ companies }: Shared) => companies.some((name) => name.toLowerCase().includes(text!.toLowerCase()))
-  const found =
-    text === null
-      ? (yield* worstBudgets(worstMax)).flatMap((fingerprint) => byFingerprint.get(fingerprint) ?? [])
-      : all.filter(isNamed)
-  const shown = yield* measure(found.slice(0, listedMax), chartsMax)
-  return page({
-    title: "Budget",
-    section: "budget",
-    body: html`${head(
-        {
-          budgets: all.length,
-          companies: request.companies.length,
-          states: text === null ? shown.flatMap(({ budget }) => budget ?? []) : [],
-          worst: text === null ? (found[0]?.companies[0] ?? null) : null
-        },
-        yield* Activity.readHoursOf(
-          request.companies.map(({ name }) => name),
-          request.companies.length
-        ),
-        now
-      )}
-      ${text === null ? html`<p>Those that are paused, slowed or in full use:</p>` : ""}
+const listOf = ({ isMany, text, found, shown, now }: Model): Html => {
+  const [only] = shown
+  if (isMany) {
+    return html`${text === null ? html`<p>Those that are paused, slowed or in full use:</p>` : ""}
       <div class="controls">${companySearch("/budget", text)}</div>
       ${
-        shown.length === 0
+        only === undefined
           ? html`<p>${text === null ? "None: all are free." : "No company matches."}</p>`
-          : several(
-              found.length > listedMax ? `Budgets, the first ${listedMax} of ${count(found.length)}` : "Budgets",
-              shown,
-              now
-            )
+          : several(`Budgets${found > listedMax ? `, the first ${listedMax} of ${count(found)}` : ""}`, shown, now)
       }`
-  })
-})
-
-export const routes: ReadonlyArray<Route> = [
-  {
-    method: "GET",
-    path: "/budget",
-    handle: Effect.fn("page.budget")(function* (request) {
-      const { companies, now } = request
-      const all = sharedOf(companies)
-      const chosen = ofQuery(request, "company")
-      if (all.length > detailedMax && chosen === null) return yield* manyBudgets(request, all)
-      const shared = all.filter((one) => chosen === null || one.companies.includes(chosen))
-      const measuredOnes = worstFirst(yield* measure(shared, detailedMax))
-      const [only] = measuredOnes
-      const budgets = measuredOnes.flatMap(({ budget }) => budget ?? [])
-      const shown = measuredOnes.flatMap(({ companies: names }) => names)
-      const isTrouble = ({ budget }: Measured) =>
-        budget !== undefined && (budget.pausedUntil !== null || isSlowed(budget))
-      return page({
-        title: "Budget",
-        section: "budget",
-        body: html`${head(
-          {
-            budgets: shared.length,
-            companies: shown.length,
-            states: budgets,
-            worst: measuredOnes.find(isTrouble)?.companies[0] ?? null
-          },
-          yield* Activity.readHoursOf(shown, companies.length),
-          now
-        )}
-        ${
-          only === undefined
-            ? html`<p>No such company is configured.</p>`
-            : measuredOnes.length === 1
-              ? section(only, now)
-              : several("Budgets, the worst first", measuredOnes, now)
-        }`
-      })
-    })
   }
-]
+  if (only === undefined) return html`<p>No such company is configured.</p>`
+  return shown.length === 1 ? inDetail(only, now) : several("Budgets, the worst first", shown, now)
+}
+
+export const view = (model: Model) =>
+  page({ title: "Budget", section: "budget", body: html`${head(model)} ${listOf(model)}` })
+
+export const routes: ReadonlyArray<Route> = [pageRoute({ path: "/budget", load, view })]

@@ -7,13 +7,40 @@ import { ago, badge, count, none, pager, partOf, section, table } from "../../we
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
-import { recordAddress } from "../Addresses.ts"
+import { detail, recordOrResourceLink } from "../Links.ts"
 import { choiceLinks, companyChoice } from "../ListControls.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { html, type Html, page, PageError, pageRoute, type PageRequest, type Route } from "../Page.ts"
 import { choiceOf, companyIdNamed, ofQuery, positionOf } from "../Params.ts"
 
 const path = "/invariants"
 const shownMost = 50
+
+type Rules = ReadonlyArray<Invariants.InvariantSummary>
+
+/** The violations of one rule. */
+const loadRule = Effect.fnUntraced(function* (request: PageRequest, rule: Invariants.InvariantSummary) {
+  const company = ofQuery(request, "company")
+  const companyId = yield* companyIdNamed(request, company)
+  const state = (yield* choiceOf(request, "state", Invariants.violationStates)) ?? "current"
+  const before = yield* positionOf(request, "before", "a violation")
+  const read = yield* Invariants.violations({ invariant: rule.name, companyId, state }, before, shownMost + 1)
+  const names = yield* TaskQueue.companyNames(read.map((one) => one.companyId))
+  return { rule, company, state, before, names, ...partOf(read, shownMost) }
+})
+
+export type Model = Effect.Success<ReturnType<typeof load>>
+
+const load = Effect.fn("page.invariants")(function* (request: PageRequest) {
+  const { companies, now } = request
+  const rules = yield* Invariants.summary(null)
+  const only = ofQuery(request, "invariant")
+  const rule = rules.find(({ name }) => name === only)
+  if (only !== null && rule === undefined) {
+    return yield* new PageError({ status: 404, message: `There is no invariant ${visible(only)}.` })
+  }
+  const seen = yield* Trends.read(Trends.violationsStatement, now)
+  return { rules, seen, one: rule === undefined ? null : yield* loadRule(request, rule), companies, now }
+})
 
 const stateOf = ({
   open,
@@ -36,34 +63,33 @@ const stateOf = ({
             : badge("quiet", "not evaluated")
   }
   ${failed === 0 ? "" : badge("warn", `failed for ${plural(failed, "company", "companies")}`)}
-  ${unconfirmed === 0 ? "" : html`<span class="detail">confirmed after the next scan of ${resources.map(visible).join(", ")}</span>`}
-  ${error === null ? "" : html`<span class="detail">${visible(error)}</span>`}
+  ${unconfirmed === 0 ? "" : detail(`confirmed after the next scan of ${resources.map(visible).join(", ")}`)}
+  ${error === null ? "" : detail(visible(error))}
 `
 
+/** The numbers of rules by state; a violated or failed one counts in no other. */
+const statesOf = (rules: Rules) => {
+  const violated = rules.filter(({ open }) => open > 0)
+  const failed = rules.filter((one) => one.failed > 0)
+  const sound = rules.filter((one) => one.open === 0 && one.failed === 0)
+  const unconfirmed = sound.filter((one) => one.unconfirmed > 0).length
+  const holding = sound.filter((one) => one.unconfirmed === 0 && one.evaluated > one.waiting).length
+  return { violated, failed, unconfirmed, holding, missing: sound.length - unconfirmed - holding }
+}
+
+const sum = (rules: Rules, of: "open" | "unconfirmed"): number => rules.reduce((all, rule) => all + rule[of], 0)
+
 /** How many rules are in each state, and what the others wait for. */
-const sentenceOf = (
-  rules: ReadonlyArray<Invariants.InvariantSummary>,
-  { violated, failed, holding, missing }: Readonly<Record<"violated" | "failed" | "holding" | "missing", number>>
-): string => {
-  const sum = (of: (rule: Invariants.InvariantSummary) => number) => rules.reduce((all, rule) => all + of(rule), 0)
+const sentenceOf = (rules: Rules, { violated, failed, holding, missing }: ReturnType<typeof statesOf>): string => {
   const unconfirmed = rules.filter((one) => one.unconfirmed > 0)
   const parts = [
-    violated === 0
-      ? ""
-      : `${count(violated)} violated by ${plural(
-          sum(({ open }) => open),
-          "open violation"
-        )}`,
-    failed === 0 ? "" : `${count(failed)} failed to be evaluated`,
-    unconfirmed.length === 0
-      ? ""
-      : `${count(unconfirmed.length)} with ${plural(
-          sum((one) => one.unconfirmed),
-          "unconfirmed violation"
-        )}`,
-    holding === 0 ? "" : plural(holding, "holds", "hold"),
-    missing === 0 ? "" : `${count(missing)} not evaluated`
-  ].filter((part) => part !== "")
+    violated.length > 0 && `${count(violated.length)} violated by ${plural(sum(rules, "open"), "open violation")}`,
+    failed.length > 0 && `${count(failed.length)} failed to be evaluated`,
+    unconfirmed.length > 0 &&
+      `${count(unconfirmed.length)} with ${plural(sum(unconfirmed, "unconfirmed"), "unconfirmed violation")}`,
+    holding > 0 && plural(holding, "holds", "hold"),
+    missing > 0 && `${count(missing)} not evaluated`
+  ].filter((part) => part !== false)
   return [
     `${plural(rules.length, "invariant")}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`,
     unconfirmed.length === 0
@@ -73,45 +99,30 @@ const sentenceOf = (
   ].join(" ")
 }
 
-const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Trend): Html => {
-  const violated = rules.filter(({ open }) => open > 0)
-  const failed = rules.filter((one) => one.failed > 0)
-  const sound = rules.filter((one) => one.open === 0 && one.failed === 0)
-  const unconfirmed = sound.filter((one) => one.unconfirmed > 0).length
-  const holding = sound.filter((one) => one.unconfirmed === 0 && one.evaluated > one.waiting).length
-  const missing = sound.length - unconfirmed - holding
-  const [worst] = violated.length > 0 ? violated : failed
+const wordOf = (rules: Rules, { violated, failed, unconfirmed, missing }: ReturnType<typeof statesOf>) => {
+  if (violated.length > 0) return ["bad", "violated"] as const
+  if (failed.length > 0) return ["warn", "not all evaluated"] as const
+  if (unconfirmed > 0) return ["busy", "not all confirmed yet"] as const
+  return missing > 0 || rules.length === 0
+    ? (["quiet", "not all evaluated yet"] as const)
+    : (["good", "all hold"] as const)
+}
+
+const ruleLink = ({ name }: Invariants.InvariantSummary): Html =>
+  html`<a href="${address(path, { invariant: name })}">${visible(name)}</a>`
+
+const head = ({ rules, seen }: Model): Html => {
+  const states = statesOf(rules)
+  const [worst] = states.violated.length > 0 ? states.violated : states.failed
+  const [tone, word] = wordOf(rules, states)
   return stateHead({
     title: "Invariants",
     about:
       "Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule’s query is a record that violates it.",
-    tone:
-      violated.length > 0
-        ? "bad"
-        : failed.length > 0
-          ? "warn"
-          : unconfirmed > 0
-            ? "busy"
-            : missing > 0 || rules.length === 0
-              ? "quiet"
-              : "good",
-    word:
-      violated.length > 0
-        ? "violated"
-        : failed.length > 0
-          ? "not all evaluated"
-          : unconfirmed > 0
-            ? "not all confirmed yet"
-            : missing > 0 || rules.length === 0
-              ? "not all evaluated yet"
-              : "all hold",
-    sentence: html`${sentenceOf(rules, { violated: violated.length, failed: failed.length, holding, missing })}
-    ${
-      worst === undefined
-        ? ""
-        : html`The worst:
-            <a href="${address(path, { invariant: worst.name })}">${visible(worst.name)}</a> (${worst.severity}).`
-    }`,
+    tone,
+    word,
+    sentence: html`${sentenceOf(rules, states)}
+    ${worst === undefined ? "" : html`The worst: ${ruleLink(worst)} (${worst.severity}).`}`,
     actions: null,
     trend: trend(seen, {
       id: "trend",
@@ -125,13 +136,12 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
   })
 }
 
-const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
+const rulesTable = (rules: Rules, now: Date): Html =>
   table(
     "Invariants, the worst first",
     "Invariant, State, -Severity, #Open, #Unconfirmed, -#Companies, Evaluated",
     rules.map((one) => [
-      html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a
-        ><span class="detail">${visible(one.statement)}</span>`,
+      html`${ruleLink(one)}${detail(visible(one.statement))}`,
       stateOf(one),
       one.severity,
       count(one.open),
@@ -158,11 +168,10 @@ const violationsTable = (
     "Record, Company, State, First seen, Why",
     rows.map((one) => {
       const company = names.get(one.companyId)
-      const record = `${one.resource} ${one.recordId}`
       return [
         company === undefined
-          ? visible(record)
-          : html`<a href="${recordAddress(company, one.resource, String(one.recordId))}">${visible(record)}</a>`,
+          ? visible(`${one.resource} ${one.recordId}`)
+          : recordOrResourceLink(company, one.resource, String(one.recordId)),
         visible(company ?? String(one.companyId)),
         violationState(one, now),
         ago(one.firstSeenAt, now),
@@ -171,37 +180,26 @@ const violationsTable = (
     })
   )
 
-const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invariants.InvariantSummary) {
-  const { now } = request
-  const invariant = rule.name
-  const company = ofQuery(request, "company")
-  const companyId = yield* companyIdNamed(request, company)
-  const state = (yield* choiceOf(request, "state", Invariants.violationStates)) ?? "current"
-  const before = yield* positionOf(request, "before", "a violation")
-  const read = yield* Invariants.violations({ invariant, companyId, state }, before, shownMost + 1)
-  const { shown, next } = partOf(read, shownMost)
-  const names = yield* TaskQueue.companyNames(shown.map((one) => one.companyId))
-  const query = { invariant, company, state: state === "current" ? null : state }
+const rulePart = (
+  { rule, company, state, before, shown, next, names }: NonNullable<Model["one"]>,
+  { companies, now }: Model
+): Html => {
+  const query = { invariant: rule.name, company, state: state === "current" ? null : state }
   return section(
     "violations",
-    visible(invariant),
+    visible(rule.name),
     html`${rule.comment === "" ? "" : html`<pre>${visibleLines(rule.comment)}</pre>`}
       <p>
         Reads ${rule.resources.map((resource) => visible(resource)).join(", ")}. A violation opens when all of them were
         read again and it is still there; it ends by itself when the records agree.
       </p>
       <div class="controls lists">
-        ${choiceLinks(
-          "State",
-          path,
-          query,
-          "state",
-          Invariants.violationStates.map((one) => [
-            one === "current" ? null : one,
-            one.replace(/^./, (first) => first.toUpperCase())
-          ])
-        )}
-        ${companyChoice(request, path, query)}
+        ${choiceLinks("State", path, query, "state", [
+          [null, "Current"],
+          ["ended", "Ended"],
+          ["all", "All"]
+        ])}
+        ${companyChoice({ companies }, path, query)}
       </div>
       ${
         shown.length === 0
@@ -212,31 +210,19 @@ const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invaria
         address(path, { ...query, before: place === null ? null : String(place) })
       )}`
   )
-})
+}
 
-export const routes: ReadonlyArray<Route> = [
-  {
-    method: "GET",
-    path,
-    handle: Effect.fn("page.invariants")(function* (request) {
-      const rules = yield* Invariants.summary(null)
-      const only = ofQuery(request, "invariant")
-      const rule = rules.find(({ name }) => name === only)
-      if (only !== null && rule === undefined) {
-        return yield* new PageError({ status: 404, message: `There is no invariant ${visible(only)}.` })
-      }
-      const seen = yield* Trends.read(Trends.violationsStatement, request.now)
-      return page({
-        title: "Invariants",
-        section: "invariants",
-        body: html`${head(rules, seen)}
-        ${
-          rules.length === 0
-            ? html`<p>${none("None was evaluated yet.")} A sync evaluates them, and so does serve.</p>`
-            : rulesTable(rules, request.now)
-        }
-        ${rule === undefined ? "" : yield* details(request, rule)}`
-      })
-    })
-  }
-]
+export const view = (model: Model) =>
+  page({
+    title: "Invariants",
+    section: "invariants",
+    body: html`${head(model)}
+    ${
+      model.rules.length === 0
+        ? html`<p>${none("None was evaluated yet.")} A sync evaluates them, and so does serve.</p>`
+        : rulesTable(model.rules, model.now)
+    }
+    ${model.one === null ? "" : rulePart(model.one, model)}`
+  })
+
+export const routes: ReadonlyArray<Route> = [pageRoute({ path, load, view })]

@@ -8,14 +8,15 @@ import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as Trends from "../../status/Trends.ts"
 import * as Problems from "../../status/Problems.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { html, type Html, page, PageError, pageRoute, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration, none, section, table, facts } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
+import { code, resourceLink } from "../Links.ts"
 import { companyChoice } from "../ListControls.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
-import { pushAddress, resourceAddress } from "../Addresses.ts"
+import { pushAddress } from "../Addresses.ts"
 import * as OutboxRow from "./OutboxRow.ts"
 import * as OutboxRows from "./OutboxRows.ts"
 import * as RejectedRows from "./RejectedRows.ts"
@@ -57,7 +58,7 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
         rows
           .slice(0, insertedShown)
           .map((one) => [
-            html`<a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
+            resourceLink(one.company, one.resource),
             visible(one.company),
             count(one.waiting),
             count(one.sending),
@@ -88,7 +89,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
         "Push, What, Company, -From, Began, #Records, State, Rejected",
         all.map((one) => [
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
-          html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
+          html`${one.operation} ${resourceLink(one.company, one.resource)}`,
           visible(one.company),
           html`<code>${truncated(one.source, 80)}</code>`,
           ago(one.createdAt, now),
@@ -127,7 +128,7 @@ const requestTable = (
         </p>
         ${table(
           `Requests without a known outcome, oldest first${requests.length === requestsShown ? `, at most ${requestsShown}` : ""}`,
-          "Request, Company, #Records, Open since, #Failures, Why, Next",
+          "Request, Company, #Records, Open since, #Failures, Why, What to do",
           requests.map((one) => [
             html`${visible(one.operation)} ${visible(one.resource)}`,
             visible(one.company),
@@ -139,35 +140,52 @@ const requestTable = (
           ])
         )}`
 
-interface OutboxTotals {
-  readonly waiting: number
-  readonly rejected: number
-  readonly unknown: number
-  /** Whether a person must resolve some of them. */
-  readonly isUnresolved: boolean
-  readonly pause: string | null
+export type Model = Effect.Success<ReturnType<typeof load>>
+
+const load = Effect.fn("page.outbox")(function* (request: PageRequest) {
+  const { companies, now } = request
+  const company = ofQuery(request, "company")
+  const { waiting, rejected } = yield* Outbox.total
+  return {
+    company,
+    companies,
+    waiting,
+    rejected,
+    inserted: yield* Outbox.inserted(company, insertedShown + 1),
+    pushes: yield* Outbox.summaries(pushesShown),
+    requests: yield* Outbox.openRequests(requestsShown),
+    pause: yield* PushPause.read,
+    unknown: yield* Outbox.countRequests,
+    unresolved: (yield* Problems.read(null)).filter(({ kind }) => kind === "unresolved"),
+    rejectedRows:
+      rejected === 0
+        ? []
+        : yield* OutboxRowFlow.newest({ company: null, resource: null, state: "rejected" }, null, rejectedShown),
+    trend: yield* Trends.read(Trends.outboxStatement, now),
+    now
+  }
+})
+
+const stateOf = ({ waiting, rejected, unknown, unresolved, pause }: Model) => {
+  if (pause !== null) return ["bad", "paused"] as const
+  if (rejected > 0) return ["bad", "rejected rows"] as const
+  if (unknown > 0) return ["warn", unresolved.length > 0 ? "unresolved" : waiting > 0 ? "sending" : "all sent"] as const
+  return waiting > 0 ? (["busy", "sending"] as const) : (["good", "all sent"] as const)
 }
 
-const head = ({ waiting, rejected, unknown, isUnresolved, pause }: OutboxTotals, shown: Trends.Trend): Html =>
-  stateHead({
+const head = (model: Model): Html => {
+  const { waiting, rejected, unknown, pause } = model
+  const [tone, word] = stateOf(model)
+  return stateHead({
     title: "Outbox",
     about: "Records to be written to the source, and their outcomes.",
-    tone: pause !== null || rejected > 0 ? "bad" : unknown > 0 ? "warn" : waiting > 0 ? "busy" : "good",
-    word:
-      pause !== null
-        ? "paused"
-        : rejected > 0
-          ? "rejected rows"
-          : isUnresolved
-            ? "unresolved"
-            : waiting > 0
-              ? "sending"
-              : "all sent",
+    tone,
+    word,
     sentence: html`${pause === null ? "" : html`${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with the source, then run <code>${PushPause.releaseCommand}</code>.`}
     ${plural(waiting, "row")} to be sent, ${count(rejected)} rejected, ${plural(unknown, "request")} without a known
     outcome.`,
     actions: null,
-    trend: html`${trend(shown, {
+    trend: html`${trend(model.trend, {
         id: "trend",
         title: "Rows inserted",
         kinds: [
@@ -179,49 +197,37 @@ const head = ({ waiting, rejected, unknown, isUnresolved, pause }: OutboxTotals,
       })}
       <div class="controls lists">${OutboxRows.stateChoice({ state: "" }, "Rows")}</div>`
   })
+}
 
-const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
-  const { companies, now } = request
-  const company = ofQuery(request, "company")
-  const rows = yield* Outbox.inserted(company, insertedShown + 1)
-  const all = yield* Outbox.summaries(pushesShown)
-  const requests = yield* Outbox.openRequests(requestsShown)
-  const pause = yield* PushPause.read
-  const { waiting, rejected } = yield* Outbox.total
-  const unknown = yield* Outbox.countRequests
-  const unresolved = (yield* Problems.read(null)).filter(({ kind }) => kind === "unresolved")
-  const rejectedRows =
-    rejected === 0
-      ? []
-      : yield* OutboxRowFlow.newest({ company: null, resource: null, state: "rejected" }, null, rejectedShown)
-  const shown = yield* Trends.read(Trends.outboxStatement, now)
+const rejectedPart = ({ rejected, rejectedRows, companies, now }: Model): Html | string =>
+  rejectedRows.length === 0
+    ? ""
+    : section(
+        "rejected",
+        "Rejected rows",
+        html`<p class="hint">
+            The source, or the validation before it, rejected them. Each waits for a person and blocks nothing else.
+          </p>
+          ${OutboxRows.rowTable(`The newest ${rejectedRows.length} of ${count(rejected)}`, rejectedRows, companies.length > 1, now)}
+          ${rejected > rejectedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All rejected rows</a></p>` : ""}`
+      )
+
+export const view = (model: Model) => {
+  const { companies, company, requests, unresolved, pause, now } = model
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`${head({ waiting, rejected, unknown, isUnresolved: unresolved.length > 0, pause }, shown)}
-    ${
-      rejectedRows.length === 0
-        ? ""
-        : section(
-            "rejected",
-            "Rejected rows",
-            html`<p class="hint">
-                The source, or the validation before it, rejected them. Each waits for a person and blocks nothing else.
-              </p>
-              ${OutboxRows.rowTable(`The newest ${rejectedRows.length} of ${count(rejected)}`, rejectedRows, companies.length > 1, now)}
-              ${rejected > rejectedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All rejected rows</a></p>` : ""}`
-          )
-    }
+    body: html`${head(model)} ${rejectedPart(model)}
     ${section("calls", "Requests without a known outcome", requestTable(requests, unresolved, pause, now))}
     ${section(
       "inserted",
       "Inserted by SQL",
-      html`${companies.length <= detailedMax ? "" : html`<div class="controls lists">${companyChoice(request, "/outbox", { company })}</div>`}
-      ${insertedTable(rows, now)}`
+      html`${companies.length <= detailedMax ? "" : html`<div class="controls lists">${companyChoice(model, "/outbox", { company })}</div>`}
+      ${insertedTable(model.inserted, now)}`
     )}
-    ${section("pushes", "Pushes", pushTable(all, now))}`
+    ${section("pushes", "Pushes", pushTable(model.pushes, now))}`
   })
-})
+}
 
 // -------------------------------------------------------------------------------------------------------------- a push
 
@@ -239,36 +245,53 @@ const countsTable = ({ counts }: Outbox.OutboxState): Html =>
       .map(([outcome, records]) => [outcome, count(records)])
   )
 
-const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
+export type PushModel = Effect.Success<ReturnType<typeof loadPush>>
+
+const loadPush = Effect.fn("page.push")(function* (request: PageRequest) {
   const id = yield* numberOf(ofPath(request, "id"), "a push")
   const [push] = yield* Outbox.pushes([id])
   if (push === undefined)
     return yield* new PageError({ status: 404, message: `There is no push ${id}, or it was removed.` })
-  const { now } = request
-  const { counts } = push
+  const rejected = push.counts.rejected === 0 ? [] : yield* Outbox.rejectedRows({ push: id }, 0n, rejectedShown)
+  return { push, rejected, now: request.now }
+})
+
+const rejectedOfPush = ({ push, rejected }: PushModel): Html | string => {
+  const { push: id, counts } = push
+  const isCut = counts.rejected > rejected.length
+  return counts.rejected === 0
+    ? ""
+    : section(
+        "rejected",
+        "Rejected rows",
+        html`${RejectedRows.rejectedTable(`Rejected rows in the order of the input${isCut ? `, the first ${rejected.length} of ${count(counts.rejected)}` : ""}`, rejected, push)}
+        ${isCut ? html`<p><a href="${RejectedRows.rejectedAddress({ push: String(id) })}">All rejected rows of push ${id}</a></p>` : ""}`
+      )
+}
+
+export const viewPush = (model: PushModel) => {
+  const { push, now } = model
+  const { push: id, counts } = push
   const isOpen = push.finishedAt === null
-  const rejected = counts.rejected === 0 ? [] : yield* Outbox.rejectedRows({ push: id }, 0n, rejectedShown)
   return page({
     title: `Push ${id}`,
     section: "outbox",
     // A finished push does not change.
     isLive: isOpen,
     body: html`<h1>
-        Push ${id}: ${push.operation}
-        <a href="${resourceAddress(push.company, push.resource)}">${visible(push.resource)}</a> of
-        ${visible(push.company)}
+        Push ${id}: ${push.operation} ${resourceLink(push.company, push.resource)} of ${visible(push.company)}
       </h1>
       ${counts.rejected === 0 ? "" : RejectedRows.whatToDo({ push: id }, { push: String(id) }, push.rejectedBy)}
       ${facts([
         ["State", pushBadge(!isOpen, counts.rejected)],
-        ["From", html`<code>${visible(push.source)}</code>`],
+        ["From", code(push.source)],
         ["Began", ago(new Date(now.getTime() - push.ageMs), now)],
         ["Finished", ago(push.finishedAt === null ? null : new Date(push.finishedAt), now, "not yet")],
         [
           "Records given",
           `${count(push.records)}${push.known === 0 ? "" : `, ${count(push.known)} of them pushed before`}`
         ],
-        ...(push.oldestMs === null ? [] : [["Oldest that waits", `for ${duration(push.oldestMs)}`] as const])
+        push.oldestMs === null ? null : ["Oldest that waits", `for ${duration(push.oldestMs)}`]
       ])}
       ${countsTable(push)}
       ${
@@ -284,22 +307,13 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
           ? ""
           : html`<p>To send the waiting rows: <code>tributary push retry ${id}</code></p>`
       }
-      ${
-        counts.rejected === 0
-          ? ""
-          : section(
-              "rejected",
-              "Rejected rows",
-              html`${RejectedRows.rejectedTable(`Rejected rows in the order of the input${counts.rejected > rejected.length ? `, the first ${rejected.length} of ${count(counts.rejected)}` : ""}`, rejected, push)}
-              ${counts.rejected > rejected.length ? html`<p><a href="${RejectedRows.rejectedAddress({ push: String(id) })}">All rejected rows of push ${id}</a></p>` : ""}`
-            )
-      }`
+      ${rejectedOfPush(model)}`
   })
-})
+}
 
 export const routes: ReadonlyArray<Route> = [
-  { method: "GET", path: "/outbox", handle: overview },
-  { method: "GET", path: "/outbox/pushes/:id", handle: onePush },
+  pageRoute({ path: "/outbox", load, view }),
+  pageRoute({ path: "/outbox/pushes/:id", load: loadPush, view: viewPush }),
   ...OutboxRows.routes,
   ...OutboxRow.routes,
   ...RejectedRows.routes

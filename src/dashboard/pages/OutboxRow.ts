@@ -3,21 +3,30 @@ import * as Effect from "effect/Effect"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { correctSql } from "../../outbox/RetryRejected.ts"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
-import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
-import { badge, count, facts, none, table, type Tone } from "../../web/Components.ts"
+import { badge, count, type Fact, facts, none, problem, table, type Tone } from "../../web/Components.ts"
 import { plural, visible, visibleLines } from "../../web/Escape.ts"
 import { flow, type Step } from "../../web/Flow.ts"
-import { pushAddress, recordAddress, resourceAddress } from "../Addresses.ts"
+import { pushAddress } from "../Addresses.ts"
 import { actionLink } from "../Format.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { code, pushLink, recordOrResourceLink } from "../Links.ts"
+import { html, type Html, page, PageError, pageRoute, type PageRequest, type Route } from "../Page.ts"
 import { numberOf, ofPath } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
-import { versionTable } from "./LandedVersions.ts"
+import { landedStep, readLanding } from "./LandedVersions.ts"
 
 type Row = OutboxRowFlow.OutboxRowFlow
 
-const path = "/outbox/rows/:id"
+/** A row with the versions that it brought; the pause of pushes where it waits for its end. */
+export type Model = Effect.Success<ReturnType<typeof load>>
+
+const load = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
+  const id = yield* numberOf(ofPath(request, "id"), "a row")
+  const row = yield* OutboxRowFlow.read(id)
+  if (row === null) return yield* new PageError({ status: 404, message: `There is no row ${id}, or it was removed.` })
+  const pause = isWaiting(row) ? yield* PushPause.read : null
+  const versions = yield* readLanding(request, row, { runId: null, origin: "push" })
+  return { row, pause, versions, now: request.now }
+})
 
 export const rowTones: Readonly<Record<OutboxRowFlow.RowState, readonly [Tone, word: string]>> = {
   pending: ["busy", "pending"],
@@ -28,39 +37,41 @@ export const rowTones: Readonly<Record<OutboxRowFlow.RowState, readonly [Tone, w
 
 const isWaiting = ({ state }: Row): boolean => state === "pending" || state === "in_flight"
 
+const recordAsGiven = ({ record, recordCharacters }: Row): Html => {
+  const isCut = recordCharacters > record.length
+  return html`<details id="record">
+    <summary>The record as given</summary>
+    <pre tabindex="0">${isCut ? visibleLines(record) : (pretty(record) ?? visibleLines(record))}</pre>
+    ${isCut ? html`<p class="hint">Cut after ${count(record.length)} characters.</p>` : ""}
+  </details>`
+}
+
+const originOf = ({ push, line, pushSource }: Row): Html | string =>
+  push === null
+    ? "a row that was inserted by SQL"
+    : html`${pushLink(push)}${line === null ? "" : `, line ${count(line)}`}${pushSource === null ? "" : html` of ${code(pushSource)}`}`
+
+const codeOr = (text: string | null | undefined, absent = "none"): Html =>
+  text === null || text === undefined ? none(absent) : code(text)
+
 const insertedStep = (row: Row): Step => ({
   title: "Inserted",
   tone: "good",
   word: row.push === null ? "by SQL" : "by a push",
   at: row.createdAt,
   body: html`${facts([
-      [
-        "Origin",
-        row.push === null
-          ? html`a row that was inserted by SQL`
-          : html`<a href="${pushAddress(row.push)}">push ${row.push}</a>${
-                row.line === null ? "" : `, line ${count(row.line)}`
-              }${row.pushSource === null ? "" : html` of <code>${visible(row.pushSource)}</code>`}`
-      ],
-      ["Operation", row.operation],
-      ["Own key (externalid)", row.externalid === null ? none("none") : html`<code>${visible(row.externalid)}</code>`]
-    ])}
-    <details id="record">
-      <summary>The record as given</summary>
-      <pre tabindex="0">
-${row.recordCharacters > row.record.length ? visibleLines(row.record) : (pretty(row.record) ?? visibleLines(row.record))}</pre>
-      ${row.recordCharacters > row.record.length ? html`<p class="hint">Cut after ${count(row.record.length)} characters.</p>` : ""}
-    </details>`
+    ["Origin", originOf(row)],
+    ["Operation", row.operation],
+    ["Own key (externalid)", codeOr(row.externalid)]
+  ])}
+  ${recordAsGiven(row)}`
 })
 
 const problemsTable = (problems: NonNullable<Row["problems"]>): Html =>
   table(
     "Problems of the record",
     "Field, Problem",
-    problems.map(({ field, message }) => [
-      field === null ? none("the record") : html`<code>${visible(field)}</code>`,
-      visible(message)
-    ])
+    problems.map(({ field, message }) => [codeOr(field, "the record"), visible(message)])
   )
 
 /** Whether the validation rejected the row, before any request to the source. */
@@ -107,9 +118,9 @@ const requestTones: Readonly<Record<NonNullable<Row["requestState"]>, Tone>> = {
   abandoned: "warn"
 }
 
-/** A count as a fact; nothing where it is zero. */
-const counted = (term: string, value: number): ReadonlyArray<readonly [string, string]> =>
-  value === 0 ? [] : [[term, count(value)]]
+/** A count as a fact; null where it is zero. */
+const counted = (term: string, value: number | null): Fact | null =>
+  value === null || value === 0 ? null : [term, count(value)]
 
 const requestStep = (row: Row): Step => {
   if (row.requestId === null) {
@@ -132,14 +143,14 @@ const requestStep = (row: Row): Step => {
     body: html`${facts([
       [
         "Request",
-        html`${row.requestId}${row.requestOperation === null ? "" : `, ${row.requestOperation}`}${
+        `${row.requestId}${row.requestOperation === null ? "" : `, ${row.requestOperation}`}${
           row.requestRecords === null ? "" : ` of ${plural(row.requestRecords, "record")}`
         }`
       ],
       ["Place in the request", row.requestIndex === null ? none("none") : count(row.requestIndex + 1)],
-      ...counted("Rounds without an outcome", row.requestFailures ?? 0),
-      ...counted("Attempts of this row that failed", row.attempts),
-      ...counted("Sends after a conflict", row.conflictRetries)
+      counted("Rounds without an outcome", row.requestFailures),
+      counted("Attempts of this row that failed", row.attempts),
+      counted("Sends after a conflict", row.conflictRetries)
     ])}
     ${
       row.requestState === "open"
@@ -168,47 +179,44 @@ const differencesTable = (differences: NonNullable<Row["differences"]>): Html =>
   table(
     "Fields with another value at the source",
     "Field, Given, At the source",
-    differences.map(({ field, given, current }) => [
-      html`<code>${visible(field)}</code>`,
-      given === null ? none("none") : html`<code>${visible(given)}</code>`,
-      current === null || current === undefined ? none("none") : html`<code>${visible(current)}</code>`
-    ])
+    differences.map(({ field, given, current }) => [code(field), codeOr(given), codeOr(current)])
   )
 
-/** What a person does with a rejected row, or what happens to a waiting one. */
-const nextStepOf = (row: Row, pause: string | null): Html => {
-  if (row.state === "rejected") {
-    return row.push === null
-      ? html`<p>
-            <strong>What to do:</strong> correct the record: <code>${correctSql.replace(/…$/, String(row.id))}</code>.
-            Then send the rejected rows of the resource again:
-          </p>
-          <p class="buttons">
-            ${actionLink(
-              "push-retry",
-              { company: row.company, resource: row.resource },
-              "Retry",
-              `the rejected rows of ${visible(row.resource)}, company ${visible(row.company)}`
-            )}
-          </p>`
-      : html`<p>
-            <strong>What to do:</strong> export the rejected rows, correct and push them:
-            <code>tributary push export-rejected ${row.push} --to rejected.ndjson</code>. If the cause was fixed at the
-            source, send the rejected rows of the push again as they are:
-          </p>
-          <p class="buttons">
-            ${actionLink("push-retry", { push: String(row.push) }, "Retry", `the rejected rows of push ${row.push}`)}
-          </p>`
-  }
-  if (!isWaiting(row)) return html``
+/** A rejected row with its reason and what a person does. */
+const rejected = ({ id, push, code: reasonCode, reason, company, resource }: Row): Html => {
+  const [remedy, target, about] =
+    push === null
+      ? ([
+          html`correct the record: ${code(correctSql.replace(/…$/, String(id)))}. Then send the rejected rows of the
+          resource again.`,
+          { company, resource },
+          `the rejected rows of ${visible(resource)}, company ${visible(company)}`
+        ] as const)
+      : ([
+          html`export the rejected rows, correct and push them:
+          ${code(`tributary push export-rejected ${push} --to rejected.ndjson`)}. If the cause was fixed at the source,
+          send the rejected rows of the push again as they are.`,
+          { push: String(push) },
+          `the rejected rows of push ${push}`
+        ] as const)
+  return problem(
+    html`${reasonCode === null ? "" : code(reasonCode)}
+    ${reason === null ? "It was rejected; no reason is stored." : visible(reason)}`,
+    remedy,
+    actionLink("push-retry", target, "Retry", about)
+  )
+}
+
+/** What happens to a waiting row, and what a person does about it. */
+const waiting = ({ push }: Row, pause: string | null): Html => {
   if (pause !== null) {
     return html`<p>
       ${badge("bad", "paused")} ${visible(PushPause.sentence(pause))}. <code>${PushPause.releaseCommand}</code>
     </p>`
   }
-  return row.push === null
+  return push === null
     ? html`<p>tributary serve sends it. No action is needed.</p>`
-    : html`<p>To send the waiting rows of the push: <code>tributary push retry ${row.push}</code></p>`
+    : html`<p>To send the waiting rows of the push: <code>tributary push retry ${push}</code></p>`
 }
 
 const outcomeStep = (row: Row): Step => {
@@ -219,93 +227,36 @@ const outcomeStep = (row: Row): Step => {
     word: row.outcome ?? word,
     at: row.resolvedAt,
     body: html`${row.reason === null || row.state === "rejected" ? "" : html`<p>${visible(row.reason)}</p>`}
-    ${
-      row.code === null && row.field === null
-        ? ""
-        : facts([
-            ...(row.code === null ? [] : [["Code", html`<code>${visible(row.code)}</code>`] as const]),
-            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const])
-          ])
-    }
+    ${row.code === null && row.field === null ? "" : facts([row.code === null ? null : ["Code", code(row.code)], row.field === null ? null : ["Field", code(row.field)]])}
     ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}`
   }
 }
 
-const landedStep = (row: Row, versions: ReadonlyArray<LandedVersion>, now: Date): Step => {
-  const [newest] = versions
-  const { recordId } = row
-  if (newest === undefined || recordId === null) {
-    return {
-      title: "Landed in the warehouse",
-      tone: "quiet",
-      word: isWaiting(row) ? "not yet" : "no version",
-      at: null,
-      body: html`<p>
-        ${
-          row.state === "rejected"
-            ? "A rejected row changes no record."
-            : isWaiting(row)
-              ? "The answer of the source is landed with the outcome."
-              : "The warehouse has no version of that time. The next run reads the record."
-        }
-      </p>`
-    }
-  }
-  return {
-    title: "Landed in the warehouse",
-    tone: "good",
-    word: `version ${newest.version}`,
-    at: row.resolvedAt,
-    body: versionTable(versions, row.company, { resource: row.resource, recordId }, now)
-  }
-}
+const absenceOf = (row: Row) => ({
+  tone: "quiet" as const,
+  word: isWaiting(row) ? "not yet" : "no version",
+  sentence:
+    row.state === "rejected"
+      ? "A rejected row changes no record."
+      : isWaiting(row)
+        ? "The answer of the source is landed with the outcome."
+        : "The warehouse has no version of that time. The next run reads the record."
+})
 
-const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
-  const id = yield* numberOf(ofPath(request, "id"), "a row")
-  const row = yield* OutboxRowFlow.read(id)
-  if (row === null) return yield* new PageError({ status: 404, message: `There is no row ${id}, or it was removed.` })
-  const { company, resource, recordId, resolvedAt, state } = row
-  const pause = isWaiting(row) ? yield* PushPause.read : null
-  const companyId = yield* TaskQueue.companyIdOf(company)
-  const versions =
-    companyId === null || recordId === null || resolvedAt === null || state !== "done"
-      ? []
-      : yield* readLandedVersions(request.datasets, {
-          companyId,
-          resource,
-          recordId,
-          runId: null,
-          origin: "push",
-          at: resolvedAt
-        })
+export const view = ({ row, pause, versions, now }: Model) => {
+  const { id, company, resource, recordId, state, push } = row
   const [tone, word] = rowTones[state]
   return page({
     title: `Outbox row ${id}`,
     section: "outbox",
-    ...(row.push === null ? {} : { level: { text: `Row ${id}`, above: pushAddress(row.push) } }),
+    ...(push === null ? {} : { level: { text: `Row ${id}`, above: pushAddress(push) } }),
     isLive: isWaiting(row),
     body: html`<h1>Row ${id}: ${row.operation} ${visible(resource)}</h1>
       <p class="summary">
-        ${badge(tone, row.outcome ?? word)}
-        ${
-          recordId === null
-            ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
-            : html`<a href="${recordAddress(company, resource, recordId)}"
-                >${visible(resource)} ${visible(recordId)}</a
-              >`
-        }
-        of company ${visible(company)}.
+        ${badge(tone, row.outcome ?? word)} ${recordOrResourceLink(company, resource, recordId)} of company
+        ${visible(company)}.
       </p>
-      ${
-        state === "rejected"
-          ? html`<div class="problem">
-              <p>
-                ${row.code === null ? "" : html`<code>${visible(row.code)}</code> `}${row.reason === null ? "It was rejected; no reason is stored." : visible(row.reason)}
-              </p>
-              ${nextStepOf(row, pause)}
-            </div>`
-          : nextStepOf(row, pause)
-      }
+      ${state === "rejected" ? rejected(row) : isWaiting(row) ? waiting(row, pause) : ""}
       ${flow("From the insert to the answer of the source", [
         insertedStep(row),
         validatedStep(row),
@@ -313,9 +264,9 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
         requestStep(row),
         answerStep(row),
         outcomeStep(row),
-        landedStep(row, versions, request.now)
+        landedStep(row, versions, absenceOf(row), now)
       ])}`
   })
-})
+}
 
-export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: rowPage }]
+export const routes: ReadonlyArray<Route> = [pageRoute({ path: "/outbox/rows/:id", load, view })]

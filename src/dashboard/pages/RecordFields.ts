@@ -7,6 +7,7 @@ import { plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
 import { exactInstant, instant } from "../../web/Times.ts"
 import { type Part, wordDiff } from "../../web/WordDiff.ts"
 import { recordAddress } from "../Addresses.ts"
+import { code, detail } from "../Links.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
 
@@ -85,9 +86,7 @@ export const valueHtml = (field: Field | undefined, value: Json | undefined, isE
   const meaning = field?.values?.find((one) => String(one.value) === text)?.meaning ?? ""
   return text.length > valueMax
     ? longText(text)
-    : html`<span class="exact">${visible(text)}</span>${
-          meaning === "" ? "" : html` <span class="detail">${visible(meaning)}</span>`
-        }`
+    : html`<span class="exact">${visible(text)}</span>${meaning === "" ? "" : html` ${detail(visible(meaning))}`}`
 }
 
 // ------------------------------------------------------------------------------------------------- changes of long texts
@@ -142,7 +141,7 @@ export const recordLink = (company: string, line: RecordLine): Html =>
   html`<a href="${recordAddress(company, line.resource, line.id)}"
       >${visible(line.resource)} ${line.id}${line.key === null ? "" : html` · ${visible(line.key)}`}</a
     >
-    ${stateBadges(line)} ${line.detail === "" ? "" : html`<span class="detail">${lineDetail(line.detail)}</span>`}`
+    ${stateBadges(line)} ${line.detail === "" ? "" : detail(lineDetail(line.detail))}`
 
 // ---------------------------------------------------------------------------------------------------- the current values
 
@@ -175,17 +174,16 @@ const groupOf = (field: Field, { resource: { key, roles } }: Table): Group | nul
 
 const isEmpty = (value: Json | undefined): boolean => value === undefined || value === null || value === ""
 
-const rowOf = (name: string, note: string, value: Html): ReadonlyArray<Html> => [
-  html`<code>${visible(name)}</code>${note === "" ? "" : html`<span class="detail">${visible(note)}</span>`}`,
-  value
-]
+/** A field with what the catalogue says about it. */
+export const fieldName = (name: string, note: string): Html =>
+  html`${code(name)}${note === "" ? "" : detail(visible(note))}`
 
 const emptyFields = (names: ReadonlyArray<string>): Html =>
   names.length === 0
     ? html``
     : html`<details id="empty-fields">
         <summary>${plural(names.length, "field")} without a value</summary>
-        <p>${names.map((name, index) => html`${index === 0 ? "" : ", "}<code>${visible(name)}</code>`)}</p>
+        <p>${names.map((name, index) => html`${index === 0 ? "" : ", "}${code(name)}`)}</p>
       </details>`
 
 /** The values of the newest version, in groups, with the notes of the catalogue. */
@@ -208,7 +206,7 @@ export const currentValues = (record: JsonObject, of: Table | undefined): Html =
       : table(
           group,
           "Field, Value",
-          members.map((field) => rowOf(field.name, field.note, valueHtml(field, record.get(field.name), false)))
+          members.map((field) => [fieldName(field.name, field.note), valueHtml(field, record.get(field.name), false)])
         )
   })}
   ${
@@ -217,7 +215,7 @@ export const currentValues = (record: JsonObject, of: Table | undefined): Html =
       : table(
           of === undefined ? "Fields" : "Fields that the catalogue does not state",
           "Field, Value",
-          unknown.map(([name, value]) => rowOf(name, "", valueHtml(undefined, value)))
+          unknown.map(([name, value]) => [fieldName(name, ""), valueHtml(undefined, value)])
         )
   }
   ${emptyFields(empty)}`

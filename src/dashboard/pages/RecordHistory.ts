@@ -5,15 +5,16 @@ import type { Explanation, FieldChange, RunSummary, Version } from "../../verify
 import type { Table } from "../../warehouse/Table.ts"
 import { ago, badge, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
-import { eventAddress, outboxRowAddress, pushAddress, runAddress } from "../Addresses.ts"
+import { eventAddress, outboxRowAddress } from "../Addresses.ts"
 import { instant, runKind } from "../Format.ts"
+import { code, pushLink, runLink } from "../Links.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
 import { changedWords, valueHtml } from "./RecordFields.ts"
 
-export const runLink = (run: RunSummary): Html =>
-  html`<a href="${runAddress(run.id)}">run ${run.id}</a>
-    (${runKind(run)}${run.status === "done" ? "" : `, ${run.status}`})`
+/** A run that is named with a version: its kind, and its state where it did not end well. */
+export const versionRun = (run: RunSummary): Html =>
+  html`${runLink(run.id)} (${runKind(run)}${run.status === "done" ? "" : `, ${run.status}`})`
 
 interface Context {
   readonly company: string
@@ -26,11 +27,10 @@ const eventsOf = ({ version }: Version, { company, origins, now }: Context): Rea
   origins.events
     .filter((one) => one.version === version)
     .map(
-      (event) =>
+      ({ eventId, eventType, receivedAt }) =>
         html`<span class="line"
-          ><a href="${eventAddress(company, event.eventId)}"
-            >${visible(event.eventType)} <code>${visible(event.eventId)}</code></a
-          >, received ${ago(event.receivedAt, now)}</span
+          ><a href="${eventAddress(company, eventId)}">${visible(eventType)} ${code(eventId)}</a>, received
+          ${ago(receivedAt, now)}</span
         >`
     )
 
@@ -42,7 +42,7 @@ const pushedOf = ({ version }: Version, { origins }: Context): ReadonlyArray<Htm
         html`<span class="line"
           >${operation}${outcome === null ? "" : `, ${outcome}`}:
           <a href="${outboxRowAddress(row)}">outbox row ${String(row)}</a>${line === null ? "" : `, line ${line}`}${
-            push === null ? ", inserted by SQL" : html` of <a href="${pushAddress(push)}">push ${String(push)}</a>`
+            push === null ? ", inserted by SQL" : html` of ${pushLink(push)}`
           }</span
         >`
     )
@@ -52,12 +52,12 @@ const originOf = (version: Version, context: Context): Html => html`
     By
     ${version.origin}${
       version.run !== null
-        ? html`, ${runLink(version.run)}`
+        ? html`, ${versionRun(version.run)}`
         : version.runId === null
           ? ""
           : html`, run ${version.runId}, which is no longer stored`
     }
-    ${version.source === null ? "" : html`<span class="line"><code>${visible(version.source)}</code></span>`}
+    ${version.source === null ? "" : html`<span class="line">${code(version.source)}</span>`}
     ${eventsOf(version, context)} ${pushedOf(version, context)}
   </p>
 `
@@ -75,7 +75,7 @@ const changesTable = (version: Version, fields: ReadonlyArray<FieldChange>, { ta
       const known = of?.resource.field.get(field)
       const [before, after] = [jsonOf(from), jsonOf(to)]
       return [
-        html`<code>${visible(field)}</code>`,
+        code(field),
         ...(changedWords(before, after) ?? [
           html`<del>${valueHtml(known, before)}</del>`,
           html`<ins>${valueHtml(known, after)}</ins>`

@@ -4,12 +4,12 @@ import { countMax, listMax } from "../../status/RecordRelations.ts"
 import type { RecordLine } from "../../status/RecordTables.ts"
 import { count, none, table } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
+import { code, detail } from "../Links.ts"
 import { html, type Html } from "../Page.ts"
-import { lineDetail, type NamedBy, recordLink } from "./RecordFields.ts"
+import { fieldName, lineDetail, type NamedBy, recordLink } from "./RecordFields.ts"
 
 const namedRow = (company: string, { field, resource, id, code }: NamedBy, line: RecordLine | undefined) => [
-  html`<code>${visible(field.name)}</code
-    >${field.note === "" ? "" : html`<span class="detail">${visible(field.note)}</span>`}`,
+  fieldName(field.name, field.note),
   line === undefined
     ? html`${visible(resource)} ${id}${code === null ? "" : html` · ${visible(code)}`} ${none("not synced")}`
     : recordLink(company, line.key === null && code !== null ? { ...line, key: code } : line)
@@ -45,9 +45,7 @@ export const referringList = (company: string, list: ReferringRecords): Html =>
 const referringRow = (company: string, list: ReferringRecords, addressOfList: (by: string) => string) => {
   const { resource, field, through, count: found, records } = list
   return [
-    html`${visible(resource)}<span class="detail"
-        >by <code>${visible(field)}</code>${through === null ? "" : html` of the ${visible(through)} above`}</span
-      >`,
+    html`${visible(resource)}${detail(html`by ${code(field)}${through === null ? "" : ` of the ${visible(through)} above`}`)}`,
     found > countMax ? `more than ${count(countMax)}` : count(found),
     html`<ul class="plain">
       ${records.map((line) => html`<li>${recordLink(company, line)}</li>`)} ${furtherPart(list, addressOfList)}
@@ -62,7 +60,7 @@ const unsearchedNote = ({ unsearched }: Referring): Html =>
         <summary>${plural(unsearched.length, "reference")} not looked up</summary>
         <p>
           These tables are large and have no index of the field:
-          ${unsearched.map(({ resource, field }, index) => html`${index === 0 ? "" : ", "}<code>${visible(resource)}.${visible(field)}</code>`)}.
+          ${unsearched.map(({ resource, field }, index) => html`${index === 0 ? "" : ", "}${code(`${resource}.${field}`)}`)}.
         </p>
       </details>`
 

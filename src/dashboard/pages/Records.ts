@@ -1,23 +1,17 @@
 /** `/records`: finds records by number, key or external id, and shows one of them (`Record.ts`). */
 import * as Effect from "effect/Effect"
 import { isPlainText } from "../../json/Json.ts"
-import {
-  companiesMax,
-  type FoundRecord,
-  isNumber,
-  type Match,
-  search,
-  type SearchResult
-} from "../../status/RecordSearch.ts"
+import { companiesMax, type FoundRecord, isNumber, type Match, search } from "../../status/RecordSearch.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
 import { badge, select, table } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { recordAddress } from "../Addresses.ts"
-import { html, type Html, page, type PageRequest, redirect, type Route } from "../Page.ts"
+import { detail, recordOrResourceLink } from "../Links.ts"
+import { type Answer, html, type Html, page, pageRoute, type PageRequest, redirect, type Route } from "../Page.ts"
 import { ofQuery, positionOf } from "../Params.ts"
-import { recordPage } from "./Record.ts"
+import { loadRecord, recordView } from "./Record.ts"
 import { lineDetail, stateBadges } from "./RecordFields.ts"
 
 const path = "/records"
@@ -29,28 +23,11 @@ interface KnownCompany {
   readonly id: bigint
 }
 
-const form = (text: string | null, company: string | null, companies: ReadonlyArray<string>): Html => html`
-  <form method="get" action="${path}" class="ask" role="search" aria-label="Search the records">
-    <p>
-      <label for="q">Number, code or external id</label>
-      <input
-        type="search"
-        id="q"
-        name="q"
-        value="${text ?? ""}"
-        required
-        maxlength="${textMax}"
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck="false"
-      />
-    </p>
-    ${companies.length < 2 ? "" : select("company", "Company", "every company", companies, company)}
-    <p class="buttons"><button type="submit" class="primary">Find</button></p>
-  </form>
-`
+type Names = ReadonlyMap<bigint, string>
 
-const problem = (sentence: string): Html => html`<p class="problem" role="alert">${sentence}</p>`
+const problem = (sentence: string) => ({ _tag: "Problem" as const, sentence })
+
+// --------------------------------------------------------------------------------------------------------------- the model
 
 /** The tables of the dashboard's companies by resource, as their catalogue and the warehouse state them. */
 const tablesOf = Effect.fnUntraced(function* ({ companies, datasets }: PageRequest) {
@@ -82,14 +59,110 @@ const chosenCompanies = (
     : `No company “${truncated(name, 40)}” is known.`
 }
 
-// ---------------------------------------------------------------------------------------------------------- the search
-
 /** The resource that begins the text, and what follows: `orders 1003`. */
 const scopeOf = (text: string, tables: ReadonlyArray<Table>) => {
   const [, name, rest] = /^(\w+)[\s/#:]+(\S.*)$/s.exec(text) ?? []
   const scoped = tables.filter(({ resource }) => resource.path.toLowerCase() === name?.toLowerCase())
   return rest === undefined || scoped.length === 0 ? null : { tables: scoped, text: rest }
 }
+
+const namesOf = (companies: ReadonlyArray<KnownCompany>): Names => new Map(companies.map(({ id, name }) => [id, name]))
+
+const searchFor = Effect.fnUntraced(function* (request: PageRequest, text: string, company: string | null) {
+  if (text.length > textMax) return problem(`A text of more than ${textMax} characters is not searched.`)
+  if (!isPlainText(text)) return problem("The text has a character that no record can have.")
+  const chosen = chosenCompanies(request, yield* knownCompanies(request), company)
+  if (typeof chosen === "string") return problem(chosen)
+  if (chosen.length > companiesMax) {
+    return problem(`A search covers at most ${companiesMax} companies, and there are ${chosen.length}: choose one.`)
+  }
+  const tables = yield* tablesOf(request)
+  const isPrefix = ofQuery(request, "match") === "beginning"
+  const companies = chosen.map(({ id }) => id)
+  const scope = scopeOf(text, tables)
+  const scoped = scope === null ? null : yield* search({ ...scope, companies, isPrefix })
+  const result =
+    scoped !== null && scoped.records.length > 0 ? scoped : yield* search({ tables, text, companies, isPrefix })
+  return { _tag: "Search" as const, text, result, names: namesOf(chosen), isPrefix }
+})
+
+const findRecord = Effect.fnUntraced(function* (
+  request: PageRequest,
+  company: string | null,
+  resource: string,
+  id: string
+) {
+  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
+  const known = chosenCompanies(request, yield* knownCompanies(request), company)
+  if (typeof known === "string") return problem(known)
+  const history = yield* findHistory(request.datasets, resource)
+  if (history === null) return problem(`The warehouse has no history of “${truncated(resource, 60)}”.`)
+  const below = yield* positionOf(request, "below", "a version")
+  const tables = yield* tablesOf(request)
+  const shown = known.slice(0, companiesMax)
+  const [only] = shown
+  if (only !== undefined && shown.length === 1) {
+    const place = { history, id, tables, below, list: ofQuery(request, "list") }
+    const record = yield* loadRecord(request, { ...place, company: only.name, companyId: only.id })
+    if (record !== null) return { _tag: "Record" as const, record }
+  } else {
+    const { records } = yield* search({
+      tables: tables.filter((one) => one.resource.path === history.path),
+      companies: shown.map((one) => one.id),
+      text: id,
+      isPrefix: false
+    })
+    const numbered = records.filter((one) => one.id === id)
+    if (numbered.length > 0) {
+      return { _tag: "Numbered" as const, text: `${history.path} ${id}`, records: numbered, names: namesOf(shown) }
+    }
+  }
+  return problem(
+    `The warehouse has nothing about ${visible(history.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
+      "it was never landed, in quarantine, or requested."
+  )
+})
+
+const load = Effect.fn("page.records")(function* (request: PageRequest) {
+  const company = ofQuery(request, "company")
+  const resource = ofQuery(request, "resource")
+  const id = ofQuery(request, "id")
+  const text = ofQuery(request, "q")
+  const found =
+    resource !== null && id !== null
+      ? yield* findRecord(request, company, resource, id)
+      : text === null
+        ? { _tag: "Nothing" as const }
+        : yield* searchFor(request, text, company)
+  return { text, company, companies: request.companies.map(({ name }) => name), found }
+})
+
+/** What was asked for, and what was found; `Numbered` are records of several companies with one number. */
+export type Model = Effect.Success<ReturnType<typeof load>>
+type Found = Model["found"]
+
+// ---------------------------------------------------------------------------------------------------------------- the view
+
+const form = (text: string | null, company: string | null, companies: ReadonlyArray<string>): Html => html`
+  <form method="get" action="${path}" class="ask" role="search" aria-label="Search the records">
+    <p>
+      <label for="q">Number, code or external id</label>
+      <input
+        type="search"
+        id="q"
+        name="q"
+        value="${text ?? ""}"
+        required
+        maxlength="${textMax}"
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck="false"
+      />
+    </p>
+    ${companies.length < 2 ? "" : select("company", "Company", "every company", companies, company)}
+    <p class="buttons"><button type="submit" class="primary">Find</button></p>
+  </form>
+`
 
 const matchWords: Readonly<Record<Match, string>> = {
   number: "number",
@@ -101,7 +174,9 @@ const matchWords: Readonly<Record<Match, string>> = {
 /** A code that is the text comes before a number. */
 const ranks: Readonly<Record<Match, number>> = { text: 0, number: 1, beginning: 2, quarantine: 3 }
 
-const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, nameOf: (id: bigint) => string): Html => {
+const nameOf = (names: Names, id: bigint): string => names.get(id) ?? String(id)
+
+const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, names: Names): Html => {
   const sorted = records.toSorted(
     (a, b) =>
       ranks[a.match] - ranks[b.match] ||
@@ -113,11 +188,9 @@ const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, nameOf: 
     `Records found for “${truncated(text, 60)}”`,
     "Record, Key, Company, State, Found by",
     sorted.map((one) => [
-      html`<a href="${recordAddress(nameOf(one.company), one.resource, one.id)}"
-        >${visible(one.resource)} ${one.id}</a
-      >`,
-      html`${one.key === null ? "" : visible(one.key)}${one.detail === "" ? "" : html`<span class="detail">${lineDetail(one.detail)}</span>`}`,
-      visible(nameOf(one.company)),
+      recordOrResourceLink(nameOf(names, one.company), one.resource, one.id),
+      html`${one.key === null ? "" : visible(one.key)}${one.detail === "" ? "" : detail(lineDetail(one.detail))}`,
+      visible(nameOf(names, one.company)),
       one.match === "quarantine"
         ? badge("warn", "never landed")
         : one.isDeleted || one.isCancelled
@@ -136,7 +209,10 @@ const unsearchedNote = (unsearched: ReadonlyArray<string>): Html =>
         ${unsearched.map((one) => visible(one)).join(", ")}. The next sync makes the indexes.
       </p>`
 
-const results = (text: string, company: string | null, result: SearchResult, nameOf: (id: bigint) => string): Html => {
+const results = (
+  { text, result, names }: Extract<Found, { readonly _tag: "Search" }>,
+  company: string | null
+): Html => {
   const { records, isCut, unsearched } = result
   const isExact = records.some(({ match }) => match !== "beginning")
   return html`
@@ -151,7 +227,7 @@ const results = (text: string, company: string | null, result: SearchResult, nam
                 isCut ? "the first " : ""
               }${plural(records.length, "record")}.
             </p>
-            ${resultTable(text, records, nameOf)}`
+            ${resultTable(text, records, names)}`
     }
     ${
       isExact
@@ -164,84 +240,38 @@ const results = (text: string, company: string | null, result: SearchResult, nam
   `
 }
 
-const searchFor = Effect.fnUntraced(function* (request: PageRequest, text: string, company: string | null) {
-  if (text.length > textMax) return problem(`A text of more than ${textMax} characters is not searched.`)
-  if (!isPlainText(text)) return problem("The text has a character that no record can have.")
-  const chosen = chosenCompanies(request, yield* knownCompanies(request), company)
-  if (typeof chosen === "string") return problem(chosen)
-  if (chosen.length > companiesMax) {
-    return problem(`A search covers at most ${companiesMax} companies, and there are ${chosen.length}: choose one.`)
+const partOf = ({ found, company }: Model): Html | string => {
+  switch (found._tag) {
+    case "Problem":
+      return html`<p class="problem" role="alert">${found.sentence}</p>`
+    case "Search":
+      return results(found, company)
+    case "Numbered":
+      return resultTable(found.text, found.records, found.names)
+    default:
+      return ""
   }
-  const tables = yield* tablesOf(request)
-  const isPrefix = ofQuery(request, "match") === "beginning"
-  const companies = chosen.map(({ id }) => id)
-  const scope = scopeOf(text, tables)
-  const scoped = scope === null ? null : yield* search({ ...scope, companies, isPrefix })
-  const result =
-    scoped !== null && scoped.records.length > 0 ? scoped : yield* search({ tables, text, companies, isPrefix })
-  const nameOf = (id: bigint) => chosen.find((one) => one.id === id)?.name ?? String(id)
-  const [first] = result.records
-  return first !== undefined && result.records.length === 1 && !isPrefix
-    ? redirect(recordAddress(nameOf(first.company), first.resource, first.id))
-    : results(text, company, result, nameOf)
-})
-
-// ---------------------------------------------------------------------------------------------------------- the record
-
-interface Wanted {
-  readonly company: string | null
-  readonly resource: string
-  readonly id: string
 }
 
-const showRecord = Effect.fnUntraced(function* (request: PageRequest, { company, resource, id }: Wanted) {
-  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
-  const known = chosenCompanies(request, yield* knownCompanies(request), company)
-  if (typeof known === "string") return problem(known)
-  const history = yield* findHistory(request.datasets, resource)
-  if (history === null) return problem(`The warehouse has no history of “${truncated(resource, 60)}”.`)
-  const below = yield* positionOf(request, "below", "a version")
-  const tables = yield* tablesOf(request)
-  const place = { history, id, tables, below, list: ofQuery(request, "list") }
-  const shown = known.slice(0, companiesMax)
-  if (shown.length === 1) {
-    const { id: companyId, name } = shown[0]!
-    const body = yield* recordPage(request, { ...place, company: name, companyId })
-    if (body !== null) {
-      return page({ title: `${visible(history.path)} ${id}`, section: "records", isLive: false, body })
-    }
-  } else {
-    const { records } = yield* search({
-      tables: tables.filter((one) => one.resource.path === history.path),
-      companies: shown.map((one) => one.id),
-      text: id,
-      isPrefix: false
-    })
-    const nameOf = (companyId: bigint) => shown.find((one) => one.id === companyId)?.name ?? String(companyId)
-    const numbered = records.filter((one) => one.id === id)
-    if (numbered.length === 1) return redirect(recordAddress(nameOf(numbered[0]!.company), history.path, id))
-    if (numbered.length > 1) return resultTable(`${history.path} ${id}`, numbered, nameOf)
-  }
-  return problem(
-    `The warehouse has nothing about ${visible(history.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
-      "it was never landed, in quarantine, or requested."
-  )
-})
+/** The record that was found alone by its whole number or code. */
+const onlyOf = (found: Found): string | null => {
+  const records =
+    found._tag === "Search" && !found.isPrefix ? found.result.records : found._tag === "Numbered" ? found.records : []
+  const [first] = records
+  return first === undefined || records.length > 1 || !("names" in found)
+    ? null
+    : recordAddress(nameOf(found.names, first.company), first.resource, first.id)
+}
 
-const answer = Effect.fn("page.records")(function* (request: PageRequest) {
-  const [company, resource, id, text] = ["company", "resource", "id", "q"].map((name) => ofQuery(request, name)) as [
-    string | null,
-    string | null,
-    string | null,
-    string | null
-  ]
-  const shown =
-    resource !== null && id !== null
-      ? yield* showRecord(request, { company, resource, id })
-      : text !== null
-        ? yield* searchFor(request, text, company)
-        : html``
-  if ("_tag" in shown) return shown
+export const view = (model: Model): Answer => {
+  const { text, company, companies, found } = model
+  if (found._tag === "Record") {
+    const { record } = found
+    const title = `${visible(record.resource)} ${record.id}`
+    return page({ title, section: "records", isLive: false, body: recordView(record) })
+  }
+  const only = onlyOf(found)
+  if (only !== null) return redirect(only)
   return page({
     title: text === null ? "Records" : `Find ${truncated(text, 60)}`,
     section: "records",
@@ -251,13 +281,8 @@ const answer = Effect.fn("page.records")(function* (request: PageRequest) {
         By its number, its code or its external id, in every resource. The name of a resource before it narrows the
         search. A single result is shown at once, with its values, related records and history.
       </p>
-      ${form(
-        text,
-        company,
-        request.companies.map(({ name }) => name)
-      )}
-      ${shown}`
+      ${form(text, company, companies)} ${partOf(model)}`
   })
-})
+}
 
-export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: answer }]
+export const routes: ReadonlyArray<Route> = [pageRoute({ path, load, view })]

@@ -6,12 +6,25 @@ import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
 import { barChart, type Slot } from "../../web/BarChart.ts"
 import { figuresBelow, percent } from "../../web/Chart.ts"
+import {
+  ago,
+  badge,
+  buttonLink,
+  count,
+  decimal,
+  duration,
+  fold,
+  none,
+  problem,
+  section,
+  table
+} from "../../web/Components.ts"
 import { hourSlots, placesOf, sinceFirst } from "../../web/Hours.ts"
-import { ago, badge, count, decimal, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { clock, minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
-import { errorRequest, errorSentence, problemOf } from "../Format.ts"
+import { errorRequest, errorSentence, problemOf, runTones } from "../Format.ts"
+import { code } from "../Links.ts"
 import { html, type Html } from "../Page.ts"
 
 // -------------------------------------------------------------------------------------------------------------- the state
@@ -28,12 +41,17 @@ const failuresOf = (runs: ReadonlyArray<Run>) => {
     : { failures: ended.slice(0, good), areAll: true }
 }
 
-const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
-  html`<p class="problem warn">
-    <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be landed
-    and ${quarantined === 1 ? "is" : "are"} in quarantine. <strong>What to do:</strong> correct the value at the source;
-    the next scan lands the record.
-  </p>`
+const quarantineLink = ({ company, resource }: ResourceState, text: string): Html =>
+  html`<a href="${address("/quarantine", { company, resource })}">${text}</a>`
+
+const quarantineNote = (state: ResourceState): Html =>
+  problem(
+    html`${quarantineLink(state, plural(state.quarantined, "record"))} could not be landed and
+    ${state.quarantined === 1 ? "is" : "are"} in quarantine.`,
+    "correct the value at the source; the next scan lands the record.",
+    null,
+    "problem warn"
+  )
 
 /** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
@@ -41,31 +59,22 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
   const { isFailing, isLate } = state.health
   if (found === null) return state.quarantined === 0 ? html`` : quarantineNote(state)
   const { failures, areAll } = failuresOf(runs)
-  const failed = failures.find(({ status }) => status === "failed")
-  const [first] = failures.toReversed()
-  return html`<div class="problem">
-    <p>
-      ${visible(errorSentence(found.error))}${
-        failed === undefined || !isFailing
-          ? ""
-          : html` <a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}.`
-      }${
-        isLate && !isFailing && state.quarantined > 0
-          ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
-                >Its quarantine: ${count(state.quarantined)}</a
-              >.`
-          : ""
-      }${
-        isFailing && first !== undefined && failures.length > 1
-          ? html` ${areAll ? "" : "At least "}${count(failures.length)} runs in a row did not succeed,
-              ${areAll ? "the first" : "one of them"}
-              <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
-          : ""
-      }
-      ${errorRequest(found.error)}
-    </p>
-    <p><strong>What to do:</strong> ${visible(found.remedy ?? "look at the run")}</p>
-  </div>`
+  const failed = isFailing ? failures.find(({ status }) => status === "failed") : undefined
+  const first = isFailing && failures.length > 1 ? failures.at(-1) : undefined
+  return problem(
+    html`${visible(errorSentence(found.error))}
+    ${failed === undefined ? "" : html`It failed ${ago(failed.beganAt, now)}.`}
+    ${isFailing || !isLate || state.quarantined === 0 ? "" : html`${quarantineLink(state, `Its quarantine: ${count(state.quarantined)}`)}.`}
+    ${
+      first === undefined
+        ? ""
+        : html`${areAll ? "" : "At least "}${count(failures.length)} runs in a row did not succeed,
+            ${areAll ? "the first" : "one of them"} <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
+    }
+    ${errorRequest(found.error)}`,
+    visible(found.remedy ?? "look at the run"),
+    failed === undefined ? null : buttonLink(runAddress(failed.id), `Open run ${failed.id}`)
+  )
 }
 
 // --------------------------------------------------------------------------------------------------------------- charts
@@ -182,13 +191,8 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
   })}`
 }
 
-const tones: Readonly<Record<Run["status"], Tone>> = {
-  running: "busy",
-  done: "good",
-  quarantined: "warn",
-  abandoned: "quiet",
-  failed: "bad"
-}
+/** In a chart, colours differ by status. */
+const tones = { ...runTones, abandoned: "quiet" } as const
 const isFailed = ({ status }: Run): boolean => status === "failed" || status === "abandoned"
 
 /** `34 runs, in 12 rows`: runs without a change share one. */
@@ -272,8 +276,12 @@ export const chartsPart = (
   section(
     "over-time",
     "Over time",
-    html`<div class="charts">${hourCharts(hours, state, now)} ${runCharts(runs, now)}</div>
-      ${hours.length === 0 ? "" : figuresBelow("hours", "freshness and changes by hour", hoursTable(hours))}`
+    fold(
+      "charts",
+      "Charts of freshness, rows, changes and runs",
+      html`<div class="charts">${hourCharts(hours, state, now)} ${runCharts(runs, now)}</div>
+        ${hours.length === 0 ? "" : figuresBelow("hours", "freshness and changes by hour", hoursTable(hours))}`
+    )
   )
 
 // -------------------------------------------------------------------------------------------------------------- fields
@@ -293,7 +301,7 @@ const unknownTable = (unknown: ReadonlyArray<UnknownField>, now: Date): Html =>
     "New fields: the source sends them, and the catalogue does not have them",
     "Field, State, Types, #Records, First seen, Last seen",
     unknown.map(({ field, types, times, firstSeenAt, lastSeenAt, promotedAt }) => [
-      html`<code>${visible(field)}</code>`,
+      code(field),
       promotedAt === null ? badge("busy", "new") : html`${badge("good", "has a column")} ${ago(promotedAt, now)}`,
       visible(types.join(", ")),
       count(times),
@@ -312,7 +320,7 @@ const keptWords: Readonly<Record<FieldRule["kind"], string>> = {
 export const privacyPart = (protection: Protection | null, applied: AppliedRules | null, now: Date): Html => {
   if (protection === null) return html``
   const named = (names: ReadonlyArray<string>) =>
-    names.length === 0 ? none("none that the catalogue states") : html`<code>${visible(names.join(", "))}</code>`
+    names.length === 0 ? none("none that the catalogue states") : code(names.join(", "))
   const kinds = ["exclude", "hash", "mask"] as const
   const rows = kinds.flatMap((kind) => {
     const patterns = protection.rules.flatMap((one) => (one.rule.kind === kind ? [one.pattern] : []))
@@ -352,11 +360,7 @@ export const fieldsPart = (columns: ReadonlyArray<Column>, unknown: ReadonlyArra
         ${table(
           "Columns of the table",
           "Column, Type, Values",
-          columns.map((column) => [
-            html`<code>${visible(column.name)}</code>`,
-            html`<code>${column.type}</code>`,
-            unusedBadge(column)
-          ])
+          columns.map((column) => [code(column.name), code(column.type), unusedBadge(column)])
         )}
       </details>`
   )

@@ -3,16 +3,18 @@
  * Where there are many companies, it lists one of them, and first the companies to choose from.
  */
 import * as Effect from "effect/Effect"
-import { html, page, PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import { html, page, PageError, pageRoute, type Html, type PageRequest, type Route } from "../Page.ts"
 import * as Activity from "../../status/Activity.ts"
 import { detailedMax, type Filter as CompanyFilter } from "../../status/CompanyStates.ts"
 import * as Resources from "../../status/Resources.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
 import { ago, badge, count, duration, filterLinks, none, select, table, type Sorting } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
-import { companyAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { runAddress } from "../Addresses.ts"
 import { actionLink, healthBadges, nextRun, problemOf, rows, runTones, withoutName } from "../Format.ts"
 import { areasOf, otherArea } from "../HealthPicture.ts"
+import { companyLink, detail, resourceLink } from "../Links.ts"
+import { hiddenFields } from "../ListControls.ts"
 import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
 import { freshnessSpark, landedSpark } from "../Sparkline.ts"
 import { companyList, companySearch, textOf } from "./Companies.ts"
@@ -39,16 +41,8 @@ const filterWords: Readonly<Record<Filter, string>> = {
 }
 
 /** Each resource counts in its worst state, as on the overview; the quarantine is beside the state. */
-const matches: Readonly<Record<Filter, (state: ResourceState) => boolean>> = {
-  all: () => true,
-  failing: ({ health }) => health.state === "failing",
-  late: ({ health }) => health.state === "late",
-  blocked: ({ health }) => health.state === "blocked",
-  quarantine: ({ quarantined }) => quarantined > 0,
-  "never-synced": ({ health }) => health.state === "never-synced",
-  paused: ({ health }) => health.state === "paused",
-  fresh: ({ health }) => health.state === "fresh"
-}
+const isOf = (filter: Filter, { health, quarantined }: ResourceState): boolean =>
+  filter === "all" || (filter === "quarantine" ? quarantined > 0 : health.state === filter)
 
 // -------------------------------------------------------------------------------------------------------------- the order
 
@@ -116,9 +110,9 @@ const sorted = (states: ReadonlyArray<ResourceState>, order: Order): ReadonlyArr
   })
 }
 
-// --------------------------------------------------------------------------------------------------------------- the view
+// ------------------------------------------------------------------------------------------------------------- the choice
 
-interface View {
+interface Choice {
   readonly company: string | null
   readonly filter: Filter
   readonly area: string | null
@@ -128,7 +122,7 @@ interface View {
   readonly part: number
 }
 
-const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<View, PageError> {
+const choiceOfRequest = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<Choice, PageError> {
   const company = ofQuery(request, "company")
   const part = ofQuery(request, "page") ?? "1"
   if (!/^[1-9]\d{0,5}$/.test(part)) {
@@ -144,29 +138,29 @@ const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Ret
   }
 })
 
-/** The same table with a change; another filter or order begins at the first page. */
-const here = (view: View, change: Partial<View>): string => {
-  const { company, filter, area, text, order, part } = { ...view, part: 1, ...change }
-  return address(path, {
-    company,
-    state: filter === "all" ? null : filter,
-    area,
-    text,
-    order: order === "state" ? null : order,
-    page: part === 1 ? null : String(part)
-  })
-}
+const queryOf = ({ company, filter, area, text, order, part }: Choice) => ({
+  company,
+  state: filter === "all" ? null : filter,
+  area,
+  text,
+  order: order === "state" ? null : order,
+  page: part === 1 ? null : String(part)
+})
 
-const sortingsOf = (view: View): Readonly<Record<string, Sorting>> =>
+/** The same table with a change; another filter or order begins at the first page. */
+const here = (choice: Choice, change: Partial<Choice>): string =>
+  address(path, queryOf({ ...choice, part: 1, ...change }))
+
+const sortingsOf = (choice: Choice): Readonly<Record<string, Sorting>> =>
   Object.fromEntries(
     columnNames.map((name) => {
       const { heading, isDescending }: Column = columns[name]
-      const isCurrent = columnOf(view.order) === name
-      const isUp = isDescending === isReversed(view.order)
-      const next: Order = isCurrent && !isReversed(view.order) ? `-${name}` : name
+      const isCurrent = columnOf(choice.order) === name
+      const isUp = isDescending === isReversed(choice.order)
+      const next: Order = isCurrent && !isReversed(choice.order) ? `-${name}` : name
       return [
         heading,
-        { to: here(view, { order: next }), direction: isCurrent ? (isUp ? "ascending" : "descending") : null }
+        { to: here(choice, { order: next }), direction: isCurrent ? (isUp ? "ascending" : "descending") : null }
       ]
     })
   )
@@ -175,9 +169,9 @@ const sortingsOf = (view: View): Readonly<Record<string, Sorting>> =>
 
 /** The age beside its target. */
 const age = ({ isProven, health: { ageMs, targetMs, isBlocked } }: ResourceState): Html =>
-  html`${ageMs === null ? html`<span class="none">never</span>` : duration(ageMs)}${
-    targetMs === null || isBlocked ? "" : html` <span class="none">of ${duration(targetMs)}</span>`
-  }${isProven ? html` <span class="none">by events</span>` : ""}`
+  html`${ageMs === null ? none("never") : duration(ageMs)}${
+    targetMs === null || isBlocked ? "" : html` ${none(`of ${duration(targetMs)}`)}`
+  }${isProven ? html` ${none("by events")}` : ""}`
 
 /** The sign of the status, and the age. */
 const lastRun = ({ lastRun: run }: ResourceState, now: Date): Html =>
@@ -207,14 +201,12 @@ const rowOf = (
   const isSynced = state.freshAt !== null
   const why = problemOf(state, now)?.error ?? null
   return [
-    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>${
-        quarantined === 0
-          ? ""
-          : html` <a class="quarantined" href="${address("/quarantine", query)}"
-              >${count(quarantined)} in quarantine</a
-            >`
-      }${why === null ? "" : html`<span class="detail">${truncated(withoutName(why, resource), whyMax)}</span>`}`,
-    ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
+    html`${resourceLink(company, resource)}${
+      quarantined === 0
+        ? ""
+        : html` <a class="quarantined" href="${address("/quarantine", query)}">${count(quarantined)} in quarantine</a>`
+    }${why === null ? "" : detail(truncated(withoutName(why, resource), whyMax))}`,
+    ...(hasCompany ? [companyLink(company)] : []),
     healthBadges(health),
     age(state),
     isSynced ? freshnessSpark(hours, now) : none("–"),
@@ -226,54 +218,43 @@ const rowOf = (
   ]
 }
 
-const resourceTable = (
-  view: View,
-  shown: ReadonlyArray<ResourceState>,
-  hours: ReadonlyArray<Activity.ResourceHour>,
-  now: Date
-): Html => {
-  const hasCompany = view.company === null
+const resourceTable = ({ choice, shown, hours, now }: Listed): Html => {
+  const hasCompany = choice.company === null
   const hoursOf = Map.groupBy(hours, ({ company, resource }) => `${company} ${resource}`)
   return html`<div class="compact">
     ${table(
-      `Resources, ${columns[columnOf(view.order)].words}${isReversed(view.order) ? ", in reverse" : ""}; charts of the last 24 hours`,
-      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age by hour, #Landed, #Rows, Last run, Next run, Actions`,
+      `Resources, ${columns[columnOf(choice.order)].words}${isReversed(choice.order) ? ", in reverse" : ""}; charts of the last 24 hours`,
+      `Resource, ${hasCompany ? "Company, " : ""}State, Age, -Age by hour, -#Landed, -#Rows, -Last run, -Next run, -Actions`,
       shown.map((state) => rowOf(state, hoursOf.get(`${state.company} ${state.resource}`) ?? [], hasCompany, now)),
-      sortingsOf(view)
+      sortingsOf(choice)
     )}
   </div>`
 }
 
-const hidden = (name: string, value: string | null): Html | string =>
-  value === null ? "" : html`<input type="hidden" name="${name}" value="${value}" />`
-
-const controls = (
-  view: View,
-  all: ReadonlyArray<ResourceState>,
-  areas: ReadonlyArray<string>,
-  names: ReadonlyArray<string>
-): Html =>
-  html`<div class="controls">
+const controls = ({ choice, all, areas, names }: Listed): Html => {
+  const filterChoices = filters
+    .map((filter) => ({ filter, number: all.filter((state) => isOf(filter, state)).length }))
+    .filter(({ filter, number }) => filter === "all" || number > 0 || filter === choice.filter)
+  const hasNames = names.length > 1 && names.length <= detailedMax
+  const { company, state } = queryOf(choice)
+  return html`<div class="controls">
     ${filterLinks(
       "State",
-      filters
-        .map((filter) => ({ filter, number: all.filter(matches[filter]).length, isCurrent: filter === view.filter }))
-        .filter(({ filter, number, isCurrent }) => filter === "all" || number > 0 || isCurrent)
-        .map(({ filter, number, isCurrent }) => ({
-          to: here(view, { filter }),
-          text: html`${filterWords[filter]} <span class="number">${count(number)}</span>`,
-          isCurrent
-        }))
+      filterChoices.map(({ filter, number }) => ({
+        to: here(choice, { filter }),
+        text: html`${filterWords[filter]} <span class="number">${count(number)}</span>`,
+        isCurrent: filter === choice.filter
+      }))
     )}
     <form method="get" action="${path}" role="search" aria-label="Resources">
-      ${names.length > 1 && names.length <= detailedMax ? select("company", "Company", "all", names, view.company) : hidden("company", view.company)}
-      ${areas.length > 1 ? select("area", "Area", "all", areas, view.area) : ""}
+      ${hasNames ? select("company", "Company", "all", names, company) : ""}
+      ${areas.length > 1 ? select("area", "Area", "all", areas, choice.area) : ""}
       <p>
         <label for="order">Order</label>
         <select id="order" name="order">
           ${columnNames.map(
             (name) =>
-              html`<option value="${name}" ${name === columnOf(view.order) ? html` selected` : ""}>
+              html`<option value="${name}" ${name === columnOf(choice.order) ? html` selected` : ""}>
                 ${columns[name].words}
               </option>`
           )}
@@ -281,75 +262,60 @@ const controls = (
       </p>
       <p>
         <label for="text">Name</label>
-        <input type="search" id="text" name="text" value="${view.text ?? ""}" maxlength="100" />
+        <input type="search" id="text" name="text" value="${choice.text ?? ""}" maxlength="100" />
       </p>
-      ${hidden("state", view.filter === "all" ? null : view.filter)}
+      ${hiddenFields({ company: hasNames ? null : company, state })}
       <button type="submit">Show</button>
     </form>
   </div>`
+}
 
 /** Which part of the list is shown, with links to its neighbours. */
-const parts = (view: View, part: number, matching: number): Html => {
+const parts = ({ choice, part, matching }: Listed): Html | string => {
   const last = Math.max(1, Math.ceil(matching / shownMax))
-  if (last === 1) return html``
+  if (last === 1) return ""
   const from = (part - 1) * shownMax + 1
   return html`<nav class="pages" aria-label="Pages of the table">
     <span>${count(from)} to ${count(Math.min(matching, part * shownMax))} of ${count(matching)}</span>
-    ${part === 1 ? "" : html`<a href="${here(view, { part: part - 1 })}" rel="prev">Previous</a>`}
-    ${part >= last ? "" : html`<a href="${here(view, { part: part + 1 })}" rel="next">Next</a>`}
+    ${part === 1 ? "" : html`<a href="${here(choice, { part: part - 1 })}" rel="prev">Previous</a>`}
+    ${part >= last ? "" : html`<a href="${here(choice, { part: part + 1 })}" rel="next">Next</a>`}
   </nav>`
 }
 
 // -------------------------------------------------------------------------------------------------------------- the pages
 
-const listed = Effect.fnUntraced(function* (request: PageRequest, view: View, companies: ReadonlyArray<ShownCompany>) {
-  const { now } = request
-  const everything = yield* Resources.read(companies)
+type Listed = Effect.Success<ReturnType<typeof loadList>>
+
+const loadList = Effect.fnUntraced(function* ({ companies, now }: PageRequest, choice: Choice) {
+  const everything = yield* Resources.read(
+    companies.filter(({ name }) => choice.company === null || name === choice.company)
+  )
   const areas = areasOf(companies)
   const areaOf = ({ resource }: ResourceState) => areas.get(resource) ?? otherArea
-  const wanted = view.text?.toLowerCase() ?? ""
+  const wanted = choice.text?.toLowerCase() ?? ""
+  /** Before the choice of a state, whose numbers are beside it. */
   const all = everything.filter(
-    (state) =>
-      (view.area === null || areaOf(state) === view.area) &&
-      (wanted === "" || state.resource.toLowerCase().includes(wanted))
+    (state) => (choice.area === null || areaOf(state) === choice.area) && state.resource.toLowerCase().includes(wanted)
   )
-  const matching = sorted(all.filter(matches[view.filter]), view.order)
-  const part = Math.min(view.part, Math.max(1, Math.ceil(matching.length / shownMax)))
+  const matching = sorted(
+    all.filter((state) => isOf(choice.filter, state)),
+    choice.order
+  )
+  const part = Math.min(choice.part, Math.max(1, Math.ceil(matching.length / shownMax)))
   const shown = matching.slice((part - 1) * shownMax, part * shownMax)
-  const hours = shown.length === 0 ? [] : yield* Activity.readResourceHours(shown)
-  const isFiltered = view.filter !== "all" || view.area !== null || wanted !== ""
-  const { company } = view
-  return page({
-    title: company === null ? "Resources" : `Resources of ${visible(company)}`,
-    section: "resources",
-    body: html`<div class="head">
-        <h1>
-          ${company === null ? "Resources" : html`Resources of <a href="${companyAddress(company)}">${visible(company)}</a>`}
-        </h1>
-        ${company === null || isFiltered ? "" : companyActions(company, everything)}
-      </div>
-      ${company !== null && everything.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
-      ${controls(
-        view,
-        all,
-        [...new Set(everything.map(areaOf))].toSorted(),
-        request.companies.map(({ name }) => name)
-      )}
-      ${
-        everything.length === 0
-          ? html`<p>
-              No resource is known yet: the first tasks are created when the source has answered and the configuration
-              names a resource.
-            </p>`
-          : shown.length === 0
-            ? html`<p>
-                None of ${plural(everything.length, "resource")} matches.
-                <a href="${address(path, { company })}">Show all</a>
-              </p>`
-            : resourceTable(view, shown, hours, now)
-      }
-      ${parts(view, part, matching.length)}`
-  })
+  return {
+    _tag: "Listed" as const,
+    choice,
+    everything,
+    areas: [...new Set(everything.map(areaOf))].toSorted(),
+    names: companies.map(({ name }) => name),
+    all,
+    matching: matching.length,
+    part,
+    shown,
+    hours: shown.length === 0 ? [] : yield* Activity.readResourceHours(shown),
+    now
+  }
 })
 
 /** The companies that have resources in a state. */
@@ -359,7 +325,7 @@ const companyFilter = (filter: Filter): Pick<CompanyFilter, "state" | "sign"> =>
 })
 
 /** The companies to choose from. */
-const choice = Effect.fnUntraced(function* (request: PageRequest, { filter, text }: View) {
+const loadCompanies = Effect.fnUntraced(function* (request: PageRequest, { filter, text }: Choice) {
   const state = filter === "all" ? null : filter
   const { part } = yield* companyList(request, {
     path,
@@ -368,29 +334,59 @@ const choice = Effect.fnUntraced(function* (request: PageRequest, { filter, text
     query: { state, text },
     addressOf: (company) => address(path, { company, state })
   })
-  return page({
-    title: "Resources",
-    section: "resources",
-    body: html`<h1>Resources</h1>
-      <p class="summary">${badge("quiet", "Choose a company")} Its resources are one table.</p>
-      <div class="controls">${companySearch(path, text, { state })}</div>
-      ${part}`
-  })
+  return { _tag: "Companies" as const, state, text, part }
 })
 
-export const routes: ReadonlyArray<Route> = [
-  {
-    method: "GET",
-    path,
-    handle: Effect.fn("page.resources")(function* (request) {
-      const view = yield* viewOf(request)
-      const { companies } = request
-      if (view.company === null && companies.length > detailedMax) return yield* choice(request, view)
-      return yield* listed(
-        request,
-        view,
-        view.company === null ? companies : companies.filter(({ name }) => name === view.company)
-      )
+/** The resources of a company or of all, or the companies to choose from. */
+export type Model = Listed | Effect.Success<ReturnType<typeof loadCompanies>>
+
+const load = Effect.fn("page.resources")(function* (request: PageRequest) {
+  const choice = yield* choiceOfRequest(request)
+  return choice.company === null && request.companies.length > detailedMax
+    ? yield* loadCompanies(request, choice)
+    : yield* loadList(request, choice)
+})
+
+const listOf = (model: Listed): Html => {
+  const { choice, everything, shown } = model
+  if (everything.length === 0) {
+    return html`<p>
+      No resource is known yet: the first tasks are created when the source has answered and the configuration names a
+      resource.
+    </p>`
+  }
+  return shown.length === 0
+    ? html`<p>
+        None of ${plural(everything.length, "resource")} matches.
+        <a href="${address(path, { company: choice.company })}">Show all</a>
+      </p>`
+    : resourceTable(model)
+}
+
+export const view = (model: Model) => {
+  if (model._tag === "Companies") {
+    return page({
+      title: "Resources",
+      section: "resources",
+      body: html`<h1>Resources</h1>
+        <p class="summary">${badge("quiet", "Choose a company")} Its resources are one table.</p>
+        <div class="controls">${companySearch(path, model.text, { state: model.state })}</div>
+        ${model.part}`
     })
   }
-]
+  const { choice, everything } = model
+  const { company, filter, area, text } = choice
+  const isFiltered = filter !== "all" || area !== null || text !== null
+  return page({
+    title: company === null ? "Resources" : `Resources of ${visible(company)}`,
+    section: "resources",
+    body: html`<div class="head">
+        <h1>${company === null ? "Resources" : html`Resources of ${companyLink(company)}`}</h1>
+        ${company === null || isFiltered ? "" : companyActions(company, everything)}
+      </div>
+      ${company !== null && everything.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
+      ${controls(model)} ${listOf(model)} ${parts(model)}`
+  })
+}
+
+export const routes: ReadonlyArray<Route> = [pageRoute({ path, load, view })]

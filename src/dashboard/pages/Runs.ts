@@ -235,14 +235,19 @@ const entryTable = (
     ])
   )
 
-/** Open entries of a resource, those of a run, or nothing. */
-export const quarantinePart = Effect.fnUntraced(function* (
-  { companyId, company, resource }: Pick<Runs.Run, "companyId" | "company" | "resource">,
-  runId: bigint | null,
+/** Open entries of a resource, or of a run. */
+export const readOpenEntries = (
+  { companyId, resource }: Pick<Runs.Run, "companyId" | "resource">,
+  runId: bigint | null = null
+) => Quarantine.list({ companyId, resource, runId, state: "open" }, null, entriesMax + 1)
+
+/** These entries; nothing where there is none. */
+export const quarantinePart = (
+  entries: ReadonlyArray<Quarantine.ListedEntry>,
+  { company, resource }: Pick<Runs.Run, "company" | "resource">,
   now: Date
-) {
-  const entries = yield* Quarantine.list({ companyId, resource, runId, state: "open" }, null, entriesMax + 1)
-  if (entries.length === 0) return html``
+): Html | string => {
+  if (entries.length === 0) return ""
   const { shown, next } = partOf(entries, entriesMax)
   return section(
     "quarantine",
@@ -250,7 +255,7 @@ export const quarantinePart = Effect.fnUntraced(function* (
     html`${entryTable(shown, company, resource, now)}
     ${next === null ? "" : html`<p><a href="${address("/quarantine", { company, resource })}">All of them</a></p>`}`
   )
-})
+}
 
 /** Where the run is among those of its resource. */
 const neighbours = ({ company, resource }: Runs.Run, before: bigint | null, after: bigint | null): Html =>
@@ -350,7 +355,7 @@ const single = Effect.fn("page.run")(function* (request: PageRequest) {
     })
   }
   const name = visible(run.resource)
-  const entries = yield* quarantinePart(run, run.id, now)
+  const entries = quarantinePart(yield* readOpenEntries(run, run.id), run, now)
   const phases = yield* RunDetails.readPhases(run.id)
   const { before, after } = yield* RunDetails.readNeighbours(run)
   const events = hasEvents(run) ? yield* RunDetails.readEvents(run, now, RunDetails.eventsShown + 1) : []

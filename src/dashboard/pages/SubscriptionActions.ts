@@ -10,7 +10,16 @@ import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { type Action, routesOf } from "../Action.ts"
 import { companyNamed, ofPath, withPagePriority, sourceTimeout } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import {
+  html,
+  type Html,
+  page,
+  PageError,
+  pageRoute,
+  type PageRequest,
+  type Route,
+  type ShownCompany
+} from "../Page.ts"
 import { badge, count, duration, table } from "../../web/Components.ts"
 import { truncated, visible } from "../../web/Escape.ts"
 import { exactInstant } from "../../web/Times.ts"
@@ -80,23 +89,32 @@ const askSource = <A, R>(work: Effect.Effect<A, Subscriptions.SubscribeError, R>
     })
   )
 
-const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest) {
+export interface Model {
+  readonly company: string
+  readonly subscription: string
+  readonly log: SourceAnswer<{ readonly attempts: ReadonlyArray<Attempt> }>
+}
+
+const load = Effect.fn("page.deliveries")(function* (request: PageRequest) {
   const { company, wanted } = yield* subscriberOf(request, ofPath(request, "company"))
-  const id = ofPath(request, "subscription")
-  const result = yield* askSource(Subscriptions.deliveries(company, wanted, id, { limit: logShown }))
-  return page({
+  const subscription = ofPath(request, "subscription")
+  const log = yield* askSource(Subscriptions.deliveries(company, wanted, subscription, { limit: logShown }))
+  return { company: company.name, subscription, log } satisfies Model
+})
+
+export const view = ({ company, subscription, log }: Model) =>
+  page({
     title: "Delivery log",
     section: "webhooks",
     // Every view costs requests.
     isLive: false,
-    body: html`<h1>Delivery log of subscription ${visible(id)}, company ${visible(company.name)}</h1>
+    body: html`<h1>Delivery log of subscription ${visible(subscription)}, company ${visible(company)}</h1>
       <p>
         The log as the source has it now; each view of this page costs requests. Each event is shown with its last
         attempt.
       </p>
-      ${"answer" in result ? logTable(company.name, result.answer.attempts) : html`<p class="problem" role="alert">${result.problem}</p>`}`
+      ${"answer" in log ? logTable(company, log.answer.attempts) : html`<p class="problem" role="alert">${log.problem}</p>`}`
   })
-})
 
 // ------------------------------------------------------------------------------------------------------------- actions
 
@@ -165,7 +183,7 @@ const targetOf: Action<Target>["target"] = Effect.fnUntraced(function* (request,
 })
 
 export const routes: ReadonlyArray<Route> = [
-  { method: "GET", path: "/webhooks/:company/:subscription/deliveries", asksSource: true, handle: deliveryLog },
+  pageRoute({ path: "/webhooks/:company/:subscription/deliveries", asksSource: true, load, view }),
   ...subscriptionActions.flatMap(({ change, ...action }) =>
     routesOf({
       ...action,

@@ -1,22 +1,41 @@
 /** `/webhooks/event`: one event from its delivery to the version of its record, or why there is none. */
 import * as Effect from "effect/Effect"
 import * as EventFlow from "../../status/EventFlow.ts"
-import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
-import { ago, badge, bytes, count, duration, facts, none, type Tone } from "../../web/Components.ts"
+import { ago, badge, bytes, count, duration, facts, none, problem, type Tone } from "../../web/Components.ts"
 import { plural, visible, visibleLines } from "../../web/Escape.ts"
 import { flow, type Step } from "../../web/Flow.ts"
 import { exactInstant } from "../../web/Times.ts"
-import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { resourceAddress } from "../Addresses.ts"
 import { actionLink, errorRequest, errorSentence, partsOf, runState } from "../Format.ts"
-import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { code, copied, detail, recordOrResourceLink, resourceLink, runLink } from "../Links.ts"
+import { html, type Html, page, PageError, pageRoute, type PageRequest, type Route } from "../Page.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
-import { versionTable } from "./LandedVersions.ts"
+import { landedStep, readLanding } from "./LandedVersions.ts"
 import { causeSentence, lastTry, nextStep } from "./WebhookGaps.ts"
 
 const path = "/webhooks/event"
 const eventIdMax = 255
+
+/** An event, or the gaps in which it was lost. */
+export type Model = Effect.Success<ReturnType<typeof load>>
+
+const load = Effect.fn("page.event")(function* (request: PageRequest) {
+  const company = (yield* companyNamed(request, ofQuery(request, "company"))).name
+  const eventId = ofQuery(request, "event")
+  if (eventId === null || eventId.length > eventIdMax) {
+    return yield* new PageError({ status: 400, message: "That is not the number of an event." })
+  }
+  const { event, subscriptions, gaps } = yield* EventFlow.read(company, eventId)
+  if (event === null && !gaps.some(({ isListed }) => isListed)) {
+    return yield* new PageError({
+      status: 404,
+      message: `There is no event ${visible(eventId)} of company ${visible(company)}, or it was removed.`
+    })
+  }
+  const versions = event === null ? [] : yield* readLanding(request, event, { runId: event.runId, origin: null })
+  return { company, eventId, event, subscriptions, gaps, versions, now: request.now }
+})
 
 /** The state of an event, and its sentence. */
 const stateOf = (
@@ -53,7 +72,7 @@ const subscriptionLine = (company: string, one: EventFlow.DeliveringSubscription
     <a href="/webhooks/${encodeURIComponent(company)}/${encodeURIComponent(one.id)}/deliveries"
       >Deliveries of subscription ${visible(one.id)}</a
     >
-    (${one.state}) to <code>${visible(one.url)}</code>
+    (${one.state}) to ${code(one.url)}
   </li>`
 
 const firedStep = ({ occurredAt, recordModifiedAt, eventType }: EventFlow.Event): Step => ({
@@ -62,7 +81,7 @@ const firedStep = ({ occurredAt, recordModifiedAt, eventType }: EventFlow.Event)
   word: occurredAt === null ? "time unknown" : null,
   at: occurredAt,
   body: facts([
-    ["Type", html`<code>${visible(eventType)}</code>`],
+    ["Type", code(eventType)],
     ["The record’s time of change", recordModifiedAt === null ? none("not stated") : exactInstant(recordModifiedAt)]
   ])
 })
@@ -113,7 +132,7 @@ const storedStep = (event: EventFlow.Event): Step => ({
   at: event.receivedAt,
   body: html`${facts([
       ["Row of tributary.inbox", String(event.id)],
-      ["Names", event.resource === null ? none("no known resource") : recordOf(event)]
+      ["Names", recordOf(event)]
     ])}
     <p class="hint">The body is a hint and is never loaded: the record is read from the source.</p>
     ${bodyOf(event)}`
@@ -121,10 +140,10 @@ const storedStep = (event: EventFlow.Event): Step => ({
 
 const recordOf = ({ company, resource, recordId }: EventFlow.Event): Html =>
   resource === null
-    ? none("nothing")
+    ? none("no known resource")
     : recordId === null
       ? html`<a href="${resourceAddress(company, resource)}">the whole of ${visible(resource)}</a>`
-      : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
+      : recordOrResourceLink(company, resource, recordId)
 
 /** The run that read its record or failed to, as far as it is stored. */
 const runOf = ({ state, attempts, runId, runStatus }: EventFlow.Event): readonly [string, Html] => {
@@ -134,8 +153,8 @@ const runOf = ({ state, attempts, runId, runStatus }: EventFlow.Event): readonly
     isDead || (state === "pending" && attempts > 0) ? "Failed in" : "Read by",
     runId === null
       ? none(missing)
-      : html`<a href="${runAddress(runId)}">run ${runId}</a>
-          ${runStatus === null ? "which is no longer stored" : runState({ status: runStatus, deadLetters: isDead ? 1 : 0 })}`
+      : html`${runLink(runId)}
+        ${runStatus === null ? "which is no longer stored" : runState({ status: runStatus, deadLetters: isDead ? 1 : 0 })}`
   ]
 }
 
@@ -148,33 +167,27 @@ const processedStep = (event: EventFlow.Event, now: Date): Step => {
     at: event.resolvedAt,
     body: html`<p>${sentence}</p>
       ${facts([
-        ...(event.attempts === 0 ? [] : [["Failed attempts", count(event.attempts)] as const]),
-        ...(event.state === "pending" ? [["Next attempt", exactInstant(event.nextAttemptAt)] as const] : []),
-
-        ...(event.resolution === null ? [] : [["Resolution", visible(event.resolution)] as const]),
+        event.attempts === 0 ? null : ["Failed attempts", count(event.attempts)],
+        event.state === "pending" ? ["Next attempt", exactInstant(event.nextAttemptAt)] : null,
+        event.resolution === null ? null : ["Resolution", visible(event.resolution)],
         runOf(event)
       ])} `
   }
 }
 
 /** The error of an event that was not processed, with what a person does. */
-const troubleOf = ({ state, lastError, company, eventId }: EventFlow.Event): Html =>
-  lastError === null || (state !== "dead_letter" && state !== "pending")
-    ? html``
-    : html`<div class="${state === "dead_letter" ? "problem" : "note"}">
-        <p>Last error: ${visible(errorSentence(partsOf(lastError)[0]))}${errorRequest(lastError)}</p>
-        ${
-          state === "dead_letter"
-            ? html`<p>
-                  <strong>What to do:</strong> ${visible(partsOf(lastError)[1] || "remove the cause")}; then replay the
-                  event.
-                </p>
-                <p class="buttons">
-                  ${actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)}
-                </p>`
-            : html`<p>It is tried again automatically.</p>`
-        }
-      </div>`
+const troubleOf = ({ state, lastError, company, eventId }: EventFlow.Event): Html => {
+  if (lastError === null || (state !== "dead_letter" && state !== "pending")) return html``
+  const [error, remedy] = partsOf(lastError)
+  const what = html`Last error: ${visible(errorSentence(error))}${errorRequest(lastError)}`
+  return state === "pending"
+    ? problem(html`${what} It is tried again automatically.`, null, null, "note")
+    : problem(
+        what,
+        `${visible(remedy || "remove the cause")}; then replay the event.`,
+        actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)
+      )
+}
 
 /** Why the warehouse has no version for it. */
 const whyNotLanded = ({ state, resource, recordId, lastError, resolution }: EventFlow.Event): string => {
@@ -192,115 +205,69 @@ const whyNotLanded = ({ state, resource, recordId, lastError, resolution }: Even
     : `Resolved without a version: ${visible(resolution)}.`
 }
 
-const landedStep = (event: EventFlow.Event, versions: ReadonlyArray<LandedVersion>, now: Date): Step => {
-  const { company, resource, recordId } = event
-  const [newest] = versions
-  if (newest === undefined || resource === null || recordId === null || event.state !== "done") {
-    return {
-      title: "Landed in the warehouse",
-      tone: event.state === "pending" ? "busy" : event.state === "dead_letter" ? "bad" : "quiet",
-      word: event.state === "pending" ? "not yet" : "no version",
-      at: null,
-      body: html`<p>${whyNotLanded(event)}</p>`
-    }
-  }
-  const isBrought = versions.some((one) => one.isBrought)
-  return {
-    title: "Landed in the warehouse",
-    tone: "good",
-    word: isBrought ? `version ${newest.version}` : "nothing new",
-    at: isBrought ? event.resolvedAt : newest.validFrom,
-    body: html`<p>
-        ${
-          isBrought
-            ? "The read on behalf of the event brought a version."
-            : "The warehouse had this version already: another run or event brought it."
-        }
-      </p>
-      ${versionTable(versions, company, { resource, recordId }, now)}`
-  }
+const landed = (event: EventFlow.Event, versions: Model["versions"], now: Date): Step => {
+  const isPending = event.state === "pending"
+  const absence = {
+    tone: isPending ? "busy" : event.state === "dead_letter" ? "bad" : "quiet",
+    word: isPending ? "not yet" : "no version",
+    sentence: whyNotLanded(event)
+  } as const
+  return landedStep(event, versions, absence, now)
 }
 
-const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now: Date): Html =>
+const gapNote = (gap: EventFlow.EventGap, company: string, now: Date): Html =>
+  html`<div class="card">
+    <h3>Gap ${gap.id} ${badge(gap.closedAt === null ? "warn" : "good", gap.closedAt === null ? "open" : "closed")}</h3>
+    <p>
+      ${
+        gap.isListed
+          ? "The source reports this event, and the delivery was lost."
+          : html`The event fired during this gap of ${resourceLink(company, gap.resource)}.`
+      }
+      ${causeSentence(gap.cause)} ${detail(visible(gap.detail))}
+    </p>
+    <p>
+      ${
+        gap.closedAt === null
+          ? html`${nextStep(gap)} ${gap.lastError === null ? "" : errorSentence(visible(lastTry(gap.lastError)))}`
+          : html`Closed ${ago(gap.closedAt, now)}${gap.closedBy === null ? "" : ` by ${visible(gap.closedBy)}`}: the
+            resource was read again.`
+      }
+    </p>
+  </div>`
+
+const gapNotes = (gaps: Model["gaps"], company: string, now: Date): Html | string =>
   gaps.length === 0
-    ? html``
+    ? ""
     : html`<h2>Delivery gaps</h2>
-        ${gaps.map(
-          (gap) =>
-            html`<div class="card">
-              <h3>
-                Gap ${gap.id}
-                ${badge(gap.closedAt === null ? "warn" : "good", gap.closedAt === null ? "open" : "closed")}
-              </h3>
-              <p>
-                ${
-                  gap.isListed
-                    ? html`The source reports this event, and the delivery was lost.`
-                    : html`The event fired during this gap of
-                        <a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>.`
-                }
-                ${causeSentence(gap.cause)} <span class="detail">${visible(gap.detail)}</span>
-              </p>
-              <p>
-                ${
-                  gap.closedAt === null
-                    ? html`${nextStep(gap)}
-                      ${gap.lastError === null ? "" : errorSentence(visible(lastTry(gap.lastError)))}`
-                    : html`Closed
-                      ${ago(gap.closedAt, now)}${gap.closedBy === null ? "" : ` by ${visible(gap.closedBy)}`}: the
-                      resource was read again.`
-                }
-              </p>
-            </div>`
-        )}`
+        ${gaps.map((gap) => gapNote(gap, company, now))}`
 
-const lostPage = (company: string, eventId: string, gaps: ReadonlyArray<EventFlow.EventGap>, now: Date): Html =>
-  html`<h1>Event ${visible(eventId)}</h1>
-    <p class="summary">${badge("bad", "lost")} The inbox does not have this event of company ${visible(company)}.</p>
-    ${gapNotes(gaps, company, now)}`
-
-const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
-  const { now } = request
-  const company = (yield* companyNamed(request, ofQuery(request, "company"))).name
-  const eventId = ofQuery(request, "event")
-  if (eventId === null || eventId.length > eventIdMax) {
-    return yield* new PageError({ status: 400, message: "That is not the number of an event." })
-  }
-  const { event, subscriptions, gaps } = yield* EventFlow.read(company, eventId)
-  const lost = gaps.filter(({ isListed }) => isListed)
+export const view = ({ company, eventId, event, subscriptions, gaps, versions, now }: Model) => {
   if (event === null) {
-    if (lost.length > 0) {
-      return page({ title: "Event", section: "webhooks", isLive: false, body: lostPage(company, eventId, lost, now) })
-    }
-    return yield* new PageError({
-      status: 404,
-      message: `There is no event ${visible(eventId)} of company ${visible(company)}, or it was removed.`
+    const lost = gaps.filter(({ isListed }) => isListed)
+    return page({
+      title: "Event",
+      section: "webhooks",
+      isLive: false,
+      body: html`<h1>Event ${visible(eventId)}</h1>
+        <p class="summary">
+          ${badge("bad", "lost")} The inbox does not have this event of company ${visible(company)}.
+        </p>
+        ${gapNotes(lost, company, now)}`
     })
   }
-  const { resource, recordId, resolvedAt, runId, state } = event
-  const companyId = yield* TaskQueue.companyIdOf(company)
-  const versions =
-    companyId === null || resource === null || recordId === null || resolvedAt === null || state !== "done"
-      ? []
-      : yield* readLandedVersions(request.datasets, {
-          companyId,
-          resource,
-          recordId,
-          runId,
-          origin: null,
-          at: resolvedAt
-        })
+  const { resource, recordId } = event
   const [tone, word, sentence] = stateOf(event, now)
   return page({
     title: `Event ${visible(eventId)}`,
     section: "webhooks",
-    isLive: state === "pending",
+    isLive: event.state === "pending",
     body: html`<h1>
         ${visible(event.eventType)}${resource === null || recordId === null ? "" : html`: ${visible(resource)} ${visible(recordId)}`}
       </h1>
       <p class="summary">
         ${badge(tone, word)} ${recordOf(event)}, company ${visible(company)}. ${sentence}
-        <span class="detail">Event <code>${visible(eventId)}</code></span>
+        ${detail(html`Event ${copied(eventId)}`)}
       </p>
       ${troubleOf(event)}
       ${flow("From the delivery to the warehouse", [
@@ -308,10 +275,10 @@ const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
         receivedStep(event, subscriptions),
         storedStep(event),
         processedStep(event, now),
-        landedStep(event, versions, now)
+        landed(event, versions, now)
       ])}
       ${gapNotes(gaps, company, now)}`
   })
-})
+}
 
-export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: eventPage }]
+export const routes: ReadonlyArray<Route> = [pageRoute({ path, load, view })]
