@@ -395,7 +395,7 @@ const recordOf = (texts: Texts): RecordModel => {
             count: 1_001,
             records: many(5, (id) => lineOf(texts, String(id)))
           },
-          { resource: name, field: name, through: name, count: 9, records: [lineOf(texts, "9")] }
+          { resource: name, field: name, through: "orders", count: 9, records: [lineOf(texts, "9")] }
         ],
         unsearched: [{ resource: name, field: name }]
       },

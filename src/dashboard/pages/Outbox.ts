@@ -9,7 +9,7 @@ import * as Trends from "../../status/Trends.ts"
 import * as Problems from "../../status/Problems.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, pageRoute, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, none, section, table, facts } from "../../web/Components.ts"
+import { ago, badge, count, duration, facts, fold, none, section, table } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
@@ -84,19 +84,23 @@ const pushState = ({ finishedAt, waiting, sending, rejected }: Outbox.PushSummar
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
   all.length === 0
     ? html`<p>Nothing was pushed yet. See <code>tributary push --help</code>.</p>`
-    : table(
-        `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
-        "Push, What, Company, -From, Began, #Records, State, Rejected",
-        all.map((one) => [
-          html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
-          html`${one.operation} ${resourceLink(one.company, one.resource)}`,
-          visible(one.company),
-          html`<code>${truncated(one.source, 80)}</code>`,
-          ago(one.createdAt, now),
-          count(one.records),
-          pushState(one, now),
-          RejectedRows.rejectedLink(one.rejected, { push: String(one.push) }, `of push ${one.push}`)
-        ])
+    : fold(
+        "push-list",
+        plural(all.length, "push", "pushes"),
+        table(
+          `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
+          "Push, What, Company, -From, Began, #Records, State, Rejected",
+          all.map((one) => [
+            html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
+            html`${one.operation} ${resourceLink(one.company, one.resource)}`,
+            visible(one.company),
+            html`<code>${truncated(one.source, 80)}</code>`,
+            ago(one.createdAt, now),
+            count(one.records),
+            pushState(one, now),
+            RejectedRows.rejectedLink(one.rejected, { push: String(one.push) }, `of push ${one.push}`)
+          ])
+        )
       )
 
 type Unresolved = ReadonlyArray<Problems.Problem>
