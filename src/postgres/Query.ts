@@ -108,3 +108,6 @@ export const hasRows = (query: Built<unknown>): Sql.Query<boolean> => Effect.map
 /** Changes a setting of the session until the end of the transaction. */
 export const setLocal = (setting: string, value: string) =>
   run(k<object>().selectNoFrom((of) => of.fn("set_config", [of.val(setting), of.val(value), of.lit(true)]).as("value")))
+
+/** Turns the compilation of statements off in the transaction: compiling a long one takes Postgres longer than running it. */
+export const withoutCompilation = setLocal("jit", "off")

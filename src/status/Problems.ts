@@ -5,8 +5,10 @@
  * and then the worst by their counted states. Everything else is read for all companies.
  */
 import * as Effect from "effect/Effect"
+import * as Query from "../postgres/Query.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { transaction } from "../postgres/Transaction.ts"
 import { address, plural } from "../web/Escape.ts"
 import { type Kind, kinds, kindTraits, type Severity } from "./ProblemKinds.ts"
 
@@ -64,15 +66,21 @@ const inOrder = (one: Problem, other: Problem): number =>
   (one.since?.getTime() ?? Infinity) - (other.since?.getTime() ?? Infinity) ||
   0
 
+/** Runs statements that read the views. */
+const uncompiled = <A>(statements: Sql.Query<A>): Sql.Query<A> =>
+  transaction(Effect.andThen(Query.withoutCompilation, statements))
+
 /** The problems of these companies and of the whole warehouse; of all companies for null. The worst first. */
 export const read = (companies: ReadonlyArray<string> | null): Sql.Query<ReadonlyArray<Problem>> =>
-  Effect.gen(function* () {
-    const isFew = companies !== null && companies.length <= companiesMax
-    const worst = isFew
-      ? companies
-      : (yield* Statement.run(worstStatement, [companies, companiesMax])).map(({ company }) => company)
-    return (yield* Statement.run(problemsStatement, [companies, worst])).toSorted(inOrder)
-  })
+  uncompiled(
+    Effect.gen(function* () {
+      const isFew = companies !== null && companies.length <= companiesMax
+      const worst = isFew
+        ? companies
+        : (yield* Statement.run(worstStatement, [companies, companiesMax])).map(({ company }) => company)
+      return (yield* Statement.run(problemsStatement, [companies, worst])).toSorted(inOrder)
+    })
+  )
 
 /** Problems with one cause and one remedy. */
 export interface ProblemGroup {

@@ -118,16 +118,12 @@ const lookEveryMs = 5_000
 const restShare = 20
 const restShareNew = 2
 
-/** Turns the compilation of statements off in the transaction. */
-export const withoutCompilation = Query.setLocal("jit", "off")
-
 /** Counts the companies that are due, at most so many; answers them. */
 export const countDue = Effect.fnUntraced(function* (companiesMax: number = batchMax) {
   const due = yield* Statement.run(dueStatement, [companiesMax])
   if (due.length === 0) return due
   const count = Statement.run(countStatement, [due.map(({ company }) => company)])
-  // Compiling the count takes Postgres longer than the count itself.
-  yield* transaction(Effect.andThen(withoutCompilation, count))
+  yield* transaction(Effect.andThen(Query.withoutCompilation, count))
   return due
 })
 

@@ -14,7 +14,6 @@ import * as Statement from "../postgres/Statement.ts"
 import { control } from "../postgres/Tables.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { makesFresh } from "../warehouse/RunConditions.ts"
-import { withoutCompilation } from "./CountCompanies.ts"
 import { repeatResting } from "../time/Resting.ts"
 
 export type Resolution = "minute" | "hour" | "day"
@@ -253,7 +252,7 @@ export const removeStatement = Statement.make({
 const writePart = (resolution: Resolution, budgets: Budgets) =>
   transaction(
     Effect.gen(function* () {
-      yield* withoutCompilation
+      yield* Query.withoutCompilation
       yield* Statement.run(beginStatement, [resolution])
       const [range] = yield* Statement.run(rangeStatement, [
         resolution,

@@ -17,6 +17,8 @@ Every problem that a person may have to resolve is a row of \`tributary.problems
 select kind, company, subject, severity, since, what, remedy, command from tributary.problems where not is_consequence;
 \`\`\`
 
+On Postgres with just-in-time compilation (\`jit\`, on by default up to 18), run \`set jit = off\` before: compiling the view takes longer than reading it.
+
 A row has the size of the problem, and a level, which rises with it by classes: an alert is sent again when it rises. A consequence ends with another problem: a resource that fails because its token is refused, for example. An alert about it does not start. \`alerts.start_after\` changes the time before an alert.
 
 | kind | what it is | consequence | severity | alert |

@@ -70,9 +70,7 @@ describe("a push request without an outcome", () => {
       })
     )
     yield* ended("failed", "Unreachable", "POST /things: the connection failed (reset)", "check the address")
-    assert.deepStrictEqual(yield* steps, [
-      `things: POST /things: the connection failed (reset); ${continued}`
-    ])
+    assert.deepStrictEqual(yield* steps, [`things: POST /things: the connection failed (reset); ${continued}`])
     // No process sends it after the cause is removed.
     yield* ended("failed", "Forbidden", "POST /things: the token may not do this (403)", "give the token the scope")
     assert.deepStrictEqual(yield* steps, [
