@@ -1,6 +1,6 @@
 /**
  * The kinds of problems that need a person, as data. The rows of a kind are those of `tributary.problems`
- * (`migrations/0010_problems.sql`); overview, menu, status, doctor, alerts, metrics and assistants add nothing to them.
+ * (migrations/0010_problems.sql); overview, menu, status, doctor, alerts, metrics and assistants add nothing to them.
  *
  * The order is that of lists: the worst first.
  */
