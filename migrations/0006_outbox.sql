@@ -185,3 +185,4 @@ begin
   return null;
 end
 $$;
+comment on function tributary.push_pause_reason() is 'Why all pushes are paused, as a sentence without its full stop; null where they are not.';
