@@ -63,8 +63,7 @@ export type Problem = Statement.RowOf<typeof problemsStatement>
 const inOrder = (one: Problem, other: Problem): number =>
   kinds.indexOf(one.kind) - kinds.indexOf(other.kind) ||
   one.severity.localeCompare(other.severity) ||
-  (one.since?.getTime() ?? Infinity) - (other.since?.getTime() ?? Infinity) ||
-  0
+  (one.since?.getTime() ?? Number.MAX_VALUE) - (other.since?.getTime() ?? Number.MAX_VALUE)
 
 /** Runs statements that read the views. */
 const uncompiled = <A>(statements: Sql.Query<A>): Sql.Query<A> =>
@@ -88,10 +87,9 @@ export interface ProblemGroup {
   readonly severity: Severity
   /** The worst of them. */
   readonly first: Problem
-  /** How many they are, of how many companies, and their sizes together. */
+  /** How many they are, and of how many companies. */
   readonly problems: number
   readonly companies: number
-  readonly size: number
   /** When the first of them began; null where that is not known. */
   readonly since: Date | null
 }
@@ -136,7 +134,6 @@ export const grouped = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem
       first,
       problems: same.length,
       companies: new Set(same.map(({ company }) => company)).size,
-      size: same.reduce((sum, { size }) => sum + size, 0),
       since: began.length === 0 ? null : new Date(Math.min(...began))
     }
   })
