@@ -113,7 +113,7 @@ suite("a page", shownInBrowser, (test) => {
       )
       yield* Effect.promise(async () => {
         await refreshed(page)
-        await menu.getByRole("link", { name: `Quarantine ${open + 3} open`, exact: true }).waitFor()
+        await menu.getByRole("link", { name: `Quarantine ${open + 3} to resolve`, exact: true }).waitFor()
         assert.strictEqual(await places(), before)
       })
       yield* sqlOf("delete from tributary.quarantine where record_id like 'more %'")
