@@ -149,7 +149,7 @@ select p.kind, d.company, p.subject, p.level, p.critical_from, p.size, p.since, 
            s.fresh_at + s.target,
            case when s.fresh_at is null then 'it was never read to its end'
                 else format('it is as of %sZ, and its freshness target is %s min',
-                  to_char(s.fresh_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), round(extract(epoch from s.target) / 60, 1)) end
+                  to_char(s.fresh_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS'), trim_scale(round(extract(epoch from s.target) / 60, 1))) end
            || coalesce('; ' || w.why, ''), w.remedy, format('tributary sync %s --company %s', s.resource, d.company),
            s.is_failing or d.company in (select company from down)
              -- The first sync of a company reads one resource after another.
@@ -286,7 +286,7 @@ select 'endpoint', null, e.name, 0, 0, 1, e.state_since, 'deliveries have stoppe
   from tributary.change_endpoints e where e.state = 'dead'
 union all
 select 'undelivered', null, e.name, floor(log(r.lost) + 1e-9)::int, 0, r.lost, r.since,
-       r.lost || case when e.kind = 'alerts' then ' messages' else ' changes' end || ' were not accepted',
+       r.lost || case when e.kind = 'alerts' then ' message' else ' change' end || case when r.lost = 1 then ' was' else 's were' end || ' not accepted',
        'see the log, then replay them', 'tributary changes endpoints replay ' || e.name, false
   from (select endpoint, count(*) as lost, min(failed_at) as since from tributary.change_retries where state = 'dead' group by 1) r
   join tributary.change_endpoints e on e.name = r.endpoint and e.state <> 'dead'
