@@ -20,15 +20,11 @@ import { repeatResting } from "../time/Resting.ts"
 /** The names of the companies of `serve` that are not paused. */
 export type ObservedCompanies = () => ReadonlyArray<string>
 
-/** The remedy with its command. */
-const remedyOf = ({ remedy, command }: Problems.Problem): string =>
-  command === null ? remedy : `${remedy}: ${command}`
-
 const observationOf = (problem: Problems.Problem): Observation => ({
   ...problem,
   company: problem.company ?? "",
   what: problem.subject === "" ? problem.what : `${problem.subject}: ${Problems.sentenceOf(problem)}`,
-  remedy: remedyOf(problem)
+  remedy: Problems.stepOf(problem)
 })
 
 const everyMs = 15_000

@@ -147,7 +147,8 @@ const run = <A, E extends Failure, R>(
   })
 
 /**
- * Runs the body on the warehouse that the configuration or `--demo` names. The settings have the companies of the warehouse too. Where there is no warehouse, that is the failure, and none is made.
+ * Runs the body on the warehouse that the configuration or `--demo` names. The settings have the companies of the
+ * warehouse too. Where there is no warehouse, that is the failure, and none is made.
  */
 export const onWarehouse = <A, E extends Failure, R>(
   flags: WarehouseFlags,

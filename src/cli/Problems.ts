@@ -14,8 +14,7 @@ export const messageOf = (group: Problems.ProblemGroup): string => {
 }
 
 /** What to do, with the command. */
-export const remedyOf = ({ first: { remedy, command } }: Problems.ProblemGroup): string =>
-  Output.shown(command === null ? remedy : `${remedy}: ${command}`)
+export const remedyOf = ({ first }: Problems.ProblemGroup): string => Output.shown(Problems.stepOf(first))
 
 /** Two lines for each group; nothing where there is none. */
 export const problemLines = (problems: ReadonlyArray<Problems.Problem>): ReadonlyArray<string> => {

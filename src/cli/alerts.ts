@@ -8,7 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as ConditionStore from "../alerts/ConditionStore.ts"
-import { alertKinds as kinds, severityOf } from "../status/ProblemKinds.ts"
+import { alertKinds, severityOf } from "../status/ProblemKinds.ts"
 import * as MessageStore from "../alerts/MessageStore.ts"
 import { isSilenced } from "../alerts/Transitions.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
@@ -105,7 +105,7 @@ const list = Command.make(
 const silence = Command.make(
   "silence",
   {
-    kind: Flag.Literals("kind", kinds).pipe(Flag.withDescription("Only this kind"), Flag.optional),
+    kind: Flag.Literals("kind", alertKinds).pipe(Flag.withDescription("Only this kind"), Flag.optional),
     company: textFlag("company", "NAME", "Only this company"),
     subject: textFlag("subject", "NAME", "Only this resource or endpoint"),
     for: Flag.String("for").pipe(

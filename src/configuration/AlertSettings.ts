@@ -1,14 +1,7 @@
 /** The settings of alerts: routes, their receivers, and the times before a start and an end. */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import {
-  alertKinds as kinds,
-  endAfterDefault,
-  type Kind,
-  kindTraits,
-  severities,
-  startAfterOf as startDefault
-} from "../status/ProblemKinds.ts"
+import { alertKinds, endAfterDefault, type Kind, kindTraits, severities, startAfterOf } from "../status/ProblemKinds.ts"
 import { interval } from "./ScheduleSettings.ts"
 import { address, required, section, setting, variableName, pattern } from "./SettingValues.ts"
 
@@ -46,7 +39,7 @@ const Email = section({
 const AlertRoute = section({
   name: required("name", routeName, "the name of the route in output"),
   companies: setting("companies", Schema.Array(Schema.String), "only these companies; default: all"),
-  kinds: setting("kinds", Schema.Array(Schema.Literals(kinds)), "only these kinds of conditions; default: all"),
+  kinds: setting("kinds", Schema.Array(Schema.Literals(alertKinds)), "only these kinds of conditions; default: all"),
   severityMin: setting("severity_min", Schema.Literals(severities), "the mildest severity that is sent", "warning"),
   slack: setting("slack", Slack, "an incoming webhook of Slack, or one that accepts the same (Mattermost, Teams)"),
   http: setting("http", Http, "an HTTP endpoint that accepts JSON"),
@@ -67,8 +60,8 @@ export type AlertRoute = typeof AlertRoute.Type
 
 const minutesOf = (time: Duration.Duration) => `${Duration.toMinutes(time)}m`
 
-const startAfterOf = (kind: Kind) => {
-  const time = startDefault(kind)
+const startAfterSetting = (kind: Kind) => {
+  const time = startAfterOf(kind)
   const fallback = Duration.isZero(time) ? ": at once" : ` ${minutesOf(time)}`
   const description = `condition "${kindTraits[kind].title}"; default${fallback}`
   return Schema.optionalKey(interval.pipe(Schema.annotateEncoded({ description })))
@@ -78,7 +71,7 @@ export const Alerts = section({
   routes: setting("routes", Schema.Array(AlertRoute), "where alerts are sent, each with slack, http or email", []),
   startAfter: setting(
     "start_after",
-    Schema.Struct(Object.fromEntries(kinds.map((kind) => [kind, startAfterOf(kind)]))),
+    Schema.Struct(Object.fromEntries(alertKinds.map((kind) => [kind, startAfterSetting(kind)]))),
     "by kind: how long a condition is observed before it starts, for example { late: 10m }",
     {}
   ),

@@ -211,12 +211,9 @@ const lateReason = ({ task, lastRun: run, freshAt }: ResourceState, now: Date): 
 
 /** The reason why it fails or is late; null where nothing is wrong. */
 export const problemOf = (state: ResourceState, now: Date): Problem | null => {
-  const { task, lastRun: run, health } = state
-  if (health.isFailing || health.isBlocked) {
-    if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
-    if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
-    return { error: "The last run failed; no reason is stored.", remedy: null }
-  }
+  const { failure, health } = state
+  if (health.isFailing || health.isBlocked)
+    return failure ?? { error: "The last run failed; no reason is stored.", remedy: null }
   return health.isLate ? lateReason(state, now) : null
 }
 

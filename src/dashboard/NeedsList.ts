@@ -4,11 +4,16 @@ import * as Problems from "../status/Problems.ts"
 import { ago, badge, count, type Tone } from "../web/Components.ts"
 import { plural, truncated, visible } from "../web/Escape.ts"
 import { resourcesAddress } from "./Addresses.ts"
+import { code } from "./Links.ts"
 import { html, type Html } from "./Page.ts"
 
 const whatMax = 160
 
 export const toneOf = (severity: Severity): Tone => (severity === "critical" ? "bad" : "warn")
+
+/** What to do, with the command. */
+export const stepPart = ({ remedy, command }: Pick<Problems.Problem, "remedy" | "command">): Html =>
+  html`${visible(remedy)}${command === null ? "" : html`: ${code(command)}`}`
 
 /** The page of one problem, or the list of those of several. */
 const placeOf = ({ first, problems, companies, kind }: Problems.ProblemGroup): string =>
@@ -28,7 +33,7 @@ const item = (group: Problems.ProblemGroup, now: Date): Html => {
       <a class="button" href="${placeOf(group)}"
         >Show<span class="visually-hidden"> ${visible(Problems.subjectOf(group))}</span></a
       >
-      ${visible(first.remedy)}${first.command === null ? "" : html`: <code>${visible(first.command)}</code>`}
+      ${stepPart(first)}
     </p>
   </li>`
 }
@@ -70,8 +75,7 @@ export const numbers = (problems: ReadonlyArray<Problems.Problem>, company: stri
   const fine = Object.keys(kindTraits).length - all.length
   return html`<ul class="numbers">
     ${all.map(({ kind, number, severity }) => {
-      const { unit, section, page } = kindTraits[kind]
-      const [path] = page.split("?")
+      const { unit, section } = kindTraits[kind]
       const to =
         section === "resources"
           ? resourcesAddress({
@@ -80,7 +84,7 @@ export const numbers = (problems: ReadonlyArray<Problems.Problem>, company: stri
             })
           : Problems.pageOf({ kind, company, subject: "" })
       return html`<li class="${toneOf(severity)}">
-        <a href="${to === "" ? (path ?? "/") : to}"><strong>${count(number)}</strong> ${unit[number === 1 ? 0 : 1]}</a>
+        <a href="${to}"><strong>${count(number)}</strong> ${unit[number === 1 ? 0 : 1]}</a>
       </li>`
     })}
     <li class="zero">${plural(fine, all.length === 0 ? "check" : "other check")} fine</li>

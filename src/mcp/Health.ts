@@ -107,7 +107,7 @@ export const handleProblems = (given: Pick<Selected, "company">) =>
             size: one.size,
             since: one.since?.toISOString() ?? null,
             what: cut(one.what, reasonCharactersMax),
-            what_to_do: cut(one.command === null ? one.remedy : `${one.remedy}: ${one.command}`, reasonCharactersMax),
+            what_to_do: cut(Problems.stepOf(one), reasonCharactersMax),
             is_consequence: one.isConsequence
           }))
         },

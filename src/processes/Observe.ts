@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { repeatResting } from "../time/Resting.ts"
-import type { Kind } from "../status/ProblemKinds.ts"
+import { type Kind, kindTraits } from "../status/ProblemKinds.ts"
 
 /** A company of `serve`. */
 export interface ObservedCompany {
@@ -16,12 +16,11 @@ export interface ObservedCompany {
   readonly budget: string
 }
 
-/** A problem of the machine, as a row of `tributary.problems`. */
+/** A problem of the machine, for a row of `tributary.problems`. */
 export interface ObservedProblem {
   readonly kind: Kind
   readonly subject: string
   readonly level: number
-  readonly critical_from: number
   readonly what: string
   readonly remedy: string
   readonly command: string | null
@@ -58,7 +57,8 @@ export const observeForever = <E, R>(
 ) => {
   let stored = ""
   const observe = Effect.gen(function* () {
-    const [row] = yield* Statement.run(observedStatement, [processId, JSON.stringify(yield* problems)])
+    const rows = (yield* problems).map((one) => ({ ...one, critical_from: kindTraits[one.kind].criticalFrom }))
+    const [row] = yield* Statement.run(observedStatement, [processId, JSON.stringify(rows)])
     const now = JSON.stringify(companies())
     if (now === stored && row?.isIncomplete !== true) return
     yield* Statement.run(companiesStatement, [now])

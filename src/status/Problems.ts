@@ -81,6 +81,15 @@ export const read = (companies: ReadonlyArray<string> | null): Sql.Query<Readonl
     })
   )
 
+/** The problems of all companies that are not about the state of a resource, whose states are not read. */
+export const readBesideResources: Sql.Query<ReadonlyArray<Problem>> = uncompiled(
+  Statement.run(problemsStatement, [null, []])
+)
+
+/** What to do, with the command. */
+export const stepOf = ({ remedy, command }: Pick<Problem, "remedy" | "command">): string =>
+  command === null ? remedy : `${remedy}: ${command}`
+
 /** Problems with one cause and one remedy. */
 export interface ProblemGroup {
   readonly kind: Kind
@@ -162,8 +171,9 @@ export interface KindNumber {
   readonly kind: Kind
   readonly number: number
   readonly severity: Severity
-  readonly companies: number
 }
+
+const numberOf = (kind: Kind, problems: number, size: number): number => (kindTraits[kind].isSized ? size : problems)
 
 /** The number of each kind that has problems beside consequences, the worst kinds first. */
 export const numbersOf = (problems: ReadonlyArray<Problem>): ReadonlyArray<KindNumber> =>
@@ -174,9 +184,12 @@ export const numbersOf = (problems: ReadonlyArray<Problem>): ReadonlyArray<KindN
       : [
           {
             kind,
-            number: kindTraits[kind].isSized ? own.reduce((sum, { size }) => sum + size, 0) : own.length,
-            severity: own.some(({ severity }) => severity === "critical") ? "critical" : "warning",
-            companies: new Set(own.map(({ company }) => company)).size
+            number: numberOf(
+              kind,
+              own.length,
+              own.reduce((sum, { size }) => sum + size, 0)
+            ),
+            severity: own.some(({ severity }) => severity === "critical") ? "critical" : "warning"
           }
         ]
   })
@@ -194,8 +207,8 @@ export const readMenu: Sql.Query<Readonly<Record<string, number>>> = Effect.map(
   (rows) => {
     const numbers: Record<string, number> = {}
     for (const { kind, problems, size } of rows) {
-      const { isSized, section } = kindTraits[kind]
-      if (section !== null) numbers[section] = (numbers[section] ?? 0) + (isSized ? size : problems)
+      const { section } = kindTraits[kind]
+      if (section !== null) numbers[section] = (numbers[section] ?? 0) + numberOf(kind, problems, size)
     }
     return numbers
   }

@@ -137,7 +137,6 @@ export const diskProblems = Effect.fnUntraced(function* (settings: Configuration
       kind: "disk",
       subject: endpoint.host,
       level: status === "failed" ? 1 : 0,
-      critical_from: 1,
       what: message,
       remedy: remedy ?? "free space there",
       command: "tributary doctor"

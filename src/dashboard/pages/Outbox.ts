@@ -15,6 +15,7 @@ import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
 import { code, resourceLink } from "../Links.ts"
 import { companyChoice } from "../ListControls.ts"
+import { stepPart } from "../NeedsList.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { pushAddress } from "../Addresses.ts"
 import * as OutboxRow from "./OutboxRow.ts"
@@ -112,9 +113,7 @@ const nextOf = (
   pause: string | null
 ): Html | string => {
   const found = unresolved.find((one) => one.company === company && one.subject === resource)
-  return found === undefined
-    ? none(pause === null ? "nothing to do" : "end the pause of pushes")
-    : html`${visible(found.remedy)}${found.command === null ? "" : html`: <code>${visible(found.command)}</code>`}`
+  return found === undefined ? none(pause === null ? "nothing to do" : "end the pause of pushes") : stepPart(found)
 }
 
 const requestTable = (
@@ -160,7 +159,7 @@ const load = Effect.fn("page.outbox")(function* (request: PageRequest) {
     requests: yield* Outbox.openRequests(requestsShown),
     pause: yield* PushPause.read,
     unknown: yield* Outbox.countRequests,
-    unresolved: (yield* Problems.read(null)).filter(({ kind }) => kind === "unresolved"),
+    unresolved: (yield* Problems.readBesideResources).filter(({ kind }) => kind === "unresolved"),
     rejectedRows:
       rejected === 0
         ? []

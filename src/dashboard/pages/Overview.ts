@@ -76,7 +76,7 @@ const read = Effect.fnUntraced(function* (request: PageRequest, company: ShownCo
 })
 
 /** The badge of the state: the worst tone of the problems. */
-export const overallState = (groups: ReadonlyArray<Problems.ProblemGroup>): readonly [tone: Tone, word: string] =>
+const overallState = (groups: ReadonlyArray<Problems.ProblemGroup>): readonly [tone: Tone, word: string] =>
   groups.length === 0
     ? ["good", "All is well"]
     : [groups.some(({ severity }) => severity === "critical") ? "bad" : "warn", "Not all is well"]

@@ -99,7 +99,8 @@ export const quarantine = (from: number, to: number) =>
        from generate_series(${from}, ${to}) n`
   )
 
-const full: ObservedProblem = {
+/** As a process stores it. */
+const full: ObservedProblem & { readonly critical_from: number } = {
   kind: "disk",
   subject: "db.example.com",
   level: 0,
